@@ -1,0 +1,1 @@
+"""A small English-Korean grammar that writes the sample corpus in ``data/sample``."""

@@ -1,0 +1,102 @@
+"""Write the YAML files of configs/ that hold a dataclass's defaults, each key under its help line.
+
+The dataclasses are the truth; run this after changing one. A test compares what it would write with what is there.
+"""
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from tolka.config import FilesToScore, RunConfig
+from tolka.data.buckets import BatchingConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.scoring import MetricsConfig
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.text.corpora.files import FilesConfig, SampleConfig
+from tolka.text.corpora.hub import HubConfig
+from tolka.text.tokenizer import TokenizerConfig
+from tolka.training.optim import AdamWConfig
+from tolka.training.schedulers import InverseSqrtConfig, NoamConfig
+from tolka.training.trainer import TrainerConfig
+from tolka.translator import DecodingConfig
+
+# File -> the config that it holds, with what differs from the class's defaults.
+FILES: dict[str, Any] = {
+    "run/default": RunConfig(),
+    "corpus/sample": SampleConfig(),
+    "corpus/files": FilesConfig(target="de"),
+    "corpus/hub": HubConfig(target="de"),
+    "tokenizer/bpe": TokenizerConfig(),
+    "tokenizer/unigram": TokenizerConfig(type="unigram"),
+    "batching/tokens": BatchingConfig(),
+    "model/transformer_tiny": TransformerConfig(d_model=128),
+    "model/transformer_small": TransformerConfig(),
+    "model/transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
+    "model/transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
+    "optimizer/adamw": AdamWConfig(),
+    "scheduler/inverse_sqrt": InverseSqrtConfig(),
+    "scheduler/noam": NoamConfig(),
+    "trainer/default": TrainerConfig(),
+    "search/beam": BeamConfig(),
+    "search/greedy": GreedyConfig(),
+    "metrics/default": MetricsConfig(),
+    "decoding/default": DecodingConfig(),
+    "files/default": FilesToScore(),
+}
+
+
+def help_lines(cls: type) -> dict[str, str]:
+    """Field -> the docstring beneath it, base classes included."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+            ):
+                found[field.target.id] = str(text.value.value)
+    return found
+
+
+def as_yaml(config: Any) -> str:
+    """The config's values, each under its help line."""
+    helps = help_lines(type(config))
+    lines = []
+    for field in sorted(dataclasses.fields(config), key=lambda field: field.name != "name"):
+        lines += [f"# {helps[field.name]}", f"{field.name}: {scalar(getattr(config, field.name))}"]
+    return "\n".join(lines) + "\n"
+
+
+def scalar(value: Any) -> str:
+    """A value as YAML: JSON, but for a float's exponent, which YAML wants with a dot."""
+    if isinstance(value, float):
+        text = repr(value)
+        return text.replace("e", ".0e") if "e" in text and "." not in text else text
+    return json.dumps(value, ensure_ascii=False)
+
+
+def main() -> None:
+    """Write every file of FILES under --out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "configs")
+    out = parser.parse_args().out
+    for name, config in FILES.items():
+        path = out / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_yaml(config), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

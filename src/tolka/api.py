@@ -1,0 +1,123 @@
+"""The three jobs as functions: a configuration in, a typed result out."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from tolka.checkpoint import load_model
+from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
+from tolka.errors import ConfigError, DataError
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.pipeline import Pipeline, TestResult
+from tolka.report.summary import closing_words
+from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes
+from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
+from tolka.text.corpus import Pair
+from tolka.text.lines import read_lines
+from tolka.training.trainer import TrainState
+from tolka.translator import Translation, Translator
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A finished training. model: the directory to translate with."""
+
+    model: Path
+    state: TrainState
+    tests: list[TestResult]
+    seconds: float
+
+    def summary(self) -> str:
+        """For a terminal: scores, time, memory, and the command to type next."""
+        decoding = ", ".join(f"{test.name} {test.sentences / test.seconds:.0f} sentences/s" for test in self.tests)
+        facts = {
+            "best model": f"{self.model} (update {self.state.best_update} of {self.state.update})",
+            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included",
+            "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
+        }
+        if decoding:
+            facts["decoding"] = decoding
+        return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests})
+
+
+def train(config: TrainConfig) -> TrainResult:
+    """Train, keep the best model, test it. Logs to stderr and into the run's folder; TolkaError when it cannot."""
+    started_at = time.perf_counter()
+    keep_freed_memory()
+    pipeline = Pipeline(config)
+    state = pipeline.train()
+    tests = pipeline.test()
+    pipeline.draw()
+    return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+
+
+def translate(model: Path, lines: Iterable[str], config: TranslateConfig) -> Iterator[Translation]:
+    """One translation for each line, in order, a window of lines at a time."""
+    keep_freed_memory()
+    translator = Translator.of(load_model(model), config.search, config.decoding)
+    remaining = iter(lines)
+    while window := list(islice(remaining, config.decoding.window)):
+        yield from translator.translate(window)
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """Scores of the translations; perplexity and the translations themselves where a model was given."""
+
+    scores: list[Score]
+    perplexity: Perplexity | None
+    hypotheses: list[str]
+    note: str | None
+
+
+def evaluate(config: EvaluateConfig, model: Path | None = None) -> EvaluateResult:
+    """Score a file of translations, or what a model makes of a file of sources, against the references.
+
+    ConfigError when the files named do not add up to a job; DataError when their line counts differ.
+    """
+    files = config.files
+    if not files.reference:
+        raise ConfigError("reference=FILE is missing: scores need references")
+    wanted, unwanted = ("source", "hypothesis") if model else ("hypothesis", "source")
+    if not getattr(files, wanted) or getattr(files, unwanted):
+        raise ConfigError(
+            "give either MODEL source=FILE reference=FILE (to translate and score) "
+            "or hypothesis=FILE reference=FILE (only to score)"
+        )
+    references = _lines(files.reference)
+    given = _lines(getattr(files, wanted))
+    if len(given) != len(references):
+        raise DataError(
+            f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
+            "scores compare line by line"
+        )
+    perplexity, hypotheses, language = None, given, files.language
+    if model:
+        saved = load_model(model)
+        keep_freed_memory()
+        language = language or str(saved.config["corpus"]["target"])
+        translator = Translator.of(saved, config.search, config.decoding)
+        hypotheses = translator(given)
+        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
+        precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
+        perplexity = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens).measure(saved.model, precision)
+    note = choose_bleu_tokenizer(language)[1] if config.metrics.tokenizer == "auto" else None
+    return EvaluateResult(score(hypotheses, references, config.metrics, language), perplexity, hypotheses, note)
+
+
+def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
+    """Whether translations `b` are better than `a`, by paired bootstrap; errors as `evaluate`."""
+    if not config.files.reference:
+        raise ConfigError("reference=FILE is missing: scores need references")
+    hypotheses = _lines(str(a)), _lines(str(b))
+    return compare(*hypotheses, _lines(config.files.reference), config.metrics, config.files.language)
+
+
+def _lines(path: str) -> list[str]:
+    lines = list(read_lines(Path(path).expanduser()))
+    if not lines:
+        raise DataError(f"{path}: the file is empty")
+    return lines
+

@@ -1,0 +1,60 @@
+"""Folders that appear whole or not at all."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole_folder(final: Path) -> Iterator[Path]:
+    """A temporary folder beside `final` that takes its place, synced to disk, when the block ends well.
+
+    A `final` that exists stays readable until the moment of the exchange; an error leaves it as it was.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
+    try:
+        os.chmod(work, 0o777 & ~_umask())
+        yield work
+        for path in [*work.rglob("*"), work]:
+            _sync(path)
+        if final.exists():
+            old = work.with_suffix(".old")
+            final.rename(old)
+            work.rename(final)
+            shutil.rmtree(old)
+        else:
+            work.rename(final)
+        _sync(final.parent)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def recover(final: Path) -> None:
+    """Finish an exchange that a crash interrupted between its two renames: put the old folder back."""
+    old = sorted(final.parent.glob(f".{final.name}.*.old"))
+    if old and not final.exists():
+        old[-1].rename(final)
+    for leftover in [*old, *final.parent.glob(f".{final.name}.*.partial")]:
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """fsync a file or, where the system allows it, a folder."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

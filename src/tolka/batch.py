@@ -1,0 +1,79 @@
+"""Sentences of one training or scoring step, padded to a rectangle.
+
+Shapes: B sentences, S longest source, T longest target. Ids: `<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3, everywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+Ids = npt.NDArray[np.integer] | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded ids on one device; made by `collate`.
+
+    source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
+    target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
+    target_positions (N,): where target_out, flattened, is no padding, row by row.
+    tokens: N, the target tokens that count, </s> included.
+    """
+
+    source: Tensor
+    source_lengths: Tensor
+    target_in: Tensor
+    target_out: Tensor
+    target_lengths: Tensor
+    target_positions: Tensor
+    tokens: int
+
+    @property
+    def targets(self) -> Tensor:
+        """(N,): the ids to be predicted, padding left out."""
+        return self.target_out.flatten()[self.target_positions]
+
+    def valid(self, states: Tensor) -> Tensor:
+        """(B, T, D) -> (N, D): the rows of positions that hold a target token."""
+        return states.flatten(0, 1)[self.target_positions]
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on `device`; copies from pinned memory overlap with computation."""
+        if device.type == "cpu":
+            return self
+        moved = {
+            field.name: value.pin_memory().to(device, non_blocking=True) if isinstance(value, Tensor) else value
+            for field in fields(self)
+            for value in [getattr(self, field.name)]
+        }
+        return Batch(**moved)
+
+
+def pad(rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+    """Rows of ids -> ((B, longest) int64 filled up with <pad>, lengths (B,))."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    padded = np.full((len(rows), int(lengths.max())), PAD, dtype=np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+
+def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
+    """Pairs of id rows without special symbols -> a Batch, which adds <s> and </s>."""
+    source, source_lengths = pad([np.append(row, EOS) for row in sources])
+    target_out, target_lengths = pad([np.append(row, EOS) for row in targets])
+    target_in, _ = pad([np.concatenate([[BOS], row]) for row in targets])
+    return Batch(
+        source=source,
+        source_lengths=source_lengths,
+        target_in=target_in,
+        target_out=target_out,
+        target_lengths=target_lengths,
+        target_positions=(target_out.flatten() != PAD).nonzero().squeeze(1),
+        tokens=int(target_lengths.sum()),
+    )

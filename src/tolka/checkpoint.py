@@ -1,0 +1,190 @@
+"""A model directory: all that is needed to translate, written whole or not at all, checked when read.
+
+config.yaml, model.safetensors, tokenizer.model (or source.model and target.model), scores.json, README.md, and
+manifest.json with the SHA-256 of each. `last/` of a run also has state/, to go on training. Nothing is pickled.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import tolka
+from tolka.atomic import recover, whole_folder
+from tolka.errors import CheckpointError, TolkaError
+from tolka.models.base import MODELS, Seq2Seq
+from tolka.settings import build
+from tolka.text.tokenizer import Tokenizer
+
+FORMAT = 1
+_WEIGHTS, _CONFIG, _MANIFEST = "model.safetensors", "config.yaml", "manifest.json"
+_STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model directory holds.
+
+    config: the whole training configuration. longest_source: pieces of the longest source it was trained on.
+    """
+
+    folder: Path
+    model: Seq2Seq
+    tokenizer: Tokenizer
+    config: dict[str, Any]
+    longest_source: int
+    scores: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """What training needs beside the weights to go on: named tensors, and facts that fit into JSON."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def save_model(
+    folder: Path,
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    config: Mapping[str, Any],
+    longest_source: int,
+    scores: Mapping[str, Any],
+    card: str,
+    state: ResumeState | None = None,
+) -> None:
+    """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one."""
+    with whole_folder(folder) as work:
+        # `state_dict` names a shared matrix several times; safetensors stores each storage once, under its first name.
+        save_file(_unique(model.state_dict()), work / _WEIGHTS)
+        (work / _CONFIG).write_text(OmegaConf.to_yaml(OmegaConf.create(dict(config))), encoding="utf-8")
+        tokenizer.save(work)
+        (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
+        (work / "README.md").write_text(card, encoding="utf-8")
+        if state is not None:
+            (work / "state").mkdir()
+            save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, work / _STATE_TENSORS)
+            (work / _STATE_FACTS).write_text(json.dumps(state.facts), encoding="utf-8")
+        files = sorted(path for path in work.rglob("*") if path.is_file())
+        manifest = {
+            "format": FORMAT,
+            "tolka": tolka.__version__,
+            "longest_source": longest_source,
+            "files": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
+        }
+        (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def load_model(folder: Path) -> SavedModel:
+    """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
+    folder = _model_folder(folder)
+    manifest = _checked_manifest(folder)
+    config = OmegaConf.to_container(OmegaConf.load(folder / _CONFIG))
+    tokenizer = Tokenizer.load(folder)
+    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
+        raise CheckpointError(f"{folder / _CONFIG} does not describe a model")
+    options = {str(key): value for key, value in config["model"].items()}
+    try:
+        model_config = build(MODELS.get(str(options.get("name"))), options, "model")
+        model = model_config.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
+    _load_weights(model, folder)
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    return SavedModel(
+        folder, model.eval(), tokenizer, {str(k): v for k, v in config.items()}, manifest["longest_source"], scores
+    )
+
+
+def load_state(folder: Path) -> ResumeState:
+    """The resume state of a run's `last/`, checked like the rest."""
+    _checked_manifest(folder)
+    facts = json.loads((folder / _STATE_FACTS).read_text(encoding="utf-8"))
+    return ResumeState(load_file(folder / _STATE_TENSORS), facts)
+
+
+def load_weights(model: Seq2Seq, folder: Path) -> None:
+    """Put a checked directory's weights into a model of the same configuration."""
+    _checked_manifest(folder)
+    _load_weights(model, folder)
+
+
+def _load_weights(model: Seq2Seq, folder: Path) -> None:
+    try:
+        weights = load_file(folder / _WEIGHTS)
+    except SafetensorError as error:
+        raise CheckpointError(f"{folder / _WEIGHTS} cannot be read: {error}") from None
+    expected = _unique(model.state_dict())
+    differing = sorted(set(weights) ^ set(expected)) or [
+        f"{name} {tuple(weights[name].shape)} instead of {tuple(tensor.shape)}"
+        for name, tensor in expected.items()
+        if weights[name].shape != tensor.shape
+    ]
+    if differing:
+        raise CheckpointError(
+            f"{folder / _WEIGHTS} does not fit {_CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
+        )
+    model.load_state_dict(weights, strict=False)
+
+
+def _unique(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Each storage once, under its first name."""
+    seen: set[int] = set()
+    unique = {}
+    for name, tensor in tensors.items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            unique[name] = tensor.detach().cpu().contiguous()
+    return unique
+
+
+def _model_folder(folder: Path) -> Path:
+    """The folder itself, or `best/` when it is a run directory."""
+    for candidate in (folder, folder / "best"):
+        recover(candidate)
+        if (candidate / _MANIFEST).is_file():
+            return candidate
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: there is no such model directory")
+    raise CheckpointError(
+        f"{folder} is no model directory: it has no {_MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+    )
+
+
+def _checked_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest, after every file that it lists was found with its checksum."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        found, files = int(manifest["format"]), dict(manifest["files"])
+        int(manifest["longest_source"])
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no {_MANIFEST}: it is no model directory") from None
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise CheckpointError(f"{folder / _MANIFEST} is damaged ({error})") from None
+    if found > FORMAT:
+        raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
+    for name, digest in files.items():
+        path = folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts or path.is_symlink():
+            raise CheckpointError(f"{folder / _MANIFEST} names a file outside its folder: {name}")
+        if not path.is_file():
+            raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")
+        if _sha256(path) != digest:
+            raise CheckpointError(f"{path} is damaged: its checksum is not the manifest's; copy the directory again")
+    for name in (_CONFIG, _WEIGHTS, "scores.json"):
+        if name not in files:
+            raise CheckpointError(f"{folder / _MANIFEST} does not list {name}")
+    return dict(manifest)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,111 @@
+"""mt-eval: BLEU, chrF, TER and perplexity, each with its signature and interval."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tolka import __version__
+from tolka.cli.common import DONE, guarded, settings_help
+from tolka.errors import ConfigError
+
+_EXAMPLES = """examples:
+  mt-eval runs/sample source=test.en reference=test.ko    translate and score
+  mt-eval hypothesis=mine.de reference=test.de language=de only score
+  mt-eval compare a.de b.de reference=test.de             is b better than a? paired bootstrap
+source, hypothesis, reference and language are short for files.source and so on, legacy for metrics.legacy.
+
+settings (key=value):
+"""
+_SHORT = {
+    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
+    "legacy": "metrics.legacy",
+}
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(guarded(run, sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Parse, score, print a table or JSON on stdout."""
+    parser = argparse.ArgumentParser(
+        prog="mt-eval",
+        description="Score translations against references, or a model on a test set.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help="a model directory, and settings")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
+    parser.add_argument("--version", action="version", version=__version__)
+    if {"-h", "--help"} & set(arguments):
+        parser.epilog = _EXAMPLES + settings_help("evaluate")
+    options = parser.parse_args(arguments)
+    settings = [_long(text) for text in options.inputs if "=" in text and not Path(text).is_dir()]
+    plain = [text for text in options.inputs if "=" not in text or Path(text).is_dir()]
+    if plain[:1] == ["compare"]:
+        return _compare(plain[1:], settings, options.json)
+    if len(plain) > 1:
+        raise ConfigError(f"one model at most, not {len(plain)}: {' '.join(plain)}. Settings are key=value")
+    model = Path(plain[0]) if plain else None
+    if options.output and not model:
+        raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
+
+    from tolka.api import evaluate
+    from tolka.config import evaluate_config
+
+    result = evaluate(evaluate_config(settings), model)
+    if options.output:
+        options.output.write_text("".join(f"{line}\n" for line in result.hypotheses), encoding="utf-8")
+    if result.note:
+        print(f"note: {result.note}", file=sys.stderr)
+    if options.json:
+        report = {"metrics": [score.as_dict() for score in result.scores]}
+        if result.perplexity:
+            report["perplexity"] = result.perplexity.as_dict()
+        print(json.dumps(report, ensure_ascii=False, indent=1))
+        return DONE
+    from tolka.report.tables import score_table
+
+    print(score_table(result.scores))
+    if result.perplexity:
+        ppl = result.perplexity
+        print(
+            f"\nPPL {ppl.per_token:.4f} per token ({ppl.tokens} tokens, </s> counted), {ppl.per_word:.4f} per word, "
+            f"{ppl.bits_per_character:.4f} bits per character; label smoothing left out"
+        )
+        if ppl.skipped:
+            print(f"note: {ppl.skipped} pairs are not in the PPL: a blank side, or too long", file=sys.stderr)
+    return DONE
+
+
+def _compare(systems: Sequence[str], settings: Sequence[str], as_json: bool) -> int:
+    """Whether the second file of translations is better than the first."""
+    if len(systems) != 2:
+        raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
+
+    from tolka.api import compare_files
+    from tolka.config import evaluate_config
+
+    results = compare_files(Path(systems[0]), Path(systems[1]), evaluate_config(settings))
+    if as_json:
+        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results]
+        print(json.dumps({"comparisons": rows}, ensure_ascii=False, indent=1))
+        return DONE
+    from tolka.report.tables import table
+
+    rows_shown = [
+        [r.name, f"{r.a.value:.2f}", f"{r.b.value:.2f}", f"{r.difference:+.2f}", f"{r.p_value:.4f}"] for r in results
+    ]
+    print(table(rows_shown, ["metric", "A", "B", "B - A", "p"], "lrrrr"))
+    print("\np: how often so large a difference comes by chance (paired bootstrap); below 0.05 is taken as real")
+    for result in results:
+        print(f"{result.name}: {result.signature}")
+    return DONE
+
+
+def _long(setting: str) -> str:
+    key, equals, value = setting.partition("=")
+    return _SHORT.get(key, key) + equals + value

@@ -1,0 +1,59 @@
+"""mt-train: from parallel text to a translator and its score."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tolka import __version__
+from tolka.cli.common import DONE, guarded, settings_help
+
+_EXAMPLES = """examples:
+  mt-train                                      train on the embedded English-Korean sample
+  mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
+           corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
+  mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
+The same command again goes on where the run stopped.
+
+settings (key=value; a list is [a,b]):
+"""
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(guarded(run, sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Parse, train, show the result and the next command."""
+    parser = argparse.ArgumentParser(
+        prog="mt-train",
+        description="Train a translator on parallel text, keep the best model, test it.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
+    parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
+    parser.add_argument("--version", action="version", version=__version__)
+    if {"-h", "--help"} & set(arguments):
+        parser.epilog = _EXAMPLES + settings_help("train")
+    options = parser.parse_args(arguments)
+
+    from tolka.config import train_config
+
+    config = train_config(with_sample(options.settings))
+    if options.print_config:
+        from omegaconf import OmegaConf
+
+        print(OmegaConf.to_yaml(OmegaConf.create(config.as_dict())), end="")
+        return DONE
+
+    from tolka.api import train
+    from tolka.progress import say
+
+    say(train(config).summary())
+    return DONE
+
+
+def with_sample(settings: Sequence[str]) -> list[str]:
+    """`mt-train` without a corpus or an experiment means the embedded sample with the recipe that suits it."""
+    chosen = any(setting.split("=")[0] in ("corpus", "experiment") for setting in settings)
+    return list(settings) if chosen else ["experiment=sample", *settings]

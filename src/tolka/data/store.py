@@ -1,0 +1,132 @@
+"""Token ids of a corpus as memory-mapped arrays: written as a stream, opened in no time, shared between processes."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from tolka.errors import DataError
+
+_FACTS = "store.json"
+_SIDES = ("source", "target")
+Lengths = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Pairs of id rows, without special symbols. Row i of a side is ids[offsets[i] : offsets[i + 1]]."""
+
+    source_ids: npt.NDArray[np.integer]
+    source_offsets: npt.NDArray[np.int64]
+    target_ids: npt.NDArray[np.integer]
+    target_offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.source_offsets) - 1
+
+    @property
+    def source_lengths(self) -> Lengths:
+        """(pairs,): tokens of each source, without </s>."""
+        return np.diff(self.source_offsets).astype(np.int32)
+
+    @property
+    def target_lengths(self) -> Lengths:
+        """(pairs,): tokens of each target, without </s>."""
+        return np.diff(self.target_offsets).astype(np.int32)
+
+    def source(self, index: int) -> npt.NDArray[np.integer]:
+        """Ids of one source."""
+        return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
+
+    def target(self, index: int) -> npt.NDArray[np.integer]:
+        """Ids of one target."""
+        return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
+
+    @classmethod
+    def open(cls, folder: Path) -> "TokenStore":
+        """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
+        try:
+            facts = json.loads((folder / _FACTS).read_text())
+            arrays = []
+            for side in _SIDES:
+                dtype = np.dtype(facts["dtypes"][side])
+                arrays.append(_map(folder / f"{side}.ids", dtype, facts["tokens"][side]))
+                arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), facts["pairs"] + 1))
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(f"{folder}: the token store is damaged ({error}); delete the folder to have it made again") from None
+        return cls(*arrays)
+
+    @classmethod
+    def from_rows(cls, sources: list[list[int]], targets: list[list[int]]) -> "TokenStore":
+        """The same in memory, for validation sets and tests."""
+        arrays: list[npt.NDArray[np.integer]] = []
+        for rows in (sources, targets):
+            arrays.append(np.array([i for row in rows for i in row], dtype=np.int32))
+            arrays.append(np.cumsum([0, *map(len, rows)], dtype=np.int64))
+        return cls(*arrays)  # type: ignore[arg-type]
+
+
+def _map(path: Path, dtype: "np.dtype[np.generic]", count: int) -> npt.NDArray[np.integer]:
+    """Map a file whose size is known; an empty one cannot be mapped."""
+    if path.stat().st_size != count * dtype.itemsize:
+        raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {count * dtype.itemsize}")
+    if count == 0:
+        return np.zeros(0, dtype=dtype)  # type: ignore[return-value]
+    return np.memmap(path, dtype=dtype, mode="r", shape=(count,))  # type: ignore[no-any-return]
+
+
+class _Side:
+    """Writes one side: ids as they come, offsets beside them."""
+
+    def __init__(self, folder: Path, side: str, vocabulary: int) -> None:
+        self.dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.int32)
+        self.ids: BinaryIO = (folder / f"{side}.ids").open("wb")
+        self.offsets: BinaryIO = (folder / f"{side}.offsets").open("wb")
+        self.tokens = 0
+        self.offsets.write(np.int64(0).tobytes())
+
+    def append(self, row: list[int]) -> None:
+        self.ids.write(np.asarray(row, dtype=self.dtype).tobytes())
+        self.tokens += len(row)
+        self.offsets.write(np.int64(self.tokens).tobytes())
+
+    def close(self) -> None:
+        self.ids.close()
+        self.offsets.close()
+
+
+def write_store(folder: Path, rows: Iterable[tuple[list[int], list[int]]], vocabularies: tuple[int, int]) -> int:
+    """Write pairs of id rows into `folder`; returns how many. Memory does not grow with them."""
+    sides = [_Side(folder, side, size) for side, size in zip(_SIDES, vocabularies, strict=True)]
+    pairs = 0
+    try:
+        for pair in rows:
+            for side, row in zip(sides, pair, strict=True):
+                side.append(row)
+            pairs += 1
+    finally:
+        for side in sides:
+            side.close()
+    facts = {
+        "pairs": pairs,
+        "tokens": {name: side.tokens for name, side in zip(_SIDES, sides, strict=True)},
+        "dtypes": {name: side.dtype.name for name, side in zip(_SIDES, sides, strict=True)},
+    }
+    (folder / _FACTS).write_text(json.dumps(facts))
+    return pairs
+
+
+def in_chunks(items: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+    """Lists of `size` items; the last may be shorter."""
+    chunk: list[tuple[str, str]] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

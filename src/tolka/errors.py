@@ -1,0 +1,17 @@
+"""What a user can cause, as three kinds of error; every message is one line that says what to try."""
+
+
+class TolkaError(Exception):
+    """Base of every error that the commands print as one line instead of a traceback."""
+
+
+class ConfigError(TolkaError):
+    """A setting is unknown, of the wrong type, out of range, or at odds with another."""
+
+
+class DataError(TolkaError):
+    """A text file, a corpus or a token store cannot be used as it is."""
+
+
+class CheckpointError(TolkaError):
+    """A model directory or a run directory is missing, damaged, or of another format."""

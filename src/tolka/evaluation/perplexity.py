@@ -1,0 +1,90 @@
+"""How surprised a model is by the references: comparable across vocabularies, too."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tolka.data.loader import in_order
+from tolka.data.store import TokenStore
+from tolka.errors import DataError
+from tolka.losses import Objective
+from tolka.models.base import Seq2Seq
+from tolka.runtime import Precision
+from tolka.text.corpus import Pair
+from tolka.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Sums over the references that were measured.
+
+    nll: -log p in nats, label smoothing left out, </s> counted. words: runs of non-blanks. characters: of the text as
+    it stands, blanks included. skipped: pairs left out because a side is longer than can be measured.
+    """
+
+    nll: float
+    tokens: int
+    words: int
+    characters: int
+    pairs: int
+    skipped: int
+
+    @property
+    def per_token(self) -> float:
+        """exp(nll / tokens), what training curves show; depends on the vocabulary."""
+        return math.exp(self.nll / self.tokens)
+
+    @property
+    def per_word(self) -> float:
+        """exp(nll / words): comparable between vocabularies, for languages that put blanks between words."""
+        return math.exp(self.nll / self.words)
+
+    @property
+    def bits_per_character(self) -> float:
+        """nll / (ln 2 * characters): comparable between vocabularies, in any language."""
+        return self.nll / math.log(2) / self.characters
+
+    def as_dict(self) -> dict[str, float | int]:
+        """For JSON."""
+        return {
+            "ppl": self.per_token,
+            "ppl_word": self.per_word,
+            "bits_per_character": self.bits_per_character,
+            "nll": self.nll,
+            "tokens": self.tokens,
+            "words": self.words,
+            "characters": self.characters,
+            "pairs": self.pairs,
+            "skipped": self.skipped,
+        }
+
+
+class PerplexityMeter:
+    """A set of pairs, tokenised once, measured as often as needed."""
+
+    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int) -> None:
+        """tokens: ceiling on a batch's padded tokens; longer sentences are skipped, and counted. Blank ones too."""
+        sources = tokenizer.encode_source([pair.source for pair in pairs])
+        targets = tokenizer.encode_target([pair.target for pair in pairs])
+        fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
+        kept = [i for i, fit in enumerate(fits) if fit]
+        if not kept:
+            raise DataError(f"no pair can be measured: each has a blank side or one of {tokens} pieces or more")
+        self._store = TokenStore.from_rows([sources[i] for i in kept], [targets[i] for i in kept])
+        self._tokens = tokens
+        self._words = sum(len(pairs[i].target.split()) for i in kept)
+        self._characters = sum(len(pairs[i].target) for i in kept)
+        self._skipped = len(pairs) - len(kept)
+
+    def measure(self, model: Seq2Seq, precision: Precision) -> Perplexity:
+        """One pass with teacher forcing."""
+        objective = Objective(model, label_smoothing=0.0).eval()
+        nll, tokens = 0.0, 0
+        with torch.no_grad(), precision.autocast():
+            for batch in in_order(self._store, self._tokens):
+                sums = objective(batch.to(precision.device))
+                nll += sums.nll.double().item()
+                tokens += sums.tokens
+        return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)

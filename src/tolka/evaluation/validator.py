@@ -1,0 +1,60 @@
+"""What is measured between two stretches of training."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.runtime import Precision
+from tolka.scoring import MetricsConfig, Validation, score
+from tolka.text.corpus import Pair
+from tolka.translator import Translator
+
+
+class Validator:
+    """nll, perplexity, BLEU and chrF of greedy translations, as plain text, against the untouched references."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        translator: Translator,
+        meter: PerplexityMeter,
+        precision: Precision,
+        metrics: MetricsConfig,
+        language: str,
+        samples: int,
+        folder: Path,
+    ) -> None:
+        """metrics: its tokenizer is used, its list is not. language: of the target. folder: takes the translations."""
+        self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
+        self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
+        self._language, self._samples, self._folder = language, samples, folder
+
+    def __call__(self, update: int) -> Validation:
+        """Measure the model as it is; leaves its translations in `folder`."""
+        perplexity = self._meter.measure(self._translator.model, self._precision)
+        hypotheses = self._translator([pair.source for pair in self._pairs])
+        self._folder.mkdir(exist_ok=True)
+        text = "".join(f"{line}\n" for line in hypotheses)
+        (self._folder / f"{update:07d}.txt").write_text(text, encoding="utf-8")
+        bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
+        values = {
+            "nll": perplexity.nll / perplexity.tokens,
+            "ppl": perplexity.per_token,
+            "bleu": bleu.value,
+            "chrf": chrf.value,
+        }
+        line = (
+            f"{self._shown(hypotheses)}update {update}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
+            f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
+        )
+        return Validation(values, line)
+
+    def _shown(self, hypotheses: Sequence[str]) -> str:
+        """A few translations between their sources and references, spread over the set."""
+        count = min(self._samples, len(self._pairs))
+        lines = []
+        for n in range(count):
+            i = n * len(self._pairs) // count
+            pair = self._pairs[i]
+            lines += [f"  source      {pair.source}", f"  translation {hypotheses[i]}", f"  reference   {pair.target}", ""]
+        return "\n".join(lines) + ("\n" if lines else "")

@@ -1,0 +1,1 @@
+"""Architectures: one file each, one registered name each; see `base.Seq2Seq` for the contract."""

@@ -1,0 +1,85 @@
+"""The contract between an architecture and everything else: search, losses and the trainer see nothing more.
+
+Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target tokens, D width, V vocabulary.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Self
+
+from torch import Tensor, nn
+
+from tolka.batch import Batch
+from tolka.errors import ConfigError
+from tolka.registry import Registry
+
+
+class DecoderState(ABC):
+    """All that a decoder remembers between two steps; search re-orders it without knowing what it is."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> Self:
+        """Keep, expand, re-order or drop hypotheses.
+
+        rows: (B', k') numbers b * k + j of the hypotheses to go on with, one line per sentence that stays; all
+        numbers of one line belong to the same sentence, whose encoder-side tensors are kept once.
+        """
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the unfused path saw. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1.
+
+    encoder_states: per layer (B, S, D), part of the graph, so that gradients with respect to them can be asked for.
+    """
+
+    features: Tensor
+    attention: dict[str, Tensor] = field(default_factory=dict)
+    encoder_states: list[Tensor] = field(default_factory=list)
+
+
+class Seq2Seq(nn.Module, ABC):
+    """An encoder-decoder."""
+
+    vocabulary_size: int
+    """V, the number of target pieces."""
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """Teacher forcing: the features (N, D) of the valid target tokens, row by row, padding left out."""
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> Tensor:
+        """(..., D) -> (..., V), unnormalised log-probabilities."""
+
+    @abstractmethod
+    def logits_parameters(self) -> list[nn.Parameter]:
+        """Every parameter that `logits` reads."""
+
+    @abstractmethod
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        """Encode once. source (B, S) padded ids, lengths (B,) -> the state before the first step, k = 1."""
+
+    @abstractmethod
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """token (B, k): the last token of each hypothesis -> features (B, k, D) of the next one, and the new state."""
+
+    def inspect(self, batch: Batch) -> Inspection:
+        """The unfused path, with what there is to look at; ConfigError for an architecture that has nothing."""
+        raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
+
+    def parameter_count(self) -> int:
+        """Trained numbers, each shared one counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+@dataclass(frozen=True)
+class ModelConfig(ABC):
+    """Options of one architecture; knows how to build it."""
+
+    @abstractmethod
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
+        """A freshly initialised model. shared: whether source and target ids mean the same pieces."""
+
+
+MODELS: Registry[ModelConfig] = Registry("model", "tolka.models")

@@ -1,0 +1,110 @@
+"""Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2) with one fused projection.
+
+Shapes: B sentences, k hypotheses a sentence, T queries, S keys, H heads, D model width, K and V widths of one head's
+keys and values.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tolka.nn.dropout import dropout
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V through the device's fused kernel.
+
+    query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
+    mask: bool, broadcastable to (B, H, T, S), true where a query may look. rate: dropout on the weights.
+    """
+    if rate > 0.0 and query.device.type == "cpu":  # torch's own would draw from its slow generator
+        weights = dropout(attention_weights(query, key, mask, causal), rate, training=True)
+        return weights @ value
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=rate)
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """The unfused path: the weights themselves, (B, H, T, S); each row sums to 1. Same arguments as `attend`."""
+    scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
+    if causal:
+        looks_back = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        mask = looks_back if mask is None else mask & looks_back
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(-1)
+
+
+class _Heads(nn.Module):
+    """What self- and cross-attention share: splitting into heads, joining them, the output projection W_O."""
+
+    def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.d_k = d_model // heads
+        self.d_v = d_v
+        self.rate = rate
+        self.output = nn.Linear(heads * d_v, d_model)
+
+    def split(self, x: Tensor, width: int) -> Tensor:
+        """(B, T, H * width) -> (B, H, T, width), a view."""
+        return x.view(*x.shape[:2], self.heads, width).transpose(1, 2)
+
+    def join(self, context: Tensor) -> Tensor:
+        """(B, H, T, V) -> (B, T, D), through W_O."""
+        joined: Tensor = self.output(context.transpose(1, 2).flatten(2))
+        return joined
+
+
+class SelfAttention(_Heads):
+    """Queries, keys and values from one sequence: one matrix product makes all three."""
+
+    def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
+        super().__init__(d_model, heads, d_v, rate)
+        self.query_key_value = nn.Linear(d_model, heads * (2 * self.d_k + d_v))
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V)."""
+        width = self.heads * self.d_k
+        query, key, value = self.query_key_value(x).split([width, width, self.heads * self.d_v], dim=-1)
+        return self.split(query, self.d_k), self.split(key, self.d_k), self.split(value, self.d_v)
+
+    def forward(self, x: Tensor, mask: Tensor | None, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
+        """(B, T, D) -> (B, T, D). With `maps`, takes the unfused path and appends the weights (B, H, T, T)."""
+        query, key, value = self.project(x)
+        if maps is not None:
+            maps.append(attention_weights(query, key, mask, causal))
+            return self.join(maps[-1] @ value)
+        return self.join(attend(query, key, value, mask, causal, self.rate if self.training else 0.0))
+
+    def step(self, x: Tensor, cache: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One new position, (N, 1, D), that sees the cached keys (N, H, T, K) and values (N, H, T, V) and itself."""
+        query, key, value = self.project(x)
+        key = torch.cat([cache[0], key], dim=2)
+        value = torch.cat([cache[1], value], dim=2)
+        return self.join(attend(query, key, value, mask=None, causal=False)), (key, value)
+
+
+class CrossAttention(_Heads):
+    """Queries from the decoder, keys and values from the encoder."""
+
+    def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
+        super().__init__(d_model, heads, d_v, rate)
+        self.query = nn.Linear(d_model, heads * self.d_k)
+        self.key_value = nn.Linear(d_model, heads * (self.d_k + d_v))
+
+    def memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder states (B, S, D) -> keys (B, H, S, K) and values (B, H, S, V): once per sentence."""
+        key, value = self.key_value(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
+        return self.split(key, self.d_k), self.split(value, self.d_v)
+
+    def forward(
+        self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None, maps: list[Tensor] | None = None
+    ) -> Tensor:
+        """(B, T, D) -> (B, T, D); while decoding, T holds the k hypotheses of a sentence, which share its memory."""
+        query = self.split(self.query(x), self.d_k)
+        if maps is not None:
+            maps.append(attention_weights(query, memory[0], mask, causal=False))
+            return self.join(maps[-1] @ memory[1])
+        return self.join(attend(query, *memory, mask, causal=False, rate=self.rate if self.training else 0.0))

@@ -1,0 +1,227 @@
+"""mt-train, stage by stage: read, prepare, train, test."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import tolka
+from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, save_model
+from tolka.config import TrainConfig
+from tolka.data.loader import Loader
+from tolka.data.prepare import Prepared, prepare
+from tolka.errors import DataError, TolkaError
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.evaluation.validator import Validator
+from tolka.losses import Objective
+from tolka.report.card import model_card
+from tolka.report.plots import learning_curves
+from tolka.runtime import Precision, choose_device, describe, peak_memory_bytes, seed_everything
+from tolka.scoring import Score, choose_bleu_tokenizer, score
+from tolka.search.greedy import GreedyConfig
+from tolka.text.corpus import Corpus, Pair, read_split, summary
+from tolka.training.precision import choose_precision
+from tolka.training.run import RunFolder
+from tolka.training.trainer import Trainer, TrainState
+from tolka.translator import DecodingConfig, Translator
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test set's scores. decoding: how, and how fast."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    name: str
+    scores: list[Score]
+    perplexity: Perplexity
+    sentences: int
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For scores.json."""
+        return {
+            "metrics": [score.as_dict() for score in self.scores],
+            "perplexity": self.perplexity.as_dict(),
+        }
+
+
+class Pipeline:
+    """One run: the stages share what they have made."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self.run = RunFolder(config.run.folder)
+        self.device = choose_device(config.trainer.device)
+
+    def train(self) -> TrainState:
+        """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on."""
+        resuming = self.run.claim(self.config.as_dict())
+        prepared, pairs = self.prepared, self.validation_pairs
+        seed_everything(self.config.run.seed)
+        model = self.config.model.build(
+            prepared.tokenizer.source_size, prepared.tokenizer.target_size, prepared.tokenizer.shared
+        ).to(self.device)
+        objective = Objective(model, self.config.trainer.label_smoothing)
+        loader = Loader(prepared.store, self.config.batching, self.config.run.seed)
+        precision, reason = self._precision(objective, loader, resuming)
+        self._describe(loader, model.parameter_count(), precision, reason)
+        translator = Translator(
+            model, prepared.tokenizer, GreedyConfig(), self.device, self.longest_source, self._decoding().tokens
+        )
+        validator = Validator(
+            pairs,
+            translator,
+            PerplexityMeter(pairs, prepared.tokenizer, self._decoding().tokens),
+            precision,
+            self.config.metrics,
+            self.config.corpus.target,
+            self.config.trainer.samples,
+            self.run.path / "samples",
+        )
+
+        def save(best: bool, state: ResumeState, scores: dict[str, Any]) -> None:
+            folder = self.run.best if best else self.run.last
+            card = model_card(self.config.as_dict(), self._facts(model.parameter_count(), precision), scores)
+            save_model(
+                folder,
+                model,
+                prepared.tokenizer,
+                self.config.as_dict(),
+                self.longest_source,
+                scores,
+                card,
+                None if best else state,
+            )
+
+        trainer = Trainer(
+            self.config.trainer,
+            objective,
+            self.config.optimizer.build(model),
+            self.config.scheduler,
+            self.config.optimizer.lr,
+            loader,
+            precision,
+            self.run,
+            validator,
+            save,
+        )
+        if resuming:
+            load_weights(model, self.run.last)
+            trainer.resume(load_state(self.run.last))
+            self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
+        return trainer.fit()
+
+    def test(self) -> list[TestResult]:
+        """Decode each test set with the best model and score it; writes the scores into `best/` too."""
+        saved = load_model(self.run.best)
+        translator = Translator.of(saved, self.config.search, self._decoding())
+        results = []
+        for source in self.corpus.tests:
+            pairs, counts = read_split([source], f"corpus.test ({source.name})")
+            self.run.log(f"test set {source.name}: {summary(counts)}")
+            results.append(self._test_one(source.name, pairs, translator))
+        if results:
+            scores = {**saved.scores, "test": {result.name: result.as_dict() for result in results}}
+            facts = self._facts(saved.model.parameter_count(), self._fp32())
+            card = model_card(saved.config, facts, scores)
+            save_model(
+                self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card
+            )
+        return results
+
+    def _test_one(self, name: str, pairs: Sequence[Pair], translator: Translator) -> TestResult:
+        started_at = time.perf_counter()
+        hypotheses = translator([pair.source for pair in pairs])
+        seconds = time.perf_counter() - started_at
+        (self.run.path / "samples").mkdir(exist_ok=True)
+        text = "".join(f"{line}\n" for line in hypotheses)
+        (self.run.path / "samples" / f"{name}.{self.config.corpus.target}.txt").write_text(text, encoding="utf-8")
+        scores = score(hypotheses, [pair.target for pair in pairs], self.config.metrics, self.config.corpus.target)
+        meter = PerplexityMeter(pairs, translator.tokenizer, self._decoding().tokens)
+        return TestResult(name, scores, meter.measure(translator.model, self._fp32()), len(pairs), seconds)
+
+    def draw(self) -> None:
+        """The run's plots, where matplotlib is there to draw them."""
+        try:
+            self.run.log(f"learning curves: {learning_curves(self.run.path)}")
+        except TolkaError as error:
+            self.run.log(str(error))
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, found."""
+        return self.config.corpus.open()
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Tokenizer and store of the training text."""
+        started_at = time.perf_counter()
+        made = prepare(
+            self.corpus,
+            self.config.corpus,
+            self.config.tokenizer,
+            self.config.batching,
+            self.config.run.prepared_folder,
+        )
+        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
+        self.run.log(f"training text: {summary(made.counts)}")
+        for remark in made.remarks:
+            self.run.log(f"note: {remark}")
+        tokenizer, kind = made.tokenizer, self.config.tokenizer
+        sizes = f"{tokenizer.source_size} shared" if tokenizer.shared else f"{tokenizer.source_size} + {tokenizer.target_size}"
+        self.run.log(
+            f"tokenizer: SentencePiece {kind.type}, {sizes} pieces, normalisation {kind.normalization}, "
+            f"byte fallback {'on' if kind.byte_fallback else 'off'}"
+        )
+        self.run.log(f"token store: {made.folder} ({how})")
+        return made
+
+    @cached_property
+    def validation_pairs(self) -> list[Pair]:
+        """The validation set, blank pairs left out and counted."""
+        pairs, counts = read_split(self.corpus.valid, "corpus.valid")
+        self.run.log(f"validation text: {summary(counts)}")
+        _, note = choose_bleu_tokenizer(self.config.corpus.target)
+        if note and self.config.metrics.tokenizer == "auto":
+            self.run.log(f"note: {note}")
+        return pairs
+
+    @property
+    def longest_source(self) -> int:
+        """Pieces of the longest source trained on: what longer lines are split to when translating."""
+        return max(1, int(self.prepared.store.source_lengths.max()))
+
+    def _decoding(self) -> DecodingConfig:
+        return DecodingConfig(device=str(self.device), tokens=max(DecodingConfig.tokens, self.config.batching.tokens))
+
+    def _fp32(self) -> Precision:
+        return Precision(self.device, "fp32")
+
+    def _precision(self, objective: Objective, loader: Loader, resuming: bool) -> tuple[Precision, str]:
+        if resuming:  # a trial could end differently: the run keeps what it began with
+            return Precision(self.device, load_state(self.run.last).facts["train"]["precision"]), "as the run began"
+        return choose_precision(
+            self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
+        )
+
+    def _facts(self, parameters: int, precision: Precision) -> dict[str, str]:
+        corpus = self.config.corpus
+        return {
+            "languages": f"{corpus.source} to {corpus.target}",
+            "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
+            "training text": summary(self.prepared.counts),
+            "tokenizer": f"SentencePiece {self.config.tokenizer.type}, {self.prepared.tokenizer.target_size} target pieces",
+            "trained on": f"{describe(self.device)}, {precision.name}",
+            "tolka": tolka.__version__,
+        }
+
+    def _describe(self, loader: Loader, parameters: int, precision: Precision, reason: str) -> None:
+        padding = loader.padding()
+        batches = len(loader.plan(0))
+        self.run.log(
+            f"batches: {batches} an epoch, {padding.target_tokens / batches:.0f} target tokens on average; "
+            f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
+        )
+        self.run.log(f"model: {parameters:,} parameters on {describe(self.device)}, {precision.name} ({reason})")

@@ -1,0 +1,68 @@
+"""Names that a config may say, each bound to the dataclass that holds its options.
+
+A config is stored beside the weights; a dotted path in it would let a file choose which code runs. A name can only
+choose among the classes that this package, or a plug-in named on the command line, has registered.
+"""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from tolka.errors import ConfigError
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that proposes the nearest known word and lists them all; starts with a blank, for appending."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return (f" Did you mean '{near[0]}'?" if near else "") + f" Known: {', '.join(known)}."
+
+
+C = TypeVar("C")
+T = TypeVar("T")
+
+
+class Registry(Generic[C]):
+    """Registered name -> config class; imports every module of its package before the first look-up.
+
+    kind: what the names stand for ("model"), used in messages and as the config group's name.
+    package: the package whose modules register themselves when imported.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._classes: dict[str, type[C]] = {}
+        self._filled = False
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Class decorator: make the config class known under `name`."""
+
+        def add(cls: type[T]) -> type[T]:
+            if name in self._classes:
+                raise ConfigError(f"the {self.kind} '{name}' is registered twice; a plug-in must choose another name")
+            self._classes[name] = cls  # type: ignore[assignment]
+            return cls
+
+        return add
+
+    def names(self) -> list[str]:
+        """Every registered name, sorted."""
+        self._fill()
+        return sorted(self._classes)
+
+    def get(self, name: str) -> type[C]:
+        """The config class of `name`; ConfigError with the nearest name when there is none."""
+        self._fill()
+        if name not in self._classes:
+            raise ConfigError(f"unknown {self.kind} '{name}'.{did_you_mean(name, self._classes)}")
+        return self._classes[name]
+
+    def _fill(self) -> None:
+        if not self._filled:
+            self._filled = True
+            package = importlib.import_module(self.package)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{self.package}.{module.name}")

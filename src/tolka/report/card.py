@@ -1,0 +1,34 @@
+"""The README.md of a model directory: what it is, what it was trained on, how good it is, how to use it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> str:
+    """Markdown. facts: label -> value, in the order to be shown; scores: as scores.json holds them."""
+    corpus = config["corpus"]
+    lines = [
+        f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",
+        "",
+        "A translator trained with tolka.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {label} | {value} |" for label, value in facts.items()),
+        "",
+        "## Scores",
+        "",
+    ]
+    validation = scores.get("validation", {})
+    if validation:
+        measured = ", ".join(f"{name} {value:.3f}" for name, value in validation.items())
+        lines += [f"Validation at update {scores['update']}, greedy: {measured}.", ""]
+    for name, entries in scores.get("test", {}).items():
+        lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval | signature |", "|---|---|---|---|"]
+        for entry in entries["metrics"]:
+            interval = entry["interval"]
+            between = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between} | `{entry['signature']}` |")
+        lines += ["", f"Perplexity {entries['perplexity']['ppl']:.2f} per token.", ""]
+    lines += ["## Use", "", "```", "mt-translate THIS_FOLDER < source.txt > translation.txt", "```", ""]
+    return "\n".join(lines)

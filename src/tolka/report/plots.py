@@ -1,0 +1,43 @@
+"""Pictures of a finished run, drawn from its files. Needs the extra `plots`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import TolkaError
+
+
+def learning_curves(run: Path) -> Path:
+    """Draw plots/curves.png from a run's metrics.jsonl: losses and learning rate, BLEU and chrF; returns its path.
+
+    TolkaError when matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    training = [line for line in lines if "train_loss" in line]
+    validations = [line for line in lines if "valid_loss" in line]
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    losses, scores = figure.subplots(1, 2)
+    _draw(losses, training, "train_loss", "training", color="tab:gray")
+    _draw(losses, validations, "valid_loss", "validation", color="tab:blue", marker="o")
+    losses.set(xlabel="update", ylabel="nll per token (nats)", title="Loss, label smoothing left out")
+    _draw(scores, validations, "bleu", "BLEU", color="tab:orange", marker="o")
+    _draw(scores, validations, "chrf", "chrF2", color="tab:green", marker="o")
+    scores.set(xlabel="update", ylabel="score", title="Validation, greedy", ylim=(0, 100))
+    for axes in (losses, scores):
+        axes.grid(alpha=0.3)
+        if axes.lines:
+            axes.legend()
+    path = run / "plots" / "curves.png"
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def _draw(axes: Any, lines: list[dict[str, float]], key: str, label: str, **style: str) -> None:
+    if lines:
+        axes.plot([line["update"] for line in lines], [line[key] for line in lines], label=label, markersize=3, **style)

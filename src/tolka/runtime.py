@@ -1,0 +1,98 @@
+"""The machine a command runs on: device, precision, threads, memory allocator, seeds."""
+
+import ctypes
+import platform
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tolka.errors import ConfigError
+
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
+
+
+def choose_device(name: str, key: str = "trainer.device") -> torch.device:
+    """`auto` takes the first CUDA device, else the CPU; `cpu`, `cuda`, `cuda:N` are taken at their word.
+
+    key: the setting that `name` came from, for the message of the ConfigError.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"{key} ({name}) is no device; allowed: auto, cpu, cuda, cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"{key} ({name}) is not supported; allowed: auto, cpu, cuda, cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"{key} is {name}, but this machine shows {torch.cuda.device_count()} CUDA devices; try auto")
+    return device
+
+
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+
+
+@dataclass(frozen=True)
+class Precision:
+    """fp32, or autocast in bf16 or fp16 with master weights in fp32 (Micikevicius et al. 2018)."""
+
+    device: torch.device
+    name: str
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """The forward pass's context; does nothing in fp32."""
+        dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
+        with torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32"):
+            yield
+
+    @property
+    def needs_scaler(self) -> bool:
+        """fp16's smallest gradients vanish unless the loss is scaled; bf16 has fp32's range."""
+        return self.name == "fp16"
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy and torch on every device."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to keep freed blocks; returns whether this machine's allocator understood.
+
+    By default large blocks go back to the kernel when freed and are faulted in page by page at the next training
+    step. Set from inside the process, so that nobody has to export an environment variable.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    libc = ctypes.CDLL(None)
+    settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 * 2**20}
+    return all([libc.mallopt(parameter, value) == 1 for parameter, value in settings.items()])
+
+
+def peak_memory_bytes() -> int:
+    """Peak resident memory of this process (Linux reports KiB, macOS bytes); 0 where unknown (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if platform.system() == "Darwin" else peak * 1024
+
+
+def describe(device: torch.device) -> str:
+    """One phrase for logs and model cards: the device, and the threads where it is a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {torch.get_num_threads()} threads"

@@ -1,0 +1,1 @@
+"""Decoding; drives any `Seq2Seq` without knowing which."""

@@ -1,0 +1,64 @@
+"""From a mapping, as YAML gives it, to a frozen dataclass: types and names checked, nothing guessed."""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from tolka.errors import ConfigError
+from tolka.registry import did_you_mean
+
+D = TypeVar("D")
+
+
+def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
+    """An instance of the dataclass; a single text is taken for a list of one where a list is wanted.
+
+    where: the group's name, which messages put before a key. ConfigError says which key, what it was, what is allowed.
+    """
+    hints = typing.get_type_hints(cls)
+    known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise ConfigError(" ".join(f"unknown key '{where}.{key}'.{did_you_mean(str(key), known)}" for key in unknown))
+    wrong = [
+        f"{where}.{key} ({value!r}) must be {_in_words(known[key])}"
+        for key, value in values.items()
+        if not _fits(value, known[key])
+    ]
+    if wrong:
+        raise ConfigError("; ".join(wrong))
+    listed = {
+        key: [value] if known[key] == list[str] and isinstance(value, str) else value for key, value in values.items()
+    }
+    try:
+        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), listed))
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{where}.{error.full_key}: {str(error).splitlines()[0]}") from None
+    assert isinstance(merged, cls)
+    return merged
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether OmegaConf's conversion would keep the meaning: no text for numbers, no numbers for truth values."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is str:
+        return isinstance(value, str)
+    if kind == list[str]:
+        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    return True
+
+
+def _in_words(kind: Any) -> str:
+    if kind == list[str]:
+        return "a text or a list of texts; put quotes around a value that YAML reads as something else"
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text; put it into quotes"}
+    return names.get(kind, str(kind))

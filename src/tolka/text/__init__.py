@@ -1,0 +1,1 @@
+"""Text as people write it: reading, cleaning, SentencePiece."""

@@ -1,0 +1,1 @@
+"""Kinds of corpus, one registered name each."""

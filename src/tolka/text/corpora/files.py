@@ -1,0 +1,75 @@
+"""Pairs of text files, found from a prefix; and the embedded sample, which is such files."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tolka.errors import ConfigError, DataError
+from tolka.resources import sample_dir
+from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, ParallelFiles
+
+
+@CORPORA.register("files")
+@dataclass(frozen=True)
+class FilesConfig(CorpusConfig):
+    """Files PREFIX.<source> and PREFIX.<target>, plain or gzip."""
+
+    name: str = "files"
+    """the kind of corpus: files"""
+    root: str = ""
+    """folder that relative prefixes start from; empty = the current one"""
+    train: list[str] = field(default_factory=list)
+    """prefix of the training files, or a list: data/train stands for data/train.en and data/train.de"""
+    valid: list[str] = field(default_factory=list)
+    """prefix of the validation files, or a list"""
+    test: list[str] = field(default_factory=list)
+    """prefix of a test set, or a list: each is scored on its own"""
+
+    def open(self) -> Corpus:
+        """See CorpusConfig.open."""
+        for key in ("train", "valid"):
+            if not getattr(self, key):
+                raise ConfigError(f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}")
+        return Corpus(*([self._find(prefix, key) for prefix in getattr(self, key)] for key in ("train", "valid", "test")))
+
+    def _find(self, prefix: str, key: str) -> ParallelFiles:
+        base = self._folder() / prefix
+        source, target = (_existing(base, language, key) for language in (self.source, self.target))
+        return ParallelFiles(source, target, name=base.name)
+
+    def _folder(self) -> Path:
+        return Path(self.root).expanduser()
+
+
+@CORPORA.register("sample")
+@dataclass(frozen=True)
+class SampleConfig(FilesConfig):
+    """The English-Korean sample that travels with the package."""
+
+    name: str = "sample"
+    """the kind of corpus: sample"""
+    train: list[str] = field(default_factory=lambda: ["train"])
+    """prefix of the training files inside the sample's folder, or a list"""
+    valid: list[str] = field(default_factory=lambda: ["valid"])
+    """prefix of the validation files, or a list"""
+    test: list[str] = field(default_factory=lambda: ["test_fresh", "test_unseen"])
+    """fresh sentences, and combinations whose parts were seen only apart: each is scored on its own"""
+
+    def _folder(self) -> Path:
+        return Path(self.root).expanduser() if self.root else sample_dir()
+
+
+def _existing(base: Path, language: str, key: str) -> Path:
+    plain = base.with_name(f"{base.name}.{language}")
+    packed = base.with_name(f"{plain.name}.gz")
+    for path in (plain, packed):
+        if path.is_file():
+            return path
+    folder = base.parent
+    if not folder.is_dir():
+        raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
+    near = sorted(p.name for p in folder.iterdir() if p.name.startswith(base.name[:3]))[:6]
+    hint = f"; near it: {', '.join(near)}" if near else ""
+    raise DataError(
+        f"corpus.{key}: neither {plain} nor {packed.name} exists{hint}. "
+        f"A prefix stands for two files that end in .{language} and the other language's code"
+    )

@@ -1,0 +1,80 @@
+"""Lines of text files, exactly: bytes split at line feeds and nowhere else, strict UTF-8, errors with file and line.
+
+Python's own text mode also splits at a lone carriage return, and `str.splitlines` at U+2028, U+0085 and more: one
+such character in one sentence would shift every later pair.
+"""
+
+import gzip
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from tolka.errors import DataError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain or a gzip file for reading; DataError when it cannot be."""
+    try:
+        return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Every line of a UTF-8 file without its end; a BOM at the start is left out."""
+    with open_bytes(path) as stream:
+        yield from decode_lines(stream, str(path))
+
+
+def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines of a byte stream that is split at line feeds; DataError with `name` and line number.
+
+    One trailing carriage return is taken off, so that files from Windows read the same.
+    """
+    number = 0
+    try:
+        for number, raw in enumerate(stream, start=1):
+            if number == 1:
+                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise DataError(f"{name}:1: this is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+                raw = raw.removeprefix(_BOM)
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if b"\0" in line:
+                raise DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16?)")
+            try:
+                yield line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
+                    "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8"
+                ) from None
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
+
+
+def count_and_digest(path: Path) -> tuple[int, str]:
+    """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes."""
+    count, last, digest = 0, b"\n", hashlib.sha256()
+    try:
+        with open_bytes(path) as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
+                count += block.count(b"\n")
+                last = block[-1:]
+    except (EOFError, gzip.BadGzipFile, IsADirectoryError) as error:
+        raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
+    return count + (last != b"\n"), digest.hexdigest()
+
+
+def _neighbours(path: Path) -> str:
+    """What the folder holds instead, as the end of a message."""
+    if not path.parent.is_dir():
+        return f" (and no folder {path.parent})"
+    names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
+    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    return f"; its folder holds: {shown}" if names else "; its folder holds no files"

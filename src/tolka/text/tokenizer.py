@@ -1,0 +1,195 @@
+"""SentencePiece (Kudo and Richardson 2018), trained on the training text only; its model *is* the vocabulary."""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.batch import BOS, EOS, PAD, UNK
+from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.registry import did_you_mean
+from tolka.text.corpus import Pair
+
+_TYPES = ("bpe", "unigram")
+_NORMALIZATIONS = ("identity", "nfkc")
+_MAX_LINE_BYTES = 16384
+_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """Options of the SentencePiece models."""
+
+    type: str = "bpe"
+    """bpe (Sennrich et al. 2016) or unigram (Kudo 2018)"""
+    vocab_size: int = 8000
+    """pieces in each vocabulary; made smaller by itself, and said so, when the corpus is too small for it"""
+    shared: bool = True
+    """one vocabulary for both languages, or one for each"""
+    byte_fallback: bool = True
+    """spell unknown characters as bytes, so that nothing becomes an unknown token"""
+    normalization: str = "identity"
+    """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
+    character_coverage: float = 0.9995
+    """share of the characters that get pieces of their own; the others are spelt as bytes"""
+
+    def __post_init__(self) -> None:
+        for key, allowed in (("type", _TYPES), ("normalization", _NORMALIZATIONS)):
+            value = getattr(self, key)
+            if value not in allowed:
+                raise ConfigError(f"tokenizer.{key} ('{value}') is unknown.{did_you_mean(value, allowed)}")
+        least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
+        if self.vocab_size < least:
+            raise ConfigError(
+                f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
+                + (", as 260 of the pieces are bytes and special symbols" if self.byte_fallback else "")
+            )
+        if not 0.9 <= self.character_coverage <= 1.0:
+            raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
+
+
+class Tokenizer:
+    """Text to ids and back, for both sides. Without special symbols: `<s>` and `</s>` are the batch's business."""
+
+    def __init__(self, models: Sequence[bytes]) -> None:
+        """models: one serialised SentencePiece model for both sides, or one for each (source, target)."""
+        from sentencepiece import SentencePieceProcessor
+
+        self.models = list(models)
+        self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
+        for processor in self._processors:
+            found = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+            if found != (PAD, BOS, EOS, UNK):
+                raise CheckpointError(f"this SentencePiece model numbers its special symbols {found}, not (0, 1, 2, 3)")
+
+    @property
+    def shared(self) -> bool:
+        """Whether source and target ids mean the same pieces."""
+        return len(self._processors) == 1
+
+    @property
+    def source_size(self) -> int:
+        """Number of source pieces."""
+        return int(self._processors[0].get_piece_size())
+
+    @property
+    def target_size(self) -> int:
+        """Number of target pieces."""
+        return int(self._processors[-1].get_piece_size())
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each source text; a blank one has none."""
+        return self._encode(self._processors[0], texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each target text; a blank one has none."""
+        return self._encode(self._processors[-1], texts)
+
+    @staticmethod
+    def _encode(processor: Any, texts: Sequence[str]) -> list[list[int]]:
+        rows: list[list[int]] = processor.encode(list(texts), out_type=int)
+        return rows
+
+    def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Plain text of each row of target ids."""
+        # Bytes of a broken character come back as U+FFFD; a line feed spelt in bytes would break "one line out".
+        return [str(text).replace("\n", " ") for text in self._processors[-1].decode([list(row) for row in rows])]
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write tokenizer.model, or source.model and target.model; returns the paths."""
+        names = ["tokenizer.model"] if self.shared else ["source.model", "target.model"]
+        paths = [folder / name for name in names]
+        for path, model in zip(paths, self.models, strict=True):
+            path.write_bytes(model)
+        return paths
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """What `save` wrote."""
+        names = ["tokenizer.model"] if (folder / "tokenizer.model").exists() else ["source.model", "target.model"]
+        try:
+            return cls([(folder / name).read_bytes() for name in names])
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
+        except RuntimeError:
+            raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+
+
+def train_tokenizer(
+    config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
+) -> Tokenizer:
+    """Train on both sides of the pairs (one model), or on each (two).
+
+    pairs: gives the training pairs from the start each time it is called. say: takes remarks for the user.
+    """
+    if config.shared:
+        return Tokenizer([_train(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)])
+    sides: dict[str, Callable[[], Iterator[str]]] = {
+        "source": lambda: (p.source for p in pairs()),
+        "target": lambda: (p.target for p in pairs()),
+    }
+    return Tokenizer([_train(config, texts, side, say) for side, texts in sides.items()])
+
+
+def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]) -> bytes:
+    size = config.vocab_size
+    while True:
+        try:
+            model, skipped = _train_once(config, size, texts())
+            break
+        except RuntimeError as error:
+            size = _possible_size(str(error), size)
+    if size < config.vocab_size:
+        say(f"the corpus is too small for {config.vocab_size} {side} pieces: the vocabulary has {size}")
+    if skipped:
+        say(f"SentencePiece learnt nothing from {skipped} {side} lines of over {_MAX_LINE_BYTES} bytes")
+    return model
+
+
+def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
+    """One attempt: the serialised model, and how many lines were too long to learn from."""
+    from sentencepiece import SentencePieceTrainer
+
+    skipped = 0
+
+    def usable() -> Iterator[str]:
+        nonlocal skipped
+        for text in texts:
+            if len(text.encode()) > _MAX_LINE_BYTES:
+                skipped += 1
+            else:
+                yield text
+
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=usable(),
+        model_writer=model,
+        model_type=config.type,
+        vocab_size=size,
+        byte_fallback=config.byte_fallback,
+        normalization_rule_name=config.normalization,
+        character_coverage=config.character_coverage,
+        max_sentence_length=_MAX_LINE_BYTES,
+        num_threads=1,  # more threads sum in another order: the model would depend on the machine
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        unk_id=UNK,
+        minloglevel=2,
+    )
+    return model.getvalue(), skipped
+
+
+def _possible_size(message: str, size: int) -> int:
+    """The largest vocabulary that SentencePiece says this corpus allows; DataError when its complaint is another."""
+    allowed = re.search(r"value <= (\d+)", message)
+    if allowed and int(allowed[1]) < size:
+        return int(allowed[1])
+    needed = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", message)
+    if needed:
+        raise ConfigError(f"tokenizer.vocab_size ({size}) must be over {needed[2]}: the text has that many characters")
+    if allowed or "high" in message or "too large" in message:
+        return size * 3 // 4
+    raise DataError(f"SentencePiece could not be trained: {' '.join(message.split())[:300]}")

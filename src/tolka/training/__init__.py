@@ -1,0 +1,1 @@
+"""Optimisers, schedules, the loop, and the files of a run."""

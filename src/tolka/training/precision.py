@@ -1,0 +1,53 @@
+"""Which number format to train in: told by the user, or found out by a trial."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from tolka.batch import Batch
+from tolka.errors import ConfigError
+from tolka.losses import Objective
+from tolka.runtime import PRECISIONS, Precision, has_fast_bf16
+
+_TRIAL_ROUNDS = 3
+
+
+def choose_precision(
+    name: str, device: torch.device, objective: Objective, batch: Callable[[], Batch]
+) -> tuple[Precision, str]:
+    """The precision, and one phrase on why.
+
+    auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
+    bf16 in hardware and a trial of a few passes over `batch()` is faster with it.
+    """
+    if name not in PRECISIONS:
+        raise ConfigError(f"trainer.precision ({name}) must be one of: {', '.join(PRECISIONS)}")
+    if name == "fp16" and device.type == "cpu":
+        raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
+    if name != "auto":
+        return Precision(device, name), "as set"
+    if device.type == "cuda":
+        fast = has_fast_bf16(device)
+        reason = "the GPU has bf16" if fast else "the GPU has no bf16: with a gradient scaler"
+        return Precision(device, "bf16" if fast else "fp16"), reason
+    if not has_fast_bf16(device):
+        return Precision(device, "fp32"), "this processor has neither AMX nor AVX512-BF16"
+    sample = batch()
+    seconds = {candidate: _trial(Precision(device, candidate), objective, sample) for candidate in ("fp32", "bf16")}
+    best = min(seconds, key=lambda candidate: seconds[candidate])
+    return Precision(device, best), f"trial: fp32 {seconds['fp32']:.2f} s, bf16 {seconds['bf16']:.2f} s a batch"
+
+
+def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
+    """Seconds of the fastest forward and backward pass; leaves no gradients and no trace in the random generator."""
+    before = torch.get_rng_state()
+    seconds = []
+    for _ in range(_TRIAL_ROUNDS):
+        started_at = time.perf_counter()
+        with precision.autocast():
+            objective(batch).loss.backward()
+        seconds.append(time.perf_counter() - started_at)
+    objective.zero_grad(set_to_none=True)
+    torch.set_rng_state(before)
+    return min(seconds)

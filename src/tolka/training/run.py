@@ -1,0 +1,96 @@
+"""A run's folder: its configuration, log, metrics and models."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from tolka.atomic import recover
+from tolka.errors import CheckpointError, ConfigError
+from tolka.progress import say
+
+# What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
+_MAY_DIFFER = (
+    "run.",
+    "metrics.",
+    "search.",
+    "trainer.updates",
+    "trainer.max_minutes",
+    "trainer.validate_every",
+    "trainer.log_every",
+    "trainer.patience",
+    "trainer.samples",
+)
+_MUST_EQUAL = ("run.seed",)
+
+
+class RunFolder:
+    """config.yaml, train.log, metrics.jsonl, best/, last/, samples/, plots/."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.best, self.last = path / "best", path / "last"
+        self.metrics = path / "metrics.jsonl"
+        for model in (self.best, self.last):
+            recover(model)
+
+    def claim(self, config: Mapping[str, Any]) -> bool:
+        """Make the folder this configuration's; returns whether there is a run in it to go on with.
+
+        ConfigError, with the keys that differ, when it holds a run of another configuration.
+        """
+        saved = self.path / "config.yaml"
+        if saved.is_file():
+            differing = differences(OmegaConf.to_container(OmegaConf.load(saved)), config)
+            if differing:
+                raise ConfigError(
+                    f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
+                    "Choose another run.name or run.dir, or the same settings to go on with it"
+                )
+        elif self.path.is_dir() and any(self.path.iterdir()):
+            raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
+        self.path.mkdir(parents=True, exist_ok=True)
+        saved.write_text(OmegaConf.to_yaml(OmegaConf.create(dict(config))), encoding="utf-8")
+        return (self.last / "manifest.json").is_file()
+
+    def record(self, facts: Mapping[str, Any]) -> None:
+        """Add one line to metrics.jsonl."""
+        with self.metrics.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(facts) + "\n")
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every line of metrics.jsonl so far."""
+        if not self.metrics.exists():
+            return []
+        try:
+            return [json.loads(line) for line in self.metrics.read_text(encoding="utf-8").splitlines()]
+        except ValueError as error:
+            raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
+
+    def forget_after(self, update: int) -> None:
+        """Drop the lines of updates that a resumed run will make again."""
+        kept = [line for line in self.history() if line["update"] <= update]
+        self.metrics.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+    def log(self, message: str) -> None:
+        """Say it on stderr and write it, with the time, into train.log."""
+        say(message)
+        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        with (self.path / "train.log").open("a", encoding="utf-8") as stream:
+            stream.writelines(f"{stamp} {line}\n" for line in message.splitlines())
+
+
+def differences(before: Any, after: Mapping[str, Any]) -> list[str]:
+    """'model.layers (3, now 4)' for each setting that shapes the training and is not the same."""
+    old, new = _flat(before), _flat(after)
+    keys = sorted(key for key in old.keys() | new.keys() if key in _MUST_EQUAL or not key.startswith(_MAY_DIFFER))
+    return [f"{key} ({old.get(key)!r}, now {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
+
+
+def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(config, Mapping):
+        return {prefix.removesuffix("."): config}
+    return {key: value for name, part in config.items() for key, value in _flat(part, f"{prefix}{name}.").items()}

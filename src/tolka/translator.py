@@ -1,0 +1,164 @@
+"""Texts in, translations out: one for each, in order, whatever their number and length."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tolka.batch import EOS, pad
+from tolka.checkpoint import SavedModel, load_model
+from tolka.data.buckets import cut
+from tolka.errors import ConfigError
+from tolka.models.base import Seq2Seq
+from tolka.runtime import choose_device
+from tolka.search.base import SearchConfig
+from tolka.search.beam import BeamConfig
+from tolka.text.tokenizer import Tokenizer
+
+# A mark that ends a sentence with the blank after it, or a full-width one, which needs none.
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？；])")
+_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，、：])")
+_BLANK = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How texts are put before the model."""
+
+    device: str = "auto"
+    """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
+    tokens: int = 4096
+    """ceiling on a batch: padded source tokens times the search's hypotheses per sentence"""
+    window: int = 2000
+    """lines read before translating; within a window lines are sorted by length, their order is restored"""
+    max_length: int = 0
+    """lines with more pieces are split at sentence marks or blanks; 0 = the longest that the model was trained on"""
+
+    def __post_init__(self) -> None:
+        for key in ("tokens", "window"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"decoding.{key} ({getattr(self, key)}) must be at least 1")
+        if self.max_length < 0:
+            raise ConfigError(f"decoding.max_length ({self.max_length}) must be 0 (as trained) or more")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One text's translation. parts: segments it was split into. complete: whether every part reached its end."""
+
+    text: str
+    parts: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A piece of a text that the model can take. glue: what stands between its translation and the one before."""
+
+    text_number: int
+    glue: str
+    ids: list[int]
+
+
+class Translator:
+    """A model with its tokenizer and a search."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        device: torch.device,
+        max_length: int,
+        tokens: int = DecodingConfig.tokens,
+    ) -> None:
+        """max_length: pieces of the longest segment given to the model; tokens: see DecodingConfig."""
+        self.model = model
+        self.tokenizer = tokenizer
+        self.search = search
+        self.device = device
+        self.max_length = max_length
+        self.tokens = tokens
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
+    ) -> "Translator":
+        """From a model or a run directory; beam search of 5 on the best device unless told otherwise."""
+        return cls.of(load_model(Path(folder)), search or BeamConfig(), decoding or DecodingConfig())
+
+    @classmethod
+    def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":
+        """From a directory that was read already."""
+        device = choose_device(decoding.device, "decoding.device")
+        max_length = decoding.max_length or saved.longest_source
+        return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens)
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """A translation for each text, in order; a blank text stays blank."""
+        return [translation.text for translation in self.translate(texts)]
+
+    def translate(self, texts: Sequence[str]) -> list[Translation]:
+        """The same with what happened on the way."""
+        segments = [segment for number, text in enumerate(texts) for segment in self._segments(number, text)]
+        rendered = self._search([segment.ids for segment in segments])
+        pieces: list[list[str]] = [[] for _ in texts]
+        parts, complete = [0] * len(texts), [True] * len(texts)
+        for segment, (text, finished) in zip(segments, rendered, strict=True):
+            number = segment.text_number
+            pieces[number].append(segment.glue + text if parts[number] else text)
+            parts[number] += 1
+            complete[number] &= finished
+        return [Translation("".join(p), n, c) for p, n, c in zip(pieces, parts, complete, strict=True)]
+
+    def _segments(self, number: int, text: str) -> Iterator[_Segment]:
+        """The text, or its parts that fit; none for a blank text, which never reaches the model."""
+        for glue, part in self._split(text.strip(), ""):
+            (ids,) = self.tokenizer.encode_source([part])
+            for start in range(0, len(ids), self.max_length):  # a single run without blanks may still be too long
+                yield _Segment(number, glue if start == 0 else "", ids[start : start + self.max_length])
+
+    def _split(self, text: str, glue: str) -> Iterator[tuple[str, str]]:
+        """(glue before it, part) with at most max_length pieces each, halved at the best place near the middle."""
+        if not text:
+            return
+        (ids,) = self.tokenizer.encode_source([text])
+        cut_at = _best_cut(text) if len(ids) > self.max_length else None
+        if cut_at is None:
+            yield glue, text
+            return
+        left, right = text[: cut_at[0]], text[cut_at[1] :]
+        yield from self._split(left, glue)
+        yield from self._split(right, " " if cut_at[1] > cut_at[0] else "")
+
+    def _search(self, sources: list[list[int]]) -> list[tuple[str, bool]]:
+        """Translations of id rows, in order, with whether each was finished; in batches of like length."""
+        lengths = np.array([len(row) + 1 for row in sources], dtype=np.int64)
+        order = np.argsort(-lengths, kind="stable")  # longest first: what does not fit into memory fails at once
+        results: list[tuple[str, bool]] = [("", True)] * len(sources)
+        for rows in cut(lengths[order], order, max(1, self.tokens // self.search.width)):
+            numbers = rows.tolist()
+            source, source_lengths = pad([[*sources[i], EOS] for i in numbers])
+            self.model.eval()
+            with torch.inference_mode():
+                found = self.search.search(self.model, source.to(self.device), source_lengths.to(self.device))
+            texts = self.tokenizer.decode_target([hypotheses[0].tokens for hypotheses in found])
+            for i, text, hypotheses in zip(numbers, texts, found, strict=True):
+                results[i] = text, hypotheses[0].finished
+        return results
+
+
+def _best_cut(text: str) -> tuple[int, int] | None:
+    """(end of the left part, start of the right one): at a sentence mark, else a clause mark, else a blank.
+
+    Of several, the one nearest to the middle; None when there is none, or when it would leave a side empty.
+    """
+    middle = len(text) / 2
+    for pattern in (_SENTENCE_END, _CLAUSE_END, _BLANK):
+        places = [m.span() for m in pattern.finditer(text) if 0 < m.start() and m.end() < len(text)]
+        if places:
+            return min(places, key=lambda span: abs(span[0] - middle))
+    return None
