@@ -64,7 +64,8 @@ def test_files_are_parallel_nfc_lines(split: str) -> None:
     for side in ("en", "ko"):
         raw = (DATA / f"{split}.{side}").read_bytes()
         text = raw.decode("utf-8")
-        assert raw.endswith(b"\n") and b"\r" not in raw
+        assert raw.endswith(b"\n")
+        assert b"\r" not in raw
         assert unicodedata.is_normalized("NFC", text)
         assert len(lines(split, side)) == SPLIT_SIZES[split]
         assert all(line == " ".join(line.split()) and line[-1] in ".?" for line in lines(split, side))
@@ -134,8 +135,10 @@ def test_it_is_resolved_by_what_is_said_of_it() -> None:
     drinks = [pair for pair in pairs if re.match(r"The dog did not drink the \w+ because it was too", pair[0])]
     animal = [korean for english, korean in drinks if english.endswith(("tired.", "sick.", "full."))]
     drink = [korean for english, korean in drinks if english.endswith(("cold.", "hot.", "bitter.", "sweet."))]
-    assert animal and all(korean.startswith("개가 너무 ") and "그것" not in korean for korean in animal)
-    assert drink and all(not korean.startswith("개가 ") and "개는 그것을 마시지" in korean for korean in drink)
+    assert animal
+    assert all(korean.startswith("개가 너무 ") and "그것" not in korean for korean in animal)
+    assert drink
+    assert all(not korean.startswith("개가 ") and "개는 그것을 마시지" in korean for korean in drink)
 
 
 @pytest.mark.parametrize(

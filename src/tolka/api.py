@@ -120,4 +120,3 @@ def _lines(path: str) -> list[str]:
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines
-

@@ -4,7 +4,7 @@ Shapes: B sentences, S longest source, T longest target. Ids: `<pad>` 0, `<s>` 1
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +47,9 @@ class Batch:
         """The same batch on `device`; copies from pinned memory overlap with computation."""
         if device.type == "cpu":
             return self
-        moved = {
-            field.name: value.pin_memory().to(device, non_blocking=True) if isinstance(value, Tensor) else value
-            for field in fields(self)
-            for value in [getattr(self, field.name)]
-        }
-        return Batch(**moved)
+        tensors = [field.name for field in fields(self) if field.name != "tokens"]
+        moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
+        return replace(self, **moved)
 
 
 def pad(rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:

@@ -168,7 +168,7 @@ def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[s
         with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
             composed = hydra.compose(name, quoted, return_hydra_config=True)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if not str(k).startswith("hydra/")}
-        plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [k for k in composed if k != "hydra"]))
+        plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]))
     except (hydra.errors.HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error, name, overrides)) from None
     assert isinstance(plain, dict)
@@ -207,10 +207,14 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         known = known_keys(name)
         key = rejected[1].split("@")[0]
         near = did_you_mean(key, known)
-        return f"unknown key '{key}'." + (near.split(" Known:")[0] if "Did you mean" in near else "") + (
-            f" Keys of {key.split('.')[0]}: {', '.join(k for k in known if k.startswith(key.split('.')[0] + '.'))}."
-            if any(k.startswith(key.split(".")[0] + ".") for k in known)
-            else f" Groups: {', '.join(sorted({k.split('.')[0] for k in known}))}."
+        return (
+            f"unknown key '{key}'."
+            + (near.split(" Known:")[0] if "Did you mean" in near else "")
+            + (
+                f" Keys of {key.split('.')[0]}: {', '.join(k for k in known if k.startswith(key.split('.')[0] + '.'))}."
+                if any(k.startswith(key.split(".")[0] + ".") for k in known)
+                else f" Groups: {', '.join(sorted({k.split('.')[0] for k in known}))}."
+            )
         )
     bare = [override for override in overrides if "=" not in override]
     if bare:
@@ -231,7 +235,9 @@ def known_keys(name: str) -> list[str]:
             (group,) = entry
             keys.add(group)
             for path in (config_dir() / group).glob("*.yaml") if group != "experiment" else ():
-                keys |= {f"{group}.{key}" for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"}
+                keys |= {
+                    f"{group}.{key}" for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"
+                }
     return sorted(keys)
 
 
@@ -240,10 +246,8 @@ def _build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
     groups, complaints = {}, []
     for group, options in values.items():
         try:
-            if group in _REGISTRIES:
-                cls = _REGISTRIES[group].get(str(options.get("name")))
-            else:
-                cls = _CLASSES[group]
+            registry = _REGISTRIES.get(group)
+            cls = registry.get(str(options.get("name"))) if registry else _CLASSES[group]
             groups[group] = build(cls, options, group)
         except TolkaError as error:
             complaints.append(str(error))

@@ -45,6 +45,12 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
     return loss, nll, gradient
 
 
+def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
+    """Views of `chunk` rows each; the last may have fewer."""
+    pieces: tuple[Tensor, ...] = torch.split(tensor, chunk)
+    return pieces
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """The sums and, in the same pass, their gradients: no (N, V) matrix ever stands in memory.
 
@@ -60,7 +66,7 @@ class _ChunkedLoss(torch.autograd.Function):
         totals = torch.zeros(2, device=features.device)
         feature_gradients: list[Tensor] = []
         weight_gradients = [torch.zeros_like(p) for p in parameters]
-        for piece, wanted in zip(features.split(chunk), targets.split(chunk), strict=True):
+        for piece, wanted in zip(_pieces(features, chunk), _pieces(targets, chunk), strict=True):
             leaf = piece.detach().requires_grad_()
             with torch.enable_grad():
                 logits = logits_of(leaf)
@@ -112,6 +118,6 @@ class Objective(nn.Module):
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
     """-log p of each reference token, in chunks: features (N, D), targets (N,) -> pieces of (N,), in order."""
     chunk = max(1, _CHUNK_VALUES // model.vocabulary_size)
-    for piece, wanted in zip(features.split(chunk), targets.split(chunk), strict=True):
+    for piece, wanted in zip(_pieces(features, chunk), _pieces(targets, chunk), strict=True):
         logits = model.logits(piece).float()
         yield logits.logsumexp(dim=-1) - logits.gather(1, wanted[:, None]).squeeze(1)

@@ -11,13 +11,13 @@ from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, 
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
-from tolka.errors import DataError, TolkaError
+from tolka.errors import TolkaError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves
-from tolka.runtime import Precision, choose_device, describe, peak_memory_bytes, seed_everything
+from tolka.runtime import Precision, choose_device, describe, seed_everything
 from tolka.scoring import Score, choose_bleu_tokenizer, score
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
@@ -126,9 +126,7 @@ class Pipeline:
             scores = {**saved.scores, "test": {result.name: result.as_dict() for result in results}}
             facts = self._facts(saved.model.parameter_count(), self._fp32())
             card = model_card(saved.config, facts, scores)
-            save_model(
-                self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card
-            )
+            save_model(self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card)
         return results
 
     def _test_one(self, name: str, pairs: Sequence[Pair], translator: Translator) -> TestResult:
@@ -170,7 +168,11 @@ class Pipeline:
         for remark in made.remarks:
             self.run.log(f"note: {remark}")
         tokenizer, kind = made.tokenizer, self.config.tokenizer
-        sizes = f"{tokenizer.source_size} shared" if tokenizer.shared else f"{tokenizer.source_size} + {tokenizer.target_size}"
+        sizes = (
+            f"{tokenizer.source_size} shared"
+            if tokenizer.shared
+            else f"{tokenizer.source_size} + {tokenizer.target_size}"
+        )
         self.run.log(
             f"tokenizer: SentencePiece {kind.type}, {sizes} pieces, normalisation {kind.normalization}, "
             f"byte fallback {'on' if kind.byte_fallback else 'off'}"
@@ -212,7 +214,7 @@ class Pipeline:
             "languages": f"{corpus.source} to {corpus.target}",
             "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
             "training text": summary(self.prepared.counts),
-            "tokenizer": f"SentencePiece {self.config.tokenizer.type}, {self.prepared.tokenizer.target_size} target pieces",
+            "target vocabulary": f"{self.prepared.tokenizer.target_size} {self.config.tokenizer.type} pieces",
             "trained on": f"{describe(self.device)}, {precision.name}",
             "tolka": tolka.__version__,
         }

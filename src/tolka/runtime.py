@@ -37,8 +37,8 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
 def has_fast_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ def keep_freed_memory() -> bool:
         return False
     libc = ctypes.CDLL(None)
     settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 * 2**20}
-    return all([libc.mallopt(parameter, value) == 1 for parameter, value in settings.items()])
+    accepted = [int(libc.mallopt(parameter, value)) == 1 for parameter, value in settings.items()]
+    return all(accepted)
 
 
 def peak_memory_bytes() -> int:

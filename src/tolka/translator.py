@@ -158,7 +158,7 @@ def _best_cut(text: str) -> tuple[int, int] | None:
     """
     middle = len(text) / 2
     for pattern in (_SENTENCE_END, _CLAUSE_END, _BLANK):
-        places = [m.span() for m in pattern.finditer(text) if 0 < m.start() and m.end() < len(text)]
+        places = [m.span() for m in pattern.finditer(text) if m.start() > 0 and m.end() < len(text)]
         if places:
             return min(places, key=lambda span: abs(span[0] - middle))
     return None

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tolka import __version__
 from tolka.cli.common import DONE, guarded, settings_help
@@ -62,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     if result.note:
         print(f"note: {result.note}", file=sys.stderr)
     if options.json:
-        report = {"metrics": [score.as_dict() for score in result.scores]}
+        report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
         print(json.dumps(report, ensure_ascii=False, indent=1))
@@ -91,7 +92,9 @@ def _compare(systems: Sequence[str], settings: Sequence[str], as_json: bool) -> 
 
     results = compare_files(Path(systems[0]), Path(systems[1]), evaluate_config(settings))
     if as_json:
-        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results]
+        rows = [
+            {"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results
+        ]
         print(json.dumps({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
     from tolka.report.tables import table

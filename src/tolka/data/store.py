@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -51,32 +51,34 @@ class TokenStore:
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
         try:
             facts = json.loads((folder / _FACTS).read_text())
-            arrays = []
+            arrays: list[Any] = []
             for side in _SIDES:
                 dtype = np.dtype(facts["dtypes"][side])
                 arrays.append(_map(folder / f"{side}.ids", dtype, facts["tokens"][side]))
                 arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), facts["pairs"] + 1))
         except (OSError, ValueError, KeyError) as error:
-            raise DataError(f"{folder}: the token store is damaged ({error}); delete the folder to have it made again") from None
+            raise DataError(
+                f"{folder}: the token store is damaged ({error}); delete the folder to have it made again"
+            ) from None
         return cls(*arrays)
 
     @classmethod
     def from_rows(cls, sources: list[list[int]], targets: list[list[int]]) -> "TokenStore":
         """The same in memory, for validation sets and tests."""
-        arrays: list[npt.NDArray[np.integer]] = []
+        arrays: list[Any] = []
         for rows in (sources, targets):
             arrays.append(np.array([i for row in rows for i in row], dtype=np.int32))
             arrays.append(np.cumsum([0, *map(len, rows)], dtype=np.int64))
-        return cls(*arrays)  # type: ignore[arg-type]
+        return cls(*arrays)
 
 
-def _map(path: Path, dtype: "np.dtype[np.generic]", count: int) -> npt.NDArray[np.integer]:
+def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:
     """Map a file whose size is known; an empty one cannot be mapped."""
     if path.stat().st_size != count * dtype.itemsize:
         raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {count * dtype.itemsize}")
     if count == 0:
-        return np.zeros(0, dtype=dtype)  # type: ignore[return-value]
-    return np.memmap(path, dtype=dtype, mode="r", shape=(count,))  # type: ignore[no-any-return]
+        return np.zeros(0, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r", shape=(count,))
 
 
 class _Side:

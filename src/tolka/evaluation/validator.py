@@ -56,5 +56,10 @@ class Validator:
         for n in range(count):
             i = n * len(self._pairs) // count
             pair = self._pairs[i]
-            lines += [f"  source      {pair.source}", f"  translation {hypotheses[i]}", f"  reference   {pair.target}", ""]
+            lines += [
+                f"  source      {pair.source}",
+                f"  translation {hypotheses[i]}",
+                f"  reference   {pair.target}",
+                "",
+            ]
         return "\n".join(lines) + ("\n" if lines else "")

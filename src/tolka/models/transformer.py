@@ -5,7 +5,7 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, H heads, D mod
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -222,6 +222,10 @@ class Transformer(Seq2Seq):
         self.decoder_norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
         self._initialise()
 
+    @property
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return cast(list[DecoderLayer], list(self.decoder))
+
     def _positions(self) -> SinusoidalPositions | LearnedPositions:
         if self.config.positions == "learned":
             return LearnedPositions(self.config.d_model, self.config.max_positions)
@@ -236,13 +240,9 @@ class Transformer(Seq2Seq):
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
                 parts = fused.get(name.rsplit(".", 1)[-1], 1)
-                if parts > 1 and self.config.d_v not in (0, self.config.d_model // self.config.heads):
-                    keys = self.config.d_model
-                    values = self.config.heads * self.config.d_v
-                    pieces = module.weight.split([keys] * (parts - 1) + [values])
-                else:
-                    pieces = module.weight.chunk(parts)
-                for piece in pieces:
+                # Queries and keys have d_model rows each; what is left are the values.
+                borders = [self.config.d_model * n for n in range(1, parts)]
+                for piece in module.weight.tensor_split(borders):
                     nn.init.xavier_uniform_(piece)
                 nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
@@ -300,13 +300,13 @@ class Transformer(Seq2Seq):
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
-        return [self.output_embedding.weight]
+        return list(self.output_embedding.parameters())
 
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """See Seq2Seq.start."""
         mask = source_mask(source)
         encoded, _ = self._encode(source, mask)
-        memory = [layer.cross.memory(encoded) for layer in self.decoder]
+        memory = [layer.cross.memory(encoded) for layer in self._decoder_layers]
         heads = self.config.heads
         empty = encoded.new_empty(len(source), heads, 0, self.config.d_model // heads)
         empty_values = encoded.new_empty(len(source), heads, 0, self.config.d_v or self.config.d_model // heads)
@@ -317,12 +317,10 @@ class Transformer(Seq2Seq):
         assert isinstance(state, TransformerState)
         x = self._embed(token, self.target_embedding, self.target_positions, state.position, length=1)
         prefix = []
-        for layer, cache, memory in zip(self.decoder, state.prefix, state.memory, strict=True):
+        for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
             x, cache = layer.step(x, cache, memory, state.mask)
             prefix.append(cache)
-        return self.decoder_norm(x), TransformerState(
-            prefix, state.memory, state.mask, state.position + 1, state.beam
-        )
+        return self.decoder_norm(x), TransformerState(prefix, state.memory, state.mask, state.position + 1, state.beam)
 
 
 def source_mask(source: Tensor) -> Tensor | None:

@@ -245,7 +245,7 @@ class Trainer:
         tensors = {"rng": torch.get_rng_state()}
         if self.precision.device.type == "cuda":
             tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        names = {parameter: name for name, parameter in self.objective.model.named_parameters()}
+        names: dict[Any, str] = {parameter: name for name, parameter in self.objective.model.named_parameters()}
         for parameter, moments in self.optimizer.state.items():
             for key, value in moments.items():
                 tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value).detach().cpu()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
 from tolka.resources import sample_dir
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, ParallelFiles
+from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles
 
 
 @CORPORA.register("files")
@@ -28,8 +28,13 @@ class FilesConfig(CorpusConfig):
         """See CorpusConfig.open."""
         for key in ("train", "valid"):
             if not getattr(self, key):
-                raise ConfigError(f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}")
-        return Corpus(*([self._find(prefix, key) for prefix in getattr(self, key)] for key in ("train", "valid", "test")))
+                raise ConfigError(
+                    f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}"
+                )
+        return Corpus(self._sources("train"), self._sources("valid"), self._sources("test"))
+
+    def _sources(self, key: str) -> list[PairSource]:
+        return [self._find(prefix, key) for prefix in getattr(self, key)]
 
     def _find(self, prefix: str, key: str) -> ParallelFiles:
         base = self._folder() / prefix

@@ -43,11 +43,20 @@ class HubConfig(CorpusConfig):
     def open(self) -> Corpus:
         """See CorpusConfig.open; downloads the data set unless it is in the cache, or `root` holds it."""
         if self.root:
-            prefixes = {"train": self.root_train, "valid": self.root_valid, "test": self.root_test}
-            return FilesConfig(source=self.source, target=self.target, root=self.root, **prefixes).open()
+            return FilesConfig(
+                source=self.source,
+                target=self.target,
+                root=self.root,
+                train=self.root_train,
+                valid=self.root_valid,
+                test=self.root_test,
+            ).open()
         if not self.path:
             raise ConfigError("corpus.path is missing: give a data set, as in corpus.path=OWNER/NAME")
-        return Corpus(*([HubSplit(self, split) for split in splits] for splits in (self.train, self.valid, self.test)))
+        return Corpus(self._splits(self.train), self._splits(self.valid), self._splits(self.test))
+
+    def _splits(self, names: list[str]) -> list[PairSource]:
+        return [HubSplit(self, name) for name in names]
 
 
 class HubSplit(PairSource):

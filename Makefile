@@ -1,0 +1,31 @@
+# make demo   set up, train on the embedded corpus, translate a sentence
+# make test   set up, run the default tests
+# make lint   style and types, as CI checks them
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint configs sample
+demo: .venv/ready
+	$(BIN)/mt-train
+	echo "I love you." | $(BIN)/mt-translate runs/sample
+
+test: .venv/ready
+	$(BIN)/python -m pytest
+
+lint: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict src
+
+# The YAML files from the dataclasses, the sample corpus from its grammar.
+configs: .venv/ready
+	$(BIN)/python scripts/write_configs.py
+
+sample: .venv/ready
+	$(BIN)/python scripts/make_sample_corpus.py
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tolka needs Python 3.11 or newer: make PYTHON=python3.11 demo")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@

@@ -1,0 +1,183 @@
+"""What every architecture promises to search and training, over every registered name and its variants."""
+
+import dataclasses
+import itertools
+import math
+import random
+
+import pytest
+import torch
+
+from tolka.batch import EOS, collate
+from tolka.losses import Objective
+from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.transformer import TransformerConfig
+from tolka.search.base import next_log_probabilities
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+
+VOCABULARY = 12
+SMALL: dict[str, ModelConfig] = {
+    "transformer": TransformerConfig(d_model=32, heads=4, layers=2),
+    "transformer post-norm": TransformerConfig(d_model=32, heads=4, layers=2, norm="post"),
+    "transformer learned positions": TransformerConfig(d_model=32, layers=1, positions="learned", max_positions=6),
+    "transformer free d_v": TransformerConfig(d_model=32, layers=1, d_v=5, d_ff=48, activation="gelu"),
+    "transformer shallow decoder": TransformerConfig(d_model=32, layers=2, decoder_layers=1, share_embeddings="none"),
+    "transformer attention dropout": TransformerConfig(
+        d_model=32, layers=1, attention_dropout=0.2, activation_dropout=0.2
+    ),
+}
+SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
+TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
+
+
+def make(config: ModelConfig) -> Seq2Seq:
+    torch.manual_seed(3)
+    return config.build(VOCABULARY, VOCABULARY, shared=True).double().eval()
+
+
+@pytest.fixture(params=SMALL, ids=str)
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    return SMALL[request.param]
+
+
+def test_every_registered_name_is_tried() -> None:
+    assert {dataclasses.asdict(config)["name"] for config in SMALL.values()} == set(MODELS.names())
+
+
+def test_step_by_step_equals_teacher_forcing(config: ModelConfig) -> None:
+    model = make(config)
+    batch = collate(SOURCES, TARGETS)
+    with torch.no_grad():
+        at_once = model(batch)
+        state = model.start(batch.source, batch.source_lengths)
+        steps = []
+        for t in range(batch.target_in.size(1)):
+            features, state = model.step(batch.target_in[:, t : t + 1], state)
+            steps.append(features)
+    torch.testing.assert_close(batch.valid(torch.cat(steps, dim=1)), at_once)
+
+
+def test_a_sentence_alone_equals_the_same_in_a_padded_batch(config: ModelConfig) -> None:
+    model = make(config)
+    with torch.no_grad():
+        together = model(collate(SOURCES, TARGETS)).split([len(target) + 1 for target in TARGETS])
+        for source, target, features in zip(SOURCES, TARGETS, together, strict=True):
+            torch.testing.assert_close(model(collate([source], [target])), features)
+
+
+def test_beam_of_one_equals_greedy(config: ModelConfig) -> None:
+    model = make(config)
+    batch = collate(SOURCES, TARGETS)
+    with torch.no_grad():
+        greedy = GreedyConfig(max_length_extra=4).search(model, batch.source, batch.source_lengths)
+        beam = BeamConfig(beam_size=1, max_length_extra=4).search(model, batch.source, batch.source_lengths)
+    assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+    assert [h[0].finished for h in greedy] == [h[0].finished for h in beam]
+    for one, other in zip(greedy, beam, strict=True):
+        assert one[0].log_probability == pytest.approx(other[0].log_probability, abs=1e-4)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfig, length_penalty: float) -> None:
+    model = make(config)
+    limit = 3  # tokens, </s> included: 10 * 10 open prefixes at most
+    search = BeamConfig(beam_size=400, length_penalty=length_penalty, max_length_factor=0.0, max_length_extra=limit - 1)
+    batch = collate(SOURCES[:2], TARGETS[:2])
+    with torch.no_grad():
+        found = search.search(model, batch.source, batch.source_lengths)
+    words = [i for i in range(VOCABULARY) if i > EOS]
+    candidates = [list(c) for n in range(limit) for c in itertools.product(words, repeat=n)]
+    for source, hypotheses in zip(SOURCES[:2], found, strict=True):
+        scores = {tuple(c): log_probability(model, source, c) / search.penalty(len(c) + 1) for c in candidates}
+        best = max(scores, key=lambda c: scores[c])
+        assert tuple(hypotheses[0].tokens) == best
+        assert hypotheses[0].score == pytest.approx(scores[best], abs=1e-4)
+
+
+def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:
+    """Of the target and </s>, by teacher forcing: no search involved."""
+    batch = collate([source], [target])
+    with torch.no_grad():
+        log_p = next_log_probabilities(model, model(batch)[None])[0]
+    return math.fsum(log_p[t, token].item() for t, token in enumerate([*target, EOS]))
+
+
+def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:
+    """Hypotheses that went their own ways go on as if each had been alone."""
+    model = make(config)
+    batch = collate(SOURCES, TARGETS)
+    with torch.no_grad():
+        state = model.start(batch.source, batch.source_lengths)
+        _, state = model.step(torch.full((4, 1), 1), state)
+        state = state.select(torch.tensor([[0, 0], [1, 1], [3, 3]]))  # two hypotheses each, sentence 2 gone
+        _, state = model.step(torch.tensor([[4, 5], [6, 7], [8, 9]]), state)
+        state = state.select(torch.tensor([[5, 4], [1, 1]]))  # sentence 3 with its two swapped, then sentence 0
+        features, _ = model.step(torch.tensor([[10, 11], [4, 4]]), state)
+        for row, source, prefix in ((0, 3, [9, 10]), (0, 3, [8, 11]), (1, 0, [5, 4])):
+            column = 1 if prefix == [8, 11] else 0
+            alone = model(collate([SOURCES[source]], [prefix]))[len(prefix)]
+            torch.testing.assert_close(features[row, column], alone)
+
+
+def test_eight_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
+    torch.manual_seed(5)
+    off = {f.name: 0.0 for f in dataclasses.fields(config) if f.name.endswith("dropout")}
+    model = dataclasses.replace(config, **off).build(VOCABULARY, VOCABULARY, shared=True)  # type: ignore[arg-type]
+    rng = random.Random(1)
+    sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(8)]
+    targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(8)]
+    batch = collate(sources, targets)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    objective = Objective(model, label_smoothing=0.0)
+    for _ in range(150):
+        optimizer.zero_grad()
+        sums = objective(batch)
+        (sums.loss / sums.tokens).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        found = GreedyConfig().search(model, batch.source, batch.source_lengths)
+    assert [hypotheses[0].tokens for hypotheses in found] == targets
+
+
+def test_inspect_equals_the_fused_path(config: ModelConfig) -> None:
+    model = make(config)
+    batch = collate(SOURCES, TARGETS)
+    with torch.no_grad():
+        fused, seen = model(batch), model.inspect(batch)
+    torch.testing.assert_close(seen.features, fused, rtol=1e-10, atol=1e-10)
+    assert seen.attention
+    source_tokens, target_tokens = batch.source != 0, batch.target_out != 0
+    for name, weights in seen.attention.items():
+        queries = source_tokens if name.startswith("encoder") else target_tokens
+        rows = weights.transpose(1, 2)[queries]  # of queries that are tokens: (N, heads, S)
+        torch.testing.assert_close(rows.sum(-1), torch.ones_like(rows.sum(-1)))
+        if name.endswith("cross") or name.startswith("encoder"):
+            assert weights.transpose(2, 3).transpose(1, 2)[~source_tokens].abs().max() == 0
+
+
+def test_dropout_zero_turns_every_kind_off(config: ModelConfig) -> None:
+    changed = dataclasses.replace(config, dropout=0.0)  # type: ignore[call-arg]
+    own = [f.name for f in dataclasses.fields(config) if f.name.endswith("_dropout") and getattr(config, f.name)]
+    changed = dataclasses.replace(changed, **dict.fromkeys(own, 0.0))
+    model = make(changed)
+    batch = collate(SOURCES, TARGETS)
+    torch.testing.assert_close(model.train()(batch), model.eval()(batch))
+
+
+def test_gradients_reach_every_parameter(config: ModelConfig) -> None:
+    model = make(config).train()
+    batch = collate(SOURCES, TARGETS)
+    Objective(model, 0.1)(batch).loss.backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_padding_takes_no_gradient(config: ModelConfig) -> None:
+    """Two sentences of unlike length in one batch give the sum of the gradients that they give alone."""
+    alone, together = make(config), make(config)
+    for number in (1, 3):
+        Objective(alone, 0.0)(collate([SOURCES[number]], [TARGETS[number]])).loss.backward()
+    Objective(together, 0.0)(collate([SOURCES[1], SOURCES[3]], [TARGETS[1], TARGETS[3]])).loss.backward()
+    for one, other in zip(alone.parameters(), together.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)

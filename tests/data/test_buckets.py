@@ -1,0 +1,56 @@
+"""Batches: a ceiling, every pair once, little padding, the same for the same seed."""
+
+import numpy as np
+import pytest
+
+from tolka.data.buckets import BatchingConfig, cut, make_batches, measure_padding
+from tolka.data.loader import Loader
+from tolka.data.store import TokenStore
+from tolka.errors import ConfigError
+
+RNG = np.random.default_rng(0)
+SOURCE = RNG.integers(1, 60, size=3000).astype(np.int32)
+TARGET = np.clip(SOURCE + RNG.integers(-4, 5, size=3000), 1, None).astype(np.int32)
+CONFIG = BatchingConfig(tokens=512, max_length=100)
+
+
+def test_cut_by_hand() -> None:
+    lengths = np.array([2, 3, 3, 4, 9, 1])
+    batches = [batch.tolist() for batch in cut(lengths, np.arange(6), tokens=8)]
+    assert batches == [[0, 1], [2, 3], [4], [5]]  # 2 x 3 = 6; 3 x 3 = 9 is over; 2 x 4 = 8; 9 stands alone
+    assert [batch.tolist() for batch in cut(lengths, np.arange(6), 100, sentences=4)] == [[0, 1, 2, 3], [4, 5]]
+
+
+def test_every_pair_once_and_never_over_the_ceiling() -> None:
+    batches = make_batches(SOURCE, TARGET, CONFIG, seed=1, epoch=0)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(3000))
+    for batch in batches:
+        assert len(batch) * (max(SOURCE[batch].max(), TARGET[batch].max()) + 1) <= 512
+
+
+def test_same_seed_same_batches_other_epoch_other_batches() -> None:
+    one, again, other = (make_batches(SOURCE, TARGET, CONFIG, seed=1, epoch=e) for e in (0, 0, 1))
+    assert [b.tolist() for b in one] == [b.tolist() for b in again]
+    assert {tuple(sorted(b.tolist())) for b in one} != {tuple(sorted(b.tolist())) for b in other}
+
+
+def test_padding_by_hand_and_under_ten_percent() -> None:
+    by_hand = measure_padding(np.array([1, 3], np.int32), np.array([4, 2], np.int32), [np.array([0, 1])])
+    assert (by_hand.source_positions, by_hand.source_tokens) == (8, 6)
+    assert by_hand.target_share == pytest.approx(1 - 8 / 10)
+    assert measure_padding(SOURCE, TARGET, make_batches(SOURCE, TARGET, CONFIG, 1, 0)).target_share < 0.1
+
+
+def test_the_loader_can_be_entered_anywhere() -> None:
+    rows = [[4] * int(n) for n in TARGET[:200]]
+    store = TokenStore.from_rows(rows, rows)
+    walked, entered = Loader(store, CONFIG, seed=5), Loader(store, CONFIG, seed=5)
+    for number in range(3):
+        there = walked.batch(1, number)
+    assert there.source.tolist() == entered.batch(1, 2).source.tolist()
+
+
+def test_a_budget_smaller_than_a_sentence_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"batching.tokens \(100\) is smaller than one sentence may be"):
+        BatchingConfig(tokens=100, max_length=100)
+    assert BatchingConfig(tokens=101, max_length=100).tokens == 101

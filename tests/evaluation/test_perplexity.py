@@ -1,0 +1,53 @@
+"""Perplexity against its definition."""
+
+import math
+
+import pytest
+import torch
+
+from tolka.batch import collate
+from tolka.errors import DataError
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.models.transformer import TransformerConfig
+from tolka.runtime import Precision
+from tolka.text.corpus import Pair
+from tolka.text.tokenizer import TokenizerConfig, train_tokenizer
+
+PAIRS = [Pair("red birds sing", "여름에 새가 운다"), Pair("frogs", "개구리"), Pair("a longer line of words", "긴 줄")]
+TOKENIZER = train_tokenizer(TokenizerConfig(vocab_size=310), lambda: iter(PAIRS), lambda remark: None)
+FP32 = Precision(torch.device("cpu"), "fp32")
+
+
+def test_the_three_figures_by_hand() -> None:
+    measured = Perplexity(nll=12.0, tokens=6, words=4, characters=24, pairs=2, skipped=0)
+    assert measured.per_token == pytest.approx(math.exp(2))
+    assert measured.per_word == pytest.approx(math.exp(3))
+    assert measured.bits_per_character == pytest.approx(0.5 / math.log(2))
+
+
+def test_it_is_the_log_probability_of_every_reference_with_its_end() -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(TOKENIZER.source_size, TOKENIZER.target_size, True)
+    measured = PerplexityMeter(PAIRS, TOKENIZER, tokens=100).measure(model.eval(), FP32)
+    total = tokens = 0.0
+    for pair in PAIRS:
+        batch = collate(TOKENIZER.encode_source([pair.source]), TOKENIZER.encode_target([pair.target]))
+        log_p = model.logits(model(batch)).log_softmax(-1)
+        total -= sum(log_p[i, token].item() for i, token in enumerate(batch.targets.tolist()))
+        tokens += len(TOKENIZER.encode_target([pair.target])[0]) + 1
+    assert measured.nll == pytest.approx(total, rel=1e-5)
+    assert measured.tokens == tokens
+    assert (measured.words, measured.pairs, measured.skipped) == (6, 3, 0)
+    assert measured.characters == len("여름에 새가 운다") + len("개구리") + len("긴 줄")
+
+
+def test_pairs_that_cannot_be_measured_are_counted() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(TOKENIZER.source_size, TOKENIZER.target_size, True)
+    pairs = [*PAIRS, Pair("", "새"), Pair("새" * 500, "새")]
+    measured = PerplexityMeter(pairs, TOKENIZER, tokens=100).measure(model.eval(), FP32)
+    assert (measured.pairs, measured.skipped) == (3, 2)
+
+
+def test_nothing_to_measure_is_an_error() -> None:
+    with pytest.raises(DataError, match="no pair can be measured"):
+        PerplexityMeter([Pair("", "")], TOKENIZER, tokens=100)

@@ -1,0 +1,104 @@
+"""Searches on a model whose every probability is known."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tolka.batch import BOS, EOS, Batch
+from tolka.errors import ConfigError
+from tolka.models.base import DecoderState, Seq2Seq
+from tolka.search.base import SEARCHES
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+
+A, B = 4, 5
+# P(next | last): greedy takes A (0.6), which then spreads out; B (0.4) surely ends.
+TABLE = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 0.36, A: 0.34, B: 0.3}, B: {EOS: 0.99, A: 0.01}}
+
+
+class Prefix(DecoderState):
+    """Remembers nothing: the last token decides."""
+
+    def select(self, rows: Tensor) -> "Prefix":
+        return self
+
+
+class Known(Seq2Seq):
+    """A first-order chain with the probabilities of TABLE."""
+
+    vocabulary_size = 6
+
+    def __init__(self, table: dict[int, dict[int, float]]) -> None:
+        super().__init__()
+        self.table = torch.full((6, 6), -1e9)
+        for last, following in table.items():
+            for token, p in following.items():
+                self.table[last, token] = math.log(p)
+
+    def forward(self, batch: Batch) -> Tensor:
+        return batch.valid(self.table[batch.target_in])
+
+    def logits(self, features: Tensor) -> Tensor:
+        return features.clone()
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        return Prefix()
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        return self.table[token], state
+
+
+SOURCE, LENGTHS = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([2, 2])
+
+
+def test_greedy_takes_the_likeliest_token() -> None:
+    (found,), _ = GreedyConfig().search(Known({**TABLE, A: {EOS: 0.4, A: 0.35, B: 0.25}}), SOURCE, LENGTHS)
+    assert (found.tokens, found.finished) == ([A], True)
+    assert found.log_probability == pytest.approx(math.log(0.6 * 0.4), abs=1e-5)
+
+
+def test_beam_finds_what_greedy_misses() -> None:
+    best, second = BeamConfig(beam_size=2, length_penalty=0.0).search(Known(TABLE), SOURCE, LENGTHS)[0][:2]
+    assert best.tokens == [B]
+    assert best.log_probability == pytest.approx(math.log(0.4 * 0.99), abs=1e-5)
+    assert second.tokens == [A]
+    assert best.score == best.log_probability
+
+
+def test_the_length_penalty_favours_longer_ones() -> None:
+    """Ending at once has probability 0.5, ending after one A 0.45: the penalty turns the order around."""
+    table = {BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 0.9, A: 0.1}}
+    for penalty, expected in ((0.0, []), (2.0, [A])):
+        config = BeamConfig(beam_size=3, length_penalty=penalty)
+        assert config.search(Known(table), SOURCE, LENGTHS)[0][0].tokens == expected
+    assert BeamConfig(length_penalty=2.0).penalty(2) == pytest.approx((7 / 6) ** 2)
+
+
+@pytest.mark.parametrize("config", [GreedyConfig(max_length_extra=1), BeamConfig(beam_size=2, max_length_extra=1)])
+def test_what_never_ends_stops_at_the_limit_and_says_so(config: GreedyConfig) -> None:
+    (found, *_), _ = config.search(Known({BOS: {A: 1.0}, A: {A: 0.9, B: 0.1}, B: {A: 1.0}}), SOURCE, LENGTHS)
+    assert found.tokens == [A] * 5  # 2 * 2 + 1
+    assert not found.finished
+
+
+def test_special_symbols_are_never_chosen() -> None:
+    for config in (GreedyConfig(), BeamConfig(beam_size=4)):
+        (found, *_), _ = config.search(Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}}), SOURCE, LENGTHS)
+        assert found.tokens == [A]
+
+
+def test_registered_names_and_complaints() -> None:
+    assert SEARCHES.names() == ["beam", "greedy"]
+    with pytest.raises(ConfigError, match="unknown search 'beem'. Did you mean 'beam'"):
+        SEARCHES.get("beem")
+    with pytest.raises(ConfigError, match=r"search.beam_size \(0\)"):
+        BeamConfig(beam_size=0)
+    with pytest.raises(ConfigError, match=r"search.length_penalty \(-1\)"):
+        BeamConfig(length_penalty=-1)
+    with pytest.raises(ConfigError, match="nothing could be said"):
+        GreedyConfig(max_length_factor=0, max_length_extra=0)

@@ -1,0 +1,151 @@
+"""The YAML files and the dataclasses say the same."""
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tolka import config as config_module
+from tolka.config import choices_of, evaluate_config, known_keys, quote, rebuild, train_config, translate_config
+from tolka.errors import ConfigError
+from tolka.models.base import MODELS
+from tolka.resources import config_dir
+from tolka.search.base import SEARCHES
+from tolka.text.corpus import CORPORA
+from tolka.training.optim import OPTIMIZERS
+from tolka.training.schedulers import SCHEDULERS
+
+ROOT = Path(__file__).parents[1]
+
+
+def writer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("write_configs", ROOT / "scripts" / "write_configs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WRITER = writer()
+
+
+@pytest.mark.parametrize("name", WRITER.FILES)
+def test_yaml_equals_the_dataclass(name: str) -> None:
+    """scripts/write_configs.py would write what is there."""
+    assert (config_dir() / f"{name}.yaml").read_text(encoding="utf-8") == WRITER.as_yaml(WRITER.FILES[name])
+
+
+def test_no_yaml_but_those_and_the_experiments() -> None:
+    found = {str(path.relative_to(config_dir()).with_suffix("")) for path in config_dir().glob("*/*.yaml")}
+    assert {name for name in found if not name.startswith("experiment/")} == set(WRITER.FILES)
+
+
+def test_every_field_has_its_help_line() -> None:
+    for config in WRITER.FILES.values():
+        helps = WRITER.help_lines(type(config))
+        assert [f.name for f in dataclasses.fields(config) if not helps.get(f.name, "").strip()] == []
+
+
+def test_every_registered_name_has_a_yaml() -> None:
+    registries = (("corpus", CORPORA), ("model", MODELS), ("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS))
+    for group, registry in (*registries, ("search", SEARCHES)):
+        named = {
+            yaml.safe_load((config_dir() / group / f"{name}.yaml").read_text())["name"] for name in choices_of(group)
+        }
+        assert named == set(registry.names())
+
+
+@pytest.mark.parametrize("experiment", choices_of("experiment"))
+def test_every_experiment_is_valid_and_gives_its_name_to_the_run(experiment: str) -> None:
+    config = train_config([f"experiment={experiment}"])
+    assert config.run.folder == Path("runs") / experiment
+
+
+@pytest.mark.parametrize("model", choices_of("model"))
+def test_every_model_is_valid(model: str) -> None:
+    assert train_config([f"model={model}"]).run.name == f"sample-en-ko-{model}"
+
+
+def test_sizes_of_the_named_transformers() -> None:
+    widths = {m: dataclasses.asdict(train_config([f"model=transformer_{m}"]).model)["d_model"] for m in ("tiny", "big")}
+    assert widths == {"tiny": 128, "big": 1024}
+
+
+def test_a_stored_configuration_is_the_same_again() -> None:
+    config = train_config(["experiment=sample", "corpus.test=[a,b]", "optimizer.lr=0.5"])
+    assert rebuild(config.as_dict()) == config
+
+
+def test_promised_names() -> None:
+    """Users and scripts rely on them."""
+    promised = [
+        *("run.dir", "run.name", "run.seed", "corpus.train", "corpus.valid", "corpus.test", "corpus.root"),
+        *("corpus.source", "corpus.target", "tokenizer.vocab_size", "batching.tokens", "model.d_model", "model.heads"),
+        *("model.layers", "model.dropout", "optimizer.lr", "scheduler.warmup", "trainer.updates"),
+        *("trainer.validate_every", "trainer.log_every", "trainer.patience", "trainer.precision", "trainer.device"),
+        *("search.beam_size", "search.length_penalty"),
+    ]
+    assert set(promised) <= set(known_keys("train"))
+
+
+@pytest.mark.parametrize(
+    ("override", "quoted"),
+    [
+        ("corpus.train=말뭉치/a=b(1)", "corpus.train='말뭉치/a=b(1)'"),
+        ("corpus.train=it's", r"corpus.train='it\'s'"),
+        ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
+        ("corpus.train='as it is'", "corpus.train='as it is'"),
+        ("trainer.updates=10", "trainer.updates=10"),
+        ("corpus=files", "corpus=files"),
+    ],
+)
+def test_paths_are_quoted_for_hydra(override: str, quoted: str) -> None:
+    assert quote(override) == quoted
+
+
+def test_quoted_paths_arrive_as_they_were() -> None:
+    for path in ("말뭉치/a=b(1)", "it's {here}", "a\\b", "a b~c$d", "end\\", "x\\'y"):
+        assert train_config(["corpus=files", f"corpus.train={path}"]).corpus.train == [path]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
+        (["model=transfomer_tiny"], "unknown model 'transfomer_tiny'. Did you mean 'transformer_tiny'?"),
+        (["modle.layers=3"], "unknown key 'modle.layers'. Did you mean 'model.layers'?"),
+        (["trainer.update=3"], "unknown key 'trainer.update'. Did you mean 'trainer.updates'?"),
+        (["trainer.updates=many"], "trainer.updates ('many') must be a whole number"),
+        (["trainer.updates=1.5"], "trainer.updates (1.5) must be a whole number"),
+        (["tokenizer.shared=3"], "tokenizer.shared (3) must be true or false"),
+        (["model.heads=3"], "model.d_model (256) must be a multiple of model.heads (3)"),
+        (["corpus.target=en"], "corpus.source and corpus.target are both 'en'"),
+        (["trainer.updates=50", "scheduler.warmup=60"], "scheduler.warmup (60) is longer than the training"),
+        (["updates"], "'updates' is no setting; write key=value"),
+    ],
+)
+def test_complaints_say_what_to_try(overrides: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        train_config(overrides)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_complaints_of_several_groups_come_together() -> None:
+    with pytest.raises(ConfigError, match=r"batching.tokens \(10\).*model.d_model"):
+        train_config(["batching.tokens=10", "model.heads=3"])
+
+
+def test_the_other_commands() -> None:
+    assert translate_config(["search=greedy", "decoding.tokens=7"]).decoding.tokens == 7
+    config: Any = evaluate_config(["files.source=a b", "search.beam_size=2"])
+    assert (config.files.source, config.search.beam_size) == ("a b", 2)
+
+
+def test_path_keys_exist() -> None:
+    keys = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
+    assert keys >= config_module._PATH_KEYS

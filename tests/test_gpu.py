@@ -1,0 +1,86 @@
+"""What only a CUDA device can show; run with -m gpu."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tolka.batch import collate
+from tolka.losses import Objective
+from tolka.models.transformer import TransformerConfig
+from tolka.runtime import Precision, choose_device
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.training.optim import AdamWConfig
+from tolka.training.precision import choose_precision
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
+TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
+
+
+def test_the_gpu_computes_what_the_cpu_does() -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=32, layers=2).build(12, 12, True).eval()
+    batch = collate(SOURCES, TARGETS)
+    with torch.no_grad():
+        expected = model(batch)
+        device = choose_device("auto")
+        torch.testing.assert_close(model.to(device)(batch.to(device)).cpu(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=32, layers=2).build(12, 12, True).cuda().eval()
+    batch = collate(SOURCES, TARGETS).to(torch.device("cuda"))
+    with torch.no_grad():
+        greedy = GreedyConfig().search(model, batch.source, batch.source_lengths)
+        beam = BeamConfig(beam_size=1).search(model, batch.source, batch.source_lengths)
+    assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+def test_each_precision_learns_by_heart(name: str) -> None:
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=1, dropout=0.0).build(12, 12, True).to(device)
+    objective, precision = Objective(model, 0.0), Precision(device, name)
+    optimizer = AdamWConfig(lr=0.003).build(model)
+    scaler = torch.amp.GradScaler("cuda", enabled=precision.needs_scaler)
+    batch = collate(SOURCES, TARGETS).to(device)
+    for _ in range(200):
+        optimizer.zero_grad()
+        with precision.autocast():
+            sums = objective(batch)
+        scaler.scale(sums.loss / sums.tokens).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert sums.nll.item() / sums.tokens < 0.1
+
+
+def test_auto_precision_is_half_on_a_gpu() -> None:
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=1).build(12, 12, True).to(device)
+    chosen, _ = choose_precision("auto", device, Objective(model, 0.0), lambda: collate(SOURCES, TARGETS))
+    assert chosen.name in ("bf16", "fp16")
+
+
+def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
+    from tolka.api import train
+    from tolka.config import train_config
+
+    result = train(
+        train_config(
+            [
+                *("experiment=sample", f"run.dir={tmp_path / 'run'}", f"run.prepared={tmp_path / 'prepared'}"),
+                *("trainer.device=cuda", "trainer.updates=100", "trainer.validate_every=100", "scheduler.warmup=50"),
+            ]
+        )
+    )
+    assert result.state.update == 100
+    assert [test.name for test in result.tests] == ["test_fresh", "test_unseen"]

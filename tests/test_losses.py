@@ -1,0 +1,88 @@
+"""The chunked loss against torch's own, in float64."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tolka import losses
+from tolka.batch import Batch, collate
+from tolka.losses import Objective, token_nll
+from tolka.models.base import DecoderState, Seq2Seq
+
+
+class Lookup(Seq2Seq):
+    """Features straight from an embedding of the previous target token: the smallest thing with a loss."""
+
+    vocabulary_size = 7
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(7, 5)
+        self.output = nn.Linear(5, 7)
+        self.double()
+
+    def forward(self, batch: Batch) -> Tensor:
+        return batch.valid(self.embedding(batch.target_in))
+
+    def logits(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        return list(self.output.parameters())
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        raise NotImplementedError
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        raise NotImplementedError
+
+
+BATCH = collate([[4], [5, 6]], [[4, 5, 6], [6]])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("chunk_values", [7, 14, 10**6])
+def test_loss_and_gradients_equal_torch(smoothing: float, chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "_CHUNK_VALUES", chunk_values)
+    model, reference = Lookup(), Lookup()
+    sums = Objective(model, smoothing)(BATCH)
+    (sums.loss * 0.3).backward()
+    logits = reference.logits(reference(BATCH))
+    expected = F.cross_entropy(logits, BATCH.targets, label_smoothing=smoothing, reduction="sum")
+    (expected * 0.3).backward()
+    assert sums.tokens == 6
+    assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert sums.nll.item() == pytest.approx(F.cross_entropy(logits, BATCH.targets, reduction="sum").item(), rel=1e-6)
+    for one, other in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_evaluation_leaves_label_smoothing_out() -> None:
+    objective = Objective(Lookup(), label_smoothing=0.3).eval()
+    with torch.no_grad():
+        without_gradient = objective(BATCH)
+    with_gradient = objective(BATCH)
+    assert with_gradient.loss.item() == pytest.approx(with_gradient.nll.item())
+    assert without_gradient.nll.item() == pytest.approx(with_gradient.nll.item())
+
+
+def test_uniform_predictions_cost_ln_v_a_token() -> None:
+    model = Lookup()
+    for parameter in model.output.parameters():
+        nn.init.zeros_(parameter)
+    sums = Objective(model, label_smoothing=0.1)(BATCH)
+    assert sums.loss.item() == pytest.approx(6 * math.log(7), rel=1e-6)
+    assert sums.nll.item() == pytest.approx(6 * math.log(7), rel=1e-6)
+
+
+def test_token_nll_is_in_order() -> None:
+    model = Lookup()
+    with torch.no_grad():
+        features = model(BATCH)
+        pieces = torch.cat(list(token_nll(model, features, BATCH.targets)))
+    expected = F.cross_entropy(model.logits(features), BATCH.targets, reduction="none").float()
+    torch.testing.assert_close(pieces, expected)

@@ -1,0 +1,124 @@
+"""Texts in, translations out: driven with a model that copies its source, so that every output is known."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tolka.batch import EOS, Batch
+from tolka.models.base import DecoderState, Seq2Seq
+from tolka.search.base import SearchConfig
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.text.corpus import Pair
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from tolka.translator import Translator
+
+PAIRS = [
+    Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
+    Pair("the old boat drifts home", "고래가 노래합니다. 달이 뜹니다。"),
+] * 4
+
+
+class CopyState(DecoderState):
+    """The source and how far it was copied."""
+
+    def __init__(self, source: Tensor, position: int, beam: int) -> None:
+        self.source, self.position, self.beam = source, position, beam
+
+    def select(self, rows: Tensor) -> "CopyState":
+        return CopyState(self.source[rows[:, 0] // self.beam], self.position, rows.size(1))
+
+
+class Copy(Seq2Seq):
+    """Says its source again; remembers the batches that it was given."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.vocabulary_size = vocabulary
+        self.batches: list[Tensor] = []
+
+    def forward(self, batch: Batch) -> Tensor:
+        raise NotImplementedError
+
+    def logits(self, features: Tensor) -> Tensor:
+        return nn.functional.one_hot(features.squeeze(-1), self.vocabulary_size).float() * 20
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        self.batches.append(source)
+        return CopyState(torch.cat([source, torch.full_like(source[:, :1], EOS)], dim=1), 0, 1)
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        assert isinstance(state, CopyState)
+        now = state.source[:, min(state.position, state.source.size(1) - 1)]
+        features = now[:, None, None].expand(*token.shape, 1)
+        return features, CopyState(state.source, state.position + 1, token.size(1))
+
+
+TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
+
+
+def translator(search: SearchConfig | None = None, max_length: int = 50, tokens: int = 200) -> Translator:
+    model = Copy(TOKENIZER.target_size)
+    return Translator(model, TOKENIZER, search or GreedyConfig(), torch.device("cpu"), max_length, tokens)
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_one_out_for_each_in_and_in_order(search: SearchConfig) -> None:
+    texts = ["blue fish swim", "", "the old boat drifts home. red birds sing.", "frogs", "   ", "달이 뜹니다", "frogs"]
+    expected = [text.strip() for text in texts]
+    assert translator(search)(texts) == expected
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert translator()([]) == []
+    assert translator()(["", " "]) == ["", ""]
+
+
+def test_blank_texts_never_reach_the_model() -> None:
+    made = translator()
+    made(["", "frogs", "\t"])
+    assert [len(batch) for batch in made.model.batches] == [1]  # type: ignore[union-attr, arg-type]
+
+
+@pytest.mark.parametrize(("search", "ceiling"), [(GreedyConfig(), 90), (BeamConfig(beam_size=3), 30)])
+def test_batches_keep_to_the_ceiling_hypotheses_counted(search: SearchConfig, ceiling: int) -> None:
+    made = translator(search, tokens=90)
+    made(["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "frogs"] * 5)
+    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    assert max(sizes) <= ceiling
+    assert len(sizes) > 1
+
+
+def test_long_texts_are_split_at_sentence_marks_and_rejoined() -> None:
+    made = translator(max_length=8)
+    text = "red birds sing. blue fish swim. green frogs jump. the old boat drifts home."
+    (result,) = made.translate([text])
+    assert result.text == text
+    assert result.parts > 1
+    starts = {TOKENIZER.decode_target([row[row > 3].tolist()])[0] for b in made.model.batches for row in b}  # type: ignore[union-attr]
+    assert {"red birds sing. blue fish swim.", "green frogs jump."} <= starts
+
+
+def test_without_sentence_marks_blanks_serve_and_without_those_anything() -> None:
+    made = translator(max_length=5)
+    blanks = "red birds blue fish green frogs " * 20
+    assert made([blanks]) == [blanks.strip()]
+    solid = "frogs" * 500
+    assert made([solid])[0].replace(" ", "") == solid
+    full_width = "달이뜹니다。" * 30
+    assert made([full_width]) == [full_width]
+
+
+def test_a_hundred_thousand_characters() -> None:
+    text = "red birds sing. " * 6250
+    (result,) = translator(max_length=40, tokens=4000).translate([text])
+    assert result.text == text.strip()
+
+
+def test_an_unfinished_translation_is_reported() -> None:
+    made = translator(GreedyConfig(max_length_factor=0.0, max_length_extra=1))
+    results = made.translate(["the old boat drifts home", ""])
+    assert [result.complete for result in results] == [False, True]

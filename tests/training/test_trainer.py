@@ -1,0 +1,233 @@
+"""The loop: sums divided once, resuming exactly, stopping when told."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tolka.batch import collate
+from tolka.checkpoint import ResumeState
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.data.store import TokenStore
+from tolka.errors import ConfigError, TolkaError
+from tolka.losses import Objective
+from tolka.models.transformer import TransformerConfig
+from tolka.runtime import Precision
+from tolka.scoring import Validation
+from tolka.training import precision as precision_module
+from tolka.training.optim import AdamWConfig
+from tolka.training.precision import choose_precision
+from tolka.training.run import RunFolder
+from tolka.training.schedulers import InverseSqrtConfig
+from tolka.training.trainer import Trainer, TrainerConfig
+
+CPU = torch.device("cpu")
+ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
+STORE = TokenStore.from_rows(ROWS, ROWS[::-1])
+
+
+class Bench:
+    """A trainer on a tiny model, with everything it is handed recorded."""
+
+    def __init__(self, folder: Path, scores: list[float] | None = None, seed: int = 1, **options: Any) -> None:
+        folder.mkdir(exist_ok=True)
+        torch.manual_seed(seed)
+        model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+        config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
+        self.saved: list[tuple[bool, int]] = []
+        self.last: ResumeState | None = None
+        self.weights: dict[str, torch.Tensor] = {}
+        self.scores = iter(scores or [])
+        self.model = model
+        self.trainer = Trainer(
+            config,
+            Objective(model, config.label_smoothing),
+            AdamWConfig().build(model),
+            InverseSqrtConfig(warmup=5),
+            0.01,
+            Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
+            Precision(CPU, "fp32"),
+            RunFolder(folder),
+            self.validate,
+            self.save,
+        )
+
+    def validate(self, update: int) -> Validation:
+        return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
+
+    def save(self, best: bool, state: ResumeState, scores: dict[str, Any]) -> None:
+        self.saved.append((best, state.facts["train"]["update"]))
+        if not best:
+            self.last = state
+            self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+
+def test_accumulated_gradients_equal_one_large_batch() -> None:
+    """Divided once by all tokens: the same numbers, however uneven the pieces."""
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=1, dropout=0.0).build(11, 11, True).double()
+    objective = Objective(model, 0.1)
+    sources, targets = ROWS[:9], ROWS[9:18]
+    whole = collate(sources, targets)
+    (objective(whole).loss / whole.tokens).backward()
+    expected = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    model.zero_grad()
+    for part in (slice(0, 1), slice(1, 3), slice(3, 9)):
+        (objective(collate(sources[part], targets[part])).loss / whole.tokens).backward()
+    for one, p in zip(expected, model.parameters(), strict=True):
+        torch.testing.assert_close(one, p.grad, rtol=1e-6, atol=1e-9)
+
+
+def test_accumulate_reads_that_many_batches(tmp_path: Path) -> None:
+    one, three = Bench(tmp_path / "a", updates=6), Bench(tmp_path / "b", updates=2, accumulate=3)
+    assert one.trainer.fit().tokens == three.trainer.fit().tokens
+    assert (one.trainer.state.epoch, one.trainer.state.batch) == (three.trainer.state.epoch, three.trainer.state.batch)
+
+
+def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, updates=60)
+    bench.trainer.fit()
+    lines = bench.trainer.run.history()
+    training = [line for line in lines if "train_loss" in line]
+    assert [line["update"] for line in training] == list(range(5, 61, 5))
+    assert training[-1]["train_loss"] < training[0]["train_loss"]
+    assert all(line.keys() >= {"update", "train_loss", "lr", "tokens_per_second"} for line in training)
+    validations = [line for line in lines if "valid_loss" in line]
+    assert [line["update"] for line in validations] == [10, 20, 30, 40, 50, 60]
+    assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
+
+
+def test_a_resumed_run_is_the_same_run(tmp_path: Path) -> None:
+    """Stopped in the middle of an epoch, with dropout on: the same weights, bit for bit."""
+    straight = Bench(tmp_path / "a", updates=37)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", updates=17)
+    first.trainer.fit()
+    assert first.last is not None
+    assert first.trainer.state.batch != 0
+    second = Bench(tmp_path / "b", seed=99, updates=37)
+    second.model.load_state_dict(first.weights)
+    second.trainer.resume(first.last)
+    second.trainer.fit()
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+
+
+def test_patience_stops_and_the_best_is_saved_when_it_comes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, scores=[1.0, 5.0, 4.0, 5.0, 3.0], updates=1000, patience=3)
+    state = bench.trainer.fit()
+    assert (state.update, state.best, state.best_update) == (50, 5.0, 20)
+    assert [update for best, update in bench.saved if best] == [10, 20]
+    assert [update for best, update in bench.saved if not best] == [10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(("metric", "best"), [("bleu", True), ("nll", False)])
+def test_the_metric_decides(tmp_path: Path, metric: str, best: bool) -> None:
+    """nll stays the same here, so only the first is a best one; BLEU rises each time."""
+    bench = Bench(tmp_path, updates=30, metric=metric)
+    bench.trainer.fit()
+    assert (bench.trainer.state.best_update == 30) is best
+
+
+def test_minutes_stop_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, updates=10_000, max_minutes=1e-6)
+    state = bench.trainer.fit()
+    assert state.update <= 1
+    assert "trainer.max_minutes" in (tmp_path / "train.log").read_text()
+
+
+def test_clipping_changes_the_step(tmp_path: Path) -> None:
+    """Adam forgives a constant factor, so the clipped run differs by its changing one."""
+    free, clipped = Bench(tmp_path / "a", updates=5, clip_norm=0.0), Bench(tmp_path / "b", updates=5, clip_norm=0.01)
+    free.trainer.fit()
+    clipped.trainer.fit()
+    assert any(not torch.equal(a, b) for a, b in zip(free.model.parameters(), clipped.model.parameters(), strict=True))
+
+
+def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, updates=20)
+    with torch.no_grad():
+        bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
+    with pytest.raises(TolkaError, match=r"training loss is nan at update 5: try a lower optimizer\.lr"):
+        bench.trainer.fit()
+
+
+def test_weight_decay_spares_norms_and_biases() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+    decayed, spared = AdamWConfig(weight_decay=0.1).build(model).param_groups
+    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
+    assert all(p.dim() == 2 for p in decayed["params"])
+    assert all(p.dim() == 1 for p in spared["params"])
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"updates": 0}, r"trainer.updates \(0\) must be at least 1"),
+        ({"metric": "comet"}, r"trainer.metric \(comet\) must be one of: bleu, chrf, nll, ppl"),
+        ({"precision": "int8"}, r"trainer.precision \(int8\) must be one of"),
+        ({"label_smoothing": 1.0}, "label_smoothing"),
+        ({"patience": -1}, r"trainer.patience \(-1\) must be 0 \(off\) or more"),
+    ],
+)
+def test_complaints(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        TrainerConfig(**options)
+
+
+def objective() -> Objective:
+    torch.manual_seed(0)
+    return Objective(TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True), 0.1)
+
+
+def test_auto_precision_on_a_cpu_without_bf16_is_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision_module, "has_fast_bf16", lambda device: False)
+    chosen, reason = choose_precision("auto", CPU, objective(), lambda: pytest.fail("no trial is needed"))
+    assert (chosen.name, "neither AMX" in reason) == ("fp32", True)
+
+
+@pytest.mark.parametrize(("fp32", "bf16", "winner"), [(1.0, 2.0, "fp32"), (2.0, 1.0, "bf16")])
+def test_auto_precision_takes_the_faster_of_a_trial(
+    monkeypatch: pytest.MonkeyPatch, fp32: float, bf16: float, winner: str
+) -> None:
+    monkeypatch.setattr(precision_module, "has_fast_bf16", lambda device: True)
+    seconds = {"fp32": fp32, "bf16": bf16}
+    monkeypatch.setattr(precision_module, "_trial", lambda precision, objective, batch: seconds[precision.name])
+    chosen, reason = choose_precision("auto", CPU, objective(), lambda: collate(ROWS[:3], ROWS[:3]))
+    assert (chosen.name, "trial" in reason) == (winner, True)
+
+
+def test_a_trial_leaves_no_trace() -> None:
+    torch.manual_seed(4)
+    before = torch.get_rng_state()
+    tried = objective()
+    torch.set_rng_state(before)
+    assert precision_module._trial(Precision(CPU, "bf16"), tried, collate(ROWS[:3], ROWS[:3])) > 0
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(p.grad is None for p in tried.parameters())
+
+
+def test_bf16_trains_like_fp32() -> None:
+    losses = []
+    for name in ("fp32", "bf16"):
+        tried = objective()
+        batch = collate(ROWS[:8], ROWS[:8])
+        optimizer = dataclasses.replace(AdamWConfig(), lr=0.01).build(tried.model)
+        torch.manual_seed(1)
+        for _ in range(30):
+            optimizer.zero_grad()
+            with Precision(CPU, name).autocast():
+                sums = tried(batch)
+            (sums.loss / sums.tokens).backward()
+            optimizer.step()
+        losses.append(sums.nll.item() / sums.tokens)
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)
+
+
+def test_fp16_is_refused_on_a_cpu() -> None:
+    with pytest.raises(ConfigError, match="fp16 needs a CUDA device"):
+        choose_precision("fp16", CPU, objective(), lambda: collate(ROWS, ROWS))
