@@ -10,7 +10,7 @@ demo: .venv/ready
 	echo "I love you." | $(BIN)/mt-translate runs/sample
 
 test: .venv/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: .venv/ready
 	$(BIN)/ruff check

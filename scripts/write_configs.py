@@ -22,7 +22,7 @@ from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.optim import AdamWConfig
-from tolka.training.schedulers import InverseSqrtConfig, NoamConfig
+from tolka.training.schedulers import InverseSqrtConfig, LinearConfig, NoamConfig
 from tolka.training.trainer import TrainerConfig
 from tolka.translator import DecodingConfig
 
@@ -41,6 +41,7 @@ FILES: dict[str, Any] = {
     "model/transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
     "optimizer/adamw": AdamWConfig(),
     "scheduler/inverse_sqrt": InverseSqrtConfig(),
+    "scheduler/linear": LinearConfig(),
     "scheduler/noam": NoamConfig(),
     "trainer/default": TrainerConfig(),
     "search/beam": BeamConfig(),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka import config as config_module
-from tolka.config import choices_of, evaluate_config, known_keys, quote, rebuild, train_config, translate_config
+from tolka import compose as compose_module
+from tolka.compose import choices_of, known_keys, quote
+from tolka.config import evaluate_config, rebuild, train_config, translate_config
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
 from tolka.resources import config_dir
@@ -148,4 +149,4 @@ def test_the_other_commands() -> None:
 
 def test_path_keys_exist() -> None:
     keys = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
-    assert keys >= config_module._PATH_KEYS
+    assert keys >= compose_module._PATH_KEYS

@@ -16,6 +16,7 @@ RANKS = {
     "progress": 1,
     "atomic": 1,
     "settings": 2,
+    "compose": 2,
     "batch": 2,
     "scoring": 2,
     "nn": 2,
@@ -72,5 +73,12 @@ def test_help_needs_no_torch() -> None:
     for name in ("common", "train", "translate", "evaluate"):
         tree = ast.parse((PACKAGE / "cli" / f"{name}.py").read_text(encoding="utf-8"))
         top = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module}
-        allowed = {"tolka.cli.common", "tolka.errors", "tolka.resources", "tolka.progress", "tolka.text.lines"}
+        allowed = {
+            "tolka.atomic",
+            "tolka.cli.common",
+            "tolka.errors",
+            "tolka.resources",
+            "tolka.progress",
+            "tolka.text.lines",
+        }
         assert {module for module in top if module.startswith("tolka.")} <= allowed

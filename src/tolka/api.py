@@ -11,13 +11,14 @@ from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.pipeline import Pipeline, TestResult
+from tolka.progress import bar
 from tolka.report.summary import closing_words
 from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes
 from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
 from tolka.text.corpus import Pair
-from tolka.text.lines import read_lines
+from tolka.text.lines import read_lines, user_path
 from tolka.training.trainer import TrainState
-from tolka.translator import Translation, Translator
+from tolka.translator import Tick, Translation, Translator
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ def train(config: TrainConfig) -> TrainResult:
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
 
 
-def translate(model: Path, lines: Iterable[str], config: TranslateConfig) -> Iterator[Translation]:
-    """One translation for each line, in order, a window of lines at a time."""
+def translate(
+    model: Path, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
+) -> Iterator[Translation]:
+    """One translation for each line, in order, a window of lines at a time; `tick` is told how many lines are done."""
     keep_freed_memory()
     translator = Translator.of(load_model(model), config.search, config.decoding)
     remaining = iter(lines)
     while window := list(islice(remaining, config.decoding.window)):
-        yield from translator.translate(window)
+        yield from translator.translate(window, tick)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ def evaluate(config: EvaluateConfig, model: Path | None = None) -> EvaluateResul
         keep_freed_memory()
         language = language or str(saved.config["corpus"]["target"])
         translator = Translator.of(saved, config.search, config.decoding)
-        hypotheses = translator(given)
+        with bar("translating", len(given), " lines") as progress:
+            hypotheses = translator(given, progress.update)
         pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
         precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
         perplexity = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens).measure(saved.model, precision)
@@ -116,7 +120,7 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
 
 
 def _lines(path: str) -> list[str]:
-    lines = list(read_lines(Path(path).expanduser()))
+    lines = list(read_lines(user_path(path)))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines

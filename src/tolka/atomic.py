@@ -17,7 +17,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
     final.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
     try:
-        os.chmod(work, 0o777 & ~_umask())
+        os.chmod(work, 0o777 & ~umask())
         yield work
         for path in [*work.rglob("*"), work]:
             _sync(path)
@@ -34,8 +34,19 @@ def whole_folder(final: Path) -> Iterator[Path]:
         raise
 
 
+def standing(final: Path) -> Path:
+    """The folder to read: `final`, or what a crash between the two renames of an exchange left of it.
+
+    Changes nothing, so that a reader never gets in the way of a writer.
+    """
+    if not final.exists():
+        for old in sorted(final.parent.glob(f".{final.name}.*.old")):
+            return old
+    return final
+
+
 def recover(final: Path) -> None:
-    """Finish an exchange that a crash interrupted between its two renames: put the old folder back."""
+    """For the writer, before it begins: put the old folder back if a crash left `final` missing, remove leftovers."""
     old = sorted(final.parent.glob(f".{final.name}.*.old"))
     if old and not final.exists():
         old[-1].rename(final)
@@ -54,7 +65,8 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The bits that new files of this process go without; Python can only read it by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import tolka
-from tolka.atomic import recover, whole_folder
+from tolka.atomic import standing, whole_folder
 from tolka.errors import CheckpointError, TolkaError
 from tolka.models.base import MODELS, Seq2Seq
 from tolka.settings import build
@@ -65,7 +65,7 @@ def save_model(
     with whole_folder(folder) as work:
         # `state_dict` names a shared matrix several times; safetensors stores each storage once, under its first name.
         save_file(_unique(model.state_dict()), work / _WEIGHTS)
-        (work / _CONFIG).write_text(OmegaConf.to_yaml(OmegaConf.create(dict(config))), encoding="utf-8")
+        (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
         tokenizer.save(work)
         (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
         (work / "README.md").write_text(card, encoding="utf-8")
@@ -87,7 +87,11 @@ def load_model(folder: Path) -> SavedModel:
     """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
     folder = _model_folder(folder)
     manifest = _checked_manifest(folder)
-    config = OmegaConf.to_container(OmegaConf.load(folder / _CONFIG))
+    try:
+        config = yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8"))
+        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
+        raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
     tokenizer = Tokenizer.load(folder)
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{folder / _CONFIG} does not describe a model")
@@ -98,7 +102,6 @@ def load_model(folder: Path) -> SavedModel:
     except TolkaError as error:
         raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
     _load_weights(model, folder)
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     return SavedModel(
         folder, model.eval(), tokenizer, {str(k): v for k, v in config.items()}, manifest["longest_source"], scores
     )
@@ -148,8 +151,7 @@ def _unique(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _model_folder(folder: Path) -> Path:
     """The folder itself, or `best/` when it is a run directory."""
-    for candidate in (folder, folder / "best"):
-        recover(candidate)
+    for candidate in (folder, standing(folder / "best")):
         if (candidate / _MANIFEST).is_file():
             return candidate
     if not folder.is_dir():
@@ -164,7 +166,8 @@ def _checked_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         found, files = int(manifest["format"]), dict(manifest["files"])
-        int(manifest["longest_source"])
+        if not isinstance(manifest["longest_source"], int) or manifest["longest_source"] < 1:
+            raise ValueError(f"longest_source is {manifest['longest_source']!r}")
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {_MANIFEST}: it is no model directory") from None
     except (ValueError, KeyError, TypeError, OSError) as error:
@@ -173,7 +176,7 @@ def _checked_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
     for name, digest in files.items():
         path = folder / name
-        if Path(name).is_absolute() or ".." in Path(name).parts or path.is_symlink():
+        if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
             raise CheckpointError(f"{folder / _MANIFEST} names a file outside its folder: {name}")
         if not path.is_file():
             raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")

@@ -1,25 +1,20 @@
-"""The three commands' configurations: Hydra composes them from YAML, frozen dataclasses check and carry them.
+"""The three commands' configurations: what `compose` gives, as frozen dataclasses that check it and carry it."""
 
-Nobody beyond this module sees a DictConfig.
-"""
-
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tolka.compose import compose
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.models.base import MODELS, ModelConfig
 from tolka.registry import Registry, did_you_mean
-from tolka.resources import config_dir
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
 from tolka.settings import build
 from tolka.text.corpus import CORPORA, CorpusConfig
+from tolka.text.lines import user_path
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.optim import OPTIMIZERS, OptimizerConfig
 from tolka.training.schedulers import SCHEDULERS, SchedulerConfig
@@ -40,15 +35,19 @@ class RunConfig:
     prepared: str = "runs/prepared"
     """cache of tokenised corpora, shared by runs"""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
+
     @property
     def folder(self) -> Path:
         """The run's folder."""
-        return Path(self.dir).expanduser() if self.dir else Path("runs") / self.name
+        return user_path(self.dir) if self.dir else Path("runs") / self.name
 
     @property
     def prepared_folder(self) -> Path:
         """The cache of token stores."""
-        return Path(self.prepared).expanduser()
+        return user_path(self.prepared)
 
 
 @dataclass(frozen=True)
@@ -120,13 +119,6 @@ _CLASSES: dict[str, type] = {
     "decoding": DecodingConfig,
     "files": FilesToScore,
 }
-# Values of these keys are paths, which Hydra's grammar would take apart at =, ( and letters beyond ASCII.
-_PATH_KEYS = {
-    *("corpus.train", "corpus.valid", "corpus.test", "corpus.root", "corpus.path", "corpus.root_train"),
-    *("corpus.root_valid", "corpus.root_test"),
-    *("run.dir", "run.name", "run.prepared"),
-    *("files.hypothesis", "files.reference", "files.source"),
-}
 
 
 def train_config(overrides: Sequence[str]) -> TrainConfig:
@@ -156,96 +148,16 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     return TrainConfig(**_build_groups(values))
 
 
-def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Hydra's composition of configs/<name>.yaml: the values, and which file was chosen in each group."""
-    import hydra
-    from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    quoted = [quote(override) for override in overrides]
-    try:
-        with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
-            composed = hydra.compose(name, quoted, return_hydra_config=True)
-        choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if not str(k).startswith("hydra/")}
-        plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]))
-    except (hydra.errors.HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(_explain(error, name, overrides)) from None
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}, choices
-
-
-def quote(override: str) -> str:
-    """The override with a path's value quoted for Hydra: corpus.train=말뭉치/a=b(1) works as it stands."""
-    key, equals, value = override.partition("=")
-    if not equals or key not in _PATH_KEYS or value[:1] in ("'", '"'):
-        return override
-    if value.startswith("[") and value.endswith("]"):
-        items = [item.strip() for item in value[1:-1].split(",") if item.strip()]
-        return f"{key}=[{','.join(_quoted(item) for item in items)}]"
-    return f"{key}={_quoted(value)}"
-
-
-def _quoted(value: str) -> str:
-    if value[:1] in ("'", '"'):
-        return value
-    # Backslashes count only before a quote in Hydra's grammar, and those at the end stand before the closing one.
-    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
-    trailing = len(escaped) - len(escaped.rstrip("\\"))
-    return "'" + escaped + "\\" * trailing + "'"
-
-
-def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
-    """Hydra's complaint in one line, with the nearest thing that is allowed."""
-    text = str(error)
-    missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
-    if missing:
-        group, wanted = missing.groups()
-        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group))}"
-    rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
-    if rejected:
-        known = known_keys(name)
-        key = rejected[1].split("@")[0]
-        near = did_you_mean(key, known)
-        return (
-            f"unknown key '{key}'."
-            + (near.split(" Known:")[0] if "Did you mean" in near else "")
-            + (
-                f" Keys of {key.split('.')[0]}: {', '.join(k for k in known if k.startswith(key.split('.')[0] + '.'))}."
-                if any(k.startswith(key.split(".")[0] + ".") for k in known)
-                else f" Groups: {', '.join(sorted({k.split('.')[0] for k in known}))}."
-            )
-        )
-    bare = [override for override in overrides if "=" not in override]
-    if bare:
-        return f"'{bare[0]}' is no setting; write key=value, as in trainer.updates=1000"
-    return "cannot read the settings: " + " ".join(text.split())
-
-
-def choices_of(group: str) -> list[str]:
-    """The YAML files of a config group."""
-    return sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
-
-
-def known_keys(name: str) -> list[str]:
-    """Every group, and every key that a file of one of its groups has."""
-    keys: set[str] = set()
-    for entry in yaml.safe_load((config_dir() / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]:
-        if isinstance(entry, dict):
-            (group,) = entry
-            keys.add(group)
-            for path in (config_dir() / group).glob("*.yaml") if group != "experiment" else ():
-                keys |= {
-                    f"{group}.{key}" for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"
-                }
-    return sorted(keys)
-
-
 def _build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
     """Each group merged onto its dataclass; the complaints of all groups are raised together."""
-    groups, complaints = {}, []
+    groups: dict[str, Any] = {}
+    complaints = []
     for group, options in values.items():
         try:
+            if group not in _REGISTRIES and group not in _CLASSES:
+                raise ConfigError(f"unknown group '{group}'.{did_you_mean(group, [*_REGISTRIES, *_CLASSES])}")
+            if not isinstance(options, Mapping):
+                raise ConfigError(f"{group} ({options!r}) must be a group of settings, as in {group}.key=value")
             registry = _REGISTRIES.get(group)
             cls = registry.get(str(options.get("name"))) if registry else _CLASSES[group]
             groups[group] = build(cls, options, group)

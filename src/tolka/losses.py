@@ -35,12 +35,16 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     """
     rows = torch.arange(targets.numel(), device=targets.device)
-    log_z = logits.logsumexp(dim=-1)
-    nll = (log_z - logits[rows, targets]).sum()
-    loss = nll
-    if smoothing > 0.0:
-        loss = (1.0 - smoothing) * nll + smoothing * (log_z.sum() - logits.mean(dim=-1).sum())
-    gradient = logits.sub_(log_z[:, None]).exp_().sub_(smoothing / logits.size(-1))
+    chosen = logits[rows, targets]
+    mean = logits.mean(dim=-1) if smoothing > 0.0 else chosen
+    top = logits.amax(dim=-1, keepdim=True)
+    # One exp over the vocabulary serves the normaliser and the gradient; everything wide happens in place.
+    exponentials = logits.sub_(top).exp_()
+    normaliser = exponentials.sum(dim=-1, keepdim=True)
+    log_z = (top + normaliser.log()).squeeze(-1)
+    nll = (log_z - chosen).sum()
+    loss = (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum()
+    gradient = exponentials.div_(normaliser).sub_(smoothing / logits.size(-1))
     gradient[rows, targets] -= 1.0 - smoothing
     return loss, nll, gradient
 

@@ -11,10 +11,11 @@ from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, 
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
-from tolka.errors import TolkaError
+from tolka.errors import DataError, TolkaError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
+from tolka.progress import bar
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves
 from tolka.runtime import Precision, choose_device, describe, seed_everything
@@ -58,7 +59,8 @@ class Pipeline:
     def train(self) -> TrainState:
         """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on."""
         resuming = self.run.claim(self.config.as_dict())
-        prepared, pairs = self.prepared, self.validation_pairs
+        # The test sets are read here as well: a bad file must not show after a day of training.
+        prepared, pairs, _ = self.prepared, self.validation_pairs, self.test_pairs
         seed_everything(self.config.run.seed)
         model = self.config.model.build(
             prepared.tokenizer.source_size, prepared.tokenizer.target_size, prepared.tokenizer.shared
@@ -73,7 +75,7 @@ class Pipeline:
         validator = Validator(
             pairs,
             translator,
-            PerplexityMeter(pairs, prepared.tokenizer, self._decoding().tokens),
+            PerplexityMeter(pairs, prepared.tokenizer, self._decoding().tokens, "corpus.valid"),
             precision,
             self.config.metrics,
             self.config.corpus.target,
@@ -118,10 +120,8 @@ class Pipeline:
         saved = load_model(self.run.best)
         translator = Translator.of(saved, self.config.search, self._decoding())
         results = []
-        for source in self.corpus.tests:
-            pairs, counts = read_split([source], f"corpus.test ({source.name})")
-            self.run.log(f"test set {source.name}: {summary(counts)}")
-            results.append(self._test_one(source.name, pairs, translator))
+        for name, pairs in self.test_pairs.items():
+            results.append(self._test_one(name, pairs, translator))
         if results:
             scores = {**saved.scores, "test": {result.name: result.as_dict() for result in results}}
             facts = self._facts(saved.model.parameter_count(), self._fp32())
@@ -131,7 +131,8 @@ class Pipeline:
 
     def _test_one(self, name: str, pairs: Sequence[Pair], translator: Translator) -> TestResult:
         started_at = time.perf_counter()
-        hypotheses = translator([pair.source for pair in pairs])
+        with bar(f"testing on {name}", len(pairs), " sentences") as progress:
+            hypotheses = translator([pair.source for pair in pairs], progress.update)
         seconds = time.perf_counter() - started_at
         (self.run.path / "samples").mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in hypotheses)
@@ -189,6 +190,17 @@ class Pipeline:
         if note and self.config.metrics.tokenizer == "auto":
             self.run.log(f"note: {note}")
         return pairs
+
+    @cached_property
+    def test_pairs(self) -> dict[str, list[Pair]]:
+        """Each test set by name, blank pairs left out and counted; DataError when two have one name."""
+        sets: dict[str, list[Pair]] = {}
+        for source in self.corpus.tests:
+            if source.name in sets:
+                raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
+            sets[source.name], counts = read_split([source], f"corpus.test ({source.name})")
+            self.run.log(f"test set {source.name}: {summary(counts)}")
+        return sets
 
     @property
     def longest_source(self) -> int:

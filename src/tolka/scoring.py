@@ -93,10 +93,14 @@ class Score:
 
 @dataclass(frozen=True)
 class Validation:
-    """What the trainer needs to know of a validation. values: by name: nll, ppl, bleu, chrf. text: for people."""
+    """What the trainer needs to know of a validation. values: by name: nll, ppl, bleu, chrf. text: for people.
+
+    signatures: of those values that have one, by the same names.
+    """
 
     values: dict[str, float]
     text: str
+    signatures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """From a mapping, as YAML gives it, to a frozen dataclass: types and names checked, nothing guessed."""
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from tolka.errors import ConfigError
 from tolka.registry import did_you_mean
@@ -31,25 +29,26 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     ]
     if wrong:
         raise ConfigError("; ".join(wrong))
-    listed = {
-        key: [value] if known[key] == list[str] and isinstance(value, str) else value for key, value in values.items()
-    }
-    try:
-        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), listed))
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{where}.{error.full_key}: {str(error).splitlines()[0]}") from None
-    assert isinstance(merged, cls)
-    return merged
+    return cls(**{key: _converted(value, known[key]) for key, value in values.items()})
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    """The value as its field has it. Text stays as it is, whatever `$` or `???` may mean elsewhere."""
+    if kind is float:
+        return float(value)
+    if kind == list[str]:
+        return [value] if isinstance(value, str) else list(value)
+    return value
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether OmegaConf's conversion would keep the meaning: no text for numbers, no numbers for truth values."""
+    """Whether the conversion keeps the meaning: no text for numbers, no numbers for truth values."""
     if kind is bool:
         return isinstance(value, bool)
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if kind is str:
         return isinstance(value, str)
     if kind == list[str]:

@@ -1,7 +1,7 @@
 """Texts in, translations out: one for each, in order, whatever their number and length."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,14 @@ from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.tokenizer import Tokenizer
 
-# A mark that ends a sentence with the blank after it, or a full-width one, which needs none.
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？；])")
-_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，、：])")
-_BLANK = re.compile(r"\s+")
+# A mark that ends a sentence, the quotes and brackets that close after it, and the blank (a group: it alone is left
+# out where the text is cut); or a full-width mark, which needs no blank.
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(\s+)|[。！？；][”’）」』]*()")
+_CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：]()")
+_BLANK = re.compile(r"(\s+)")
+
+
+Tick = Callable[[float], object]
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,14 @@ class Translator:
         max_length = decoding.max_length or saved.longest_source
         return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens)
 
-    def __call__(self, texts: Sequence[str]) -> list[str]:
+    def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:
         """A translation for each text, in order; a blank text stays blank."""
-        return [translation.text for translation in self.translate(texts)]
+        return [translation.text for translation in self.translate(texts, tick)]
 
-    def translate(self, texts: Sequence[str]) -> list[Translation]:
-        """The same with what happened on the way."""
+    def translate(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[Translation]:
+        """The same with what happened on the way. tick: told after each batch how much of the texts it was."""
         segments = [segment for number, text in enumerate(texts) for segment in self._segments(number, text)]
-        rendered = self._search([segment.ids for segment in segments])
+        rendered = self._search([segment.ids for segment in segments], lambda n: tick(n / len(segments) * len(texts)))
         pieces: list[list[str]] = [[] for _ in texts]
         parts, complete = [0] * len(texts), [True] * len(texts)
         for segment, (text, finished) in zip(segments, rendered, strict=True):
@@ -134,7 +138,7 @@ class Translator:
         yield from self._split(left, glue)
         yield from self._split(right, " " if cut_at[1] > cut_at[0] else "")
 
-    def _search(self, sources: list[list[int]]) -> list[tuple[str, bool]]:
+    def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, bool]]:
         """Translations of id rows, in order, with whether each was finished; in batches of like length."""
         lengths = np.array([len(row) + 1 for row in sources], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")  # longest first: what does not fit into memory fails at once
@@ -148,6 +152,7 @@ class Translator:
             texts = self.tokenizer.decode_target([hypotheses[0].tokens for hypotheses in found])
             for i, text, hypotheses in zip(numbers, texts, found, strict=True):
                 results[i] = text, hypotheses[0].finished
+            tick(len(numbers))
         return results
 
 
@@ -158,7 +163,8 @@ def _best_cut(text: str) -> tuple[int, int] | None:
     """
     middle = len(text) / 2
     for pattern in (_SENTENCE_END, _CLAUSE_END, _BLANK):
-        places = [m.span() for m in pattern.finditer(text) if m.start() > 0 and m.end() < len(text)]
+        spans = [match.span(match.lastindex or 0) for match in pattern.finditer(text)]
+        places = [(start, end) for start, end in spans if start > 0 and end < len(text)]
         if places:
             return min(places, key=lambda span: abs(span[0] - middle))
     return None

@@ -49,5 +49,5 @@ def test_pairs_that_cannot_be_measured_are_counted() -> None:
 
 
 def test_nothing_to_measure_is_an_error() -> None:
-    with pytest.raises(DataError, match="no pair can be measured"):
+    with pytest.raises(DataError, match="no pair of this text can be measured"):
         PerplexityMeter([Pair("", "")], TOKENIZER, tokens=100)

@@ -94,7 +94,7 @@ def test_special_symbols_are_never_chosen() -> None:
 
 def test_registered_names_and_complaints() -> None:
     assert SEARCHES.names() == ["beam", "greedy"]
-    with pytest.raises(ConfigError, match="unknown search 'beem'. Did you mean 'beam'"):
+    with pytest.raises(ConfigError, match=r"unknown search 'beem'\. Did you mean 'beam'"):
         SEARCHES.get("beem")
     with pytest.raises(ConfigError, match=r"search.beam_size \(0\)"):
         BeamConfig(beam_size=0)

@@ -3,7 +3,7 @@
 import pytest
 
 from tolka.errors import ConfigError
-from tolka.training.schedulers import InverseSqrtConfig, NoamConfig
+from tolka.training.schedulers import InverseSqrtConfig, LinearConfig, NoamConfig
 
 
 def test_inverse_sqrt() -> None:
@@ -25,6 +25,19 @@ def test_noam_is_the_notes_formula() -> None:
     for step in (1, 10, 3999, 4000, 4001, 100_000):
         assert schedule.rate(step, peak=99.0) == pytest.approx(512**-0.5 * min(step**-0.5, step * 4000**-1.5))
     assert max(schedule.rate(step, 0.0) for step in range(1, 10_000)) == schedule.rate(4000, 0.0)
+
+
+def test_linear_by_hand() -> None:
+    schedule = LinearConfig(warmup=10, horizon=110, floor=0.1)
+    expected = {1: 0.2, 10: 2.0, 60: 2.0 * 0.55, 110: 0.2, 500: 0.2}
+    for step, rate in expected.items():
+        assert schedule.rate(step, peak=2.0) == pytest.approx(rate)
+    assert LinearConfig(warmup=0, horizon=10, floor=0.0).rate(1, 1.0) == pytest.approx(0.9)
+
+
+def test_a_horizon_shorter_than_the_warm_up_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"scheduler.horizon \(400\) must be longer than scheduler.warmup \(400\)"):
+        LinearConfig(warmup=400, horizon=400)
 
 
 def test_complaints() -> None:

@@ -1,12 +1,17 @@
 """What the commands share: exit codes, one-line errors, help that is read from the YAML files."""
 
+import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, NoReturn
 
-from tolka.errors import ConfigError, TolkaError
+from tolka.atomic import umask
+from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.resources import config_dir
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -21,7 +26,10 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     # and a busy neighbour on the machine slows training down 4.5 times; with this, 2 times, and 1 % when alone.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
-        return command(arguments)
+        code = command(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a closed pipe or a full disk shows now, not after the exit code is settled
+        return code
     except ConfigError as error:
         return _fail(error, USAGE)
     except TolkaError as error:
@@ -30,16 +38,69 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return DONE
     except OSError as error:
+        if not error.filename:
+            _discard_stdout()
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", FAILED)
 
 
 def _fail(error: object, code: int) -> int:
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
     return code
+
+
+def _discard_stdout() -> None:
+    """Python would complain once more when it flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors that look like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """ConfigError instead of a usage text of several lines."""
+        raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
+
+
+def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Files and settings. What exists is a file, whatever its name; else key=value is a setting."""
+    files, settings = [], []
+    for text in inputs:
+        if re.match(r"[a-z][\w.]*=", text) and not os.path.lexists(text):
+            settings.append(text)
+        else:
+            files.append(Path(text))
+    return files, settings
+
+
+def check_output(path: Path) -> None:
+    """DataError, before the work begins, when a file cannot be written there."""
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file to write")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is whole; a device or a pipe (/dev/null) is written as it comes."""
+    check_output(path)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    final = path.resolve()  # a link stays a link
+    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name[:100]}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        os.chmod(name, 0o666 & ~umask())
+        os.replace(name, final)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def settings_help(name: str) -> str:

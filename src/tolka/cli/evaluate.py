@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka import __version__
-from tolka.cli.common import DONE, guarded, settings_help
+from tolka.cli.common import DONE, Parser, check_output, guarded, settings_help, sort_out, whole_file
 from tolka.errors import ConfigError
 
 _EXAMPLES = """examples:
@@ -32,7 +32,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse, score, print a table or JSON on stdout."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="mt-eval",
         description="Score translations against references, or a model on a test set.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -43,23 +43,26 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("evaluate")
-    options = parser.parse_args(arguments)
-    settings = [_long(text) for text in options.inputs if "=" in text and not Path(text).is_dir()]
-    plain = [text for text in options.inputs if "=" not in text or Path(text).is_dir()]
-    if plain[:1] == ["compare"]:
+    options = parser.parse_intermixed_args(arguments)
+    plain, given = sort_out(options.inputs)
+    settings = [_long(text) for text in given]
+    if plain[:1] == [Path("compare")]:
         return _compare(plain[1:], settings, options.json)
     if len(plain) > 1:
-        raise ConfigError(f"one model at most, not {len(plain)}: {' '.join(plain)}. Settings are key=value")
-    model = Path(plain[0]) if plain else None
+        raise ConfigError(f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value")
+    model = plain[0] if plain else None
     if options.output and not model:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
+    if options.output:
+        check_output(options.output)
 
     from tolka.api import evaluate
     from tolka.config import evaluate_config
 
     result = evaluate(evaluate_config(settings), model)
     if options.output:
-        options.output.write_text("".join(f"{line}\n" for line in result.hypotheses), encoding="utf-8")
+        with whole_file(options.output) as stream:
+            stream.writelines(f"{line}\n".encode() for line in result.hypotheses)
     if result.note:
         print(f"note: {result.note}", file=sys.stderr)
     if options.json:
@@ -82,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _compare(systems: Sequence[str], settings: Sequence[str], as_json: bool) -> int:
+def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> int:
     """Whether the second file of translations is better than the first."""
     if len(systems) != 2:
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
@@ -90,7 +93,7 @@ def _compare(systems: Sequence[str], settings: Sequence[str], as_json: bool) -> 
     from tolka.api import compare_files
     from tolka.config import evaluate_config
 
-    results = compare_files(Path(systems[0]), Path(systems[1]), evaluate_config(settings))
+    results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:
         rows = [
             {"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results

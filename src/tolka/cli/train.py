@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from tolka import __version__
-from tolka.cli.common import DONE, guarded, settings_help
+from tolka.cli.common import DONE, Parser, guarded, settings_help
 
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
@@ -25,7 +25,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse, train, show the result and the next command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="mt-train",
         description="Train a translator on parallel text, keep the best model, test it.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -35,15 +35,15 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("train")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
 
     from tolka.config import train_config
 
     config = train_config(with_sample(options.settings))
     if options.print_config:
-        from omegaconf import OmegaConf
+        import yaml
 
-        print(OmegaConf.to_yaml(OmegaConf.create(config.as_dict())), end="")
+        print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False), end="")
         return DONE
 
     from tolka.api import train

@@ -1,17 +1,14 @@
 """mt-translate: lines in, translations out, one for one."""
 
 import argparse
-import os
-import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from tolka import __version__
-from tolka.cli.common import DONE, guarded, settings_help
+from tolka.cli.common import DONE, Parser, check_output, guarded, settings_help, sort_out, whole_file
 from tolka.errors import DataError
 from tolka.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines
@@ -31,7 +28,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse, translate, say on stderr what was out of the ordinary."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="mt-translate",
         description="Translate text line by line: files, or standard input when none is named.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,16 +39,20 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("translate")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     files, settings = sort_out(options.inputs)
     for path in files:
         if not path.is_file():
-            raise DataError(f"{path}: there is no such file")
+            raise DataError(f"{path}: there is no such file" + (" (it is a folder)" if path.is_dir() else ""))
+    if options.output:
+        check_output(options.output)
     total = sum(count_and_digest(path)[0] for path in files) if files else None
 
     from tolka.api import translate
     from tolka.config import translate_config
 
+    if not files and sys.stdin is None:
+        raise DataError("standard input is closed; name a file to translate")
     interactive = not files and sys.stdin.isatty()
     if interactive:
         say("type a line to translate it; end with Ctrl-D")
@@ -60,14 +61,13 @@ def run(arguments: Sequence[str]) -> int:
     lines = (line for path in files for line in read_lines(path)) if files else decode_lines(sys.stdin.buffer, "stdin")
     count = split = cut = 0
     with _output(options.output) as out, bar("translating", total, " lines") as progress:
-        for translation in translate(options.model, lines, config):
+        for translation in translate(options.model, lines, config, progress.update):
             out.write(f"{translation.text}\n".encode())
             if interactive:
                 out.flush()
             count += 1
             split += translation.parts > 1
             cut += not translation.complete
-            progress.update()
     if not count:
         say("note: there was no line to translate")
     if split:
@@ -77,17 +77,6 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Files and settings. What exists is a file, whatever its name; else key=value is a setting."""
-    files, settings = [], []
-    for text in inputs:
-        if not Path(text).exists() and re.match(r"[a-z][\w.]*=", text):
-            settings.append(text)
-        else:
-            files.append(Path(text))
-    return files, settings
-
-
 @contextmanager
 def _output(path: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that takes its name when it is whole."""
@@ -95,14 +84,5 @@ def _output(path: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as stream:
+        yield stream

@@ -47,10 +47,12 @@ def prepare(
     if not reused:
         with whole_folder(folder) as work:
             _make(work, corpus, config, tokenizer, batching)
-    report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-    return Prepared(
-        folder, Tokenizer.load(folder), TokenStore.open(folder), Counter(report["counts"]), report["remarks"], reused
-    )
+    try:
+        report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+        counts, remarks = Counter(report["counts"]), list(report["remarks"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / _REPORT} is damaged ({error}); delete the folder to have it made again") from None
+    return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), counts, remarks, reused)
 
 
 def _key(corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig, batching: BatchingConfig) -> str:

@@ -56,7 +56,7 @@ class TokenStore:
                 dtype = np.dtype(facts["dtypes"][side])
                 arrays.append(_map(folder / f"{side}.ids", dtype, facts["tokens"][side]))
                 arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), facts["pairs"] + 1))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{folder}: the token store is damaged ({error}); delete the folder to have it made again"
             ) from None

@@ -64,14 +64,19 @@ class Perplexity:
 class PerplexityMeter:
     """A set of pairs, tokenised once, measured as often as needed."""
 
-    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int) -> None:
-        """tokens: ceiling on a batch's padded tokens; longer sentences are skipped, and counted. Blank ones too."""
+    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text") -> None:
+        """tokens: ceiling on a batch's padded tokens; longer sentences are skipped, and counted. Blank ones too.
+
+        DataError, with `name`, when that leaves none.
+        """
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
         fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
         kept = [i for i, fit in enumerate(fits) if fit]
         if not kept:
-            raise DataError(f"no pair can be measured: each has a blank side or one of {tokens} pieces or more")
+            raise DataError(
+                f"no pair of {name} can be measured: each has a blank side or one of {tokens} pieces or more"
+            )
         self._store = TokenStore.from_rows([sources[i] for i in kept], [targets[i] for i in kept])
         self._tokens = tokens
         self._words = sum(len(pairs[i].target.split()) for i in kept)

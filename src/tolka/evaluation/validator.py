@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.progress import bar
 from tolka.runtime import Precision
 from tolka.scoring import MetricsConfig, Validation, score
 from tolka.text.corpus import Pair
@@ -32,7 +33,8 @@ class Validator:
     def __call__(self, update: int) -> Validation:
         """Measure the model as it is; leaves its translations in `folder`."""
         perplexity = self._meter.measure(self._translator.model, self._precision)
-        hypotheses = self._translator([pair.source for pair in self._pairs])
+        with bar("validating", len(self._pairs), " sentences") as progress:
+            hypotheses = self._translator([pair.source for pair in self._pairs], progress.update)
         self._folder.mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in hypotheses)
         (self._folder / f"{update:07d}.txt").write_text(text, encoding="utf-8")
@@ -47,7 +49,7 @@ class Validator:
             f"{self._shown(hypotheses)}update {update}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
-        return Validation(values, line)
+        return Validation(values, line, {"bleu": bleu.signature, "chrf": chrf.signature})
 
     def _shown(self, hypotheses: Sequence[str]) -> str:
         """A few translations between their sources and references, spread over the set."""

@@ -23,12 +23,14 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     if validation:
         measured = ", ".join(f"{name} {value:.3f}" for name, value in validation.items())
         lines += [f"Validation at update {scores['update']}, greedy: {measured}.", ""]
+        lines += [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
     for name, entries in scores.get("test", {}).items():
-        lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval | signature |", "|---|---|---|---|"]
+        lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
         for entry in entries["metrics"]:
             interval = entry["interval"]
             between = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
-            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between} | `{entry['signature']}` |")
-        lines += ["", f"Perplexity {entries['perplexity']['ppl']:.2f} per token.", ""]
+            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between} |")
+        lines += ["", f"Perplexity {entries['perplexity']['ppl']:.2f} per token. Signatures:", ""]
+        lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
     lines += ["## Use", "", "```", "mt-translate THIS_FOLDER < source.txt > translation.txt", "```", ""]
     return "\n".join(lines)

@@ -32,6 +32,9 @@ def learning_curves(run: Path) -> Path:
         axes.grid(alpha=0.3)
         if axes.lines:
             axes.legend()
+    if validations and "signatures" in validations[-1]:
+        signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
+        figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
     path = run / "plots" / "curves.png"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -1,5 +1,6 @@
 """The last thing that mt-train shows: scores with their signatures, and what to type next."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,4 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
         lines += [f"{metric}: {signature}" for metric, signature in signatures.items()]
     else:
         lines.append("no test set was given: name one with corpus.test")
-    return "\n".join([*lines, "", "next:", f"  mt-translate {_for_shell(model)} FILE"])
-
-
-def _for_shell(path: Path) -> str:
-    text = str(path)
-    return text if text.replace("/", "").replace("-", "").replace("_", "").replace(".", "").isalnum() else f"'{text}'"
+    return "\n".join([*lines, "", "next:", f"  mt-translate {shlex.quote(str(model))} FILE"])

@@ -97,6 +97,10 @@ class CorpusConfig(ABC):
     """leave out training pairs that came before, word for word, and count them"""
 
     def __post_init__(self) -> None:
+        for key in ("source", "target"):
+            code = getattr(self, key)
+            if not code or set(code) & set("/\\\0 \t\n"):
+                raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
         if self.max_characters < 1:

@@ -6,6 +6,7 @@ such character in one sentence would shift every later pair.
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -13,6 +14,16 @@ from typing import IO
 from tolka.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_BROKEN = (EOFError, zlib.error, OSError)  # what a file that ends too soon or was changed raises while it is read
+
+
+def user_path(text: str) -> Path:
+    """A path as people write it: a leading ~ is a home folder, unless nobody has that home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -40,12 +51,12 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     try:
         for number, raw in enumerate(stream, start=1):
             if number == 1:
-                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise DataError(f"{name}:1: this is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+                if raw.startswith(_UTF16_MARKS):
+                    raise _utf16(name)
                 raw = raw.removeprefix(_BOM)
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             if b"\0" in line:
-                raise DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16?)")
+                raise _nul(name, number)
             try:
                 yield line.decode("utf-8")
             except UnicodeDecodeError as error:
@@ -53,22 +64,37 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
                     "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8"
                 ) from None
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except _BROKEN as error:
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 
 
 def count_and_digest(path: Path) -> tuple[int, str]:
-    """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes."""
+    """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes.
+
+    DataError for UTF-16 and for NUL bytes: what such a file has between line feeds are no lines.
+    """
     count, last, digest = 0, b"\n", hashlib.sha256()
     try:
         with open_bytes(path) as stream:
             while block := stream.read(2**20):
+                if count == 0 and last == b"\n" and block.startswith(_UTF16_MARKS):
+                    raise _utf16(str(path))
+                if b"\0" in block:
+                    raise _nul(str(path), count + block[: block.index(b"\0")].count(b"\n") + 1)
                 digest.update(block)
                 count += block.count(b"\n")
                 last = block[-1:]
-    except (EOFError, gzip.BadGzipFile, IsADirectoryError) as error:
+    except _BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
     return count + (last != b"\n"), digest.hexdigest()
+
+
+def _utf16(name: str) -> DataError:
+    return DataError(f"{name}:1: this is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+
+
+def _nul(name: str, number: int) -> DataError:
+    return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16?)")
 
 
 def _neighbours(path: Path) -> str:

@@ -15,6 +15,9 @@ from tolka.text.corpus import Pair
 _TYPES = ("bpe", "unigram")
 _NORMALIZATIONS = ("identity", "nfkc")
 _MAX_LINE_BYTES = 16384
+_MOST_PIECES = 1_000_000
+# Characters that would break "one line out", or make a file that no tool takes for text.
+_NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}"})
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
 
 
@@ -46,6 +49,8 @@ class TokenizerConfig:
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
                 + (", as 260 of the pieces are bytes and special symbols" if self.byte_fallback else "")
             )
+        if self.vocab_size > _MOST_PIECES:
+            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
 
@@ -94,8 +99,8 @@ class Tokenizer:
 
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Plain text of each row of target ids."""
-        # Bytes of a broken character come back as U+FFFD; a line feed spelt in bytes would break "one line out".
-        return [str(text).replace("\n", " ") for text in self._processors[-1].decode([list(row) for row in rows])]
+        # Bytes of a broken character come back as U+FFFD.
+        return [str(text).translate(_NO_TEXT) for text in self._processors[-1].decode([list(row) for row in rows])]
 
     def save(self, folder: Path) -> list[Path]:
         """Write tokenizer.model, or source.model and target.model; returns the paths."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+import yaml
 
 from tolka.atomic import recover
 from tolka.errors import CheckpointError, ConfigError
@@ -40,11 +40,15 @@ class RunFolder:
     def claim(self, config: Mapping[str, Any]) -> bool:
         """Make the folder this configuration's; returns whether there is a run in it to go on with.
 
-        ConfigError, with the keys that differ, when it holds a run of another configuration.
+        ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
+        its first update (a file was missing, say) has nothing to lose: its settings are replaced.
         """
         saved = self.path / "config.yaml"
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
-            differing = differences(OmegaConf.to_container(OmegaConf.load(saved)), config)
+            begun = any(path.exists() for path in (self.best, self.last, self.metrics))
+            differing = differences(_settings(saved), config) if begun else []
             if differing:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
@@ -53,7 +57,7 @@ class RunFolder:
         elif self.path.is_dir() and any(self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
-        saved.write_text(OmegaConf.to_yaml(OmegaConf.create(dict(config))), encoding="utf-8")
+        saved.write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
         return (self.last / "manifest.json").is_file()
 
     def record(self, facts: Mapping[str, Any]) -> None:
@@ -81,6 +85,14 @@ class RunFolder:
         stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         with (self.path / "train.log").open("a", encoding="utf-8") as stream:
             stream.writelines(f"{stamp} {line}\n" for line in message.splitlines())
+
+
+def _settings(saved: Path) -> Any:
+    try:
+        return yaml.safe_load(saved.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
 
 
 def differences(before: Any, after: Mapping[str, Any]) -> list[str]:

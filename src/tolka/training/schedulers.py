@@ -40,6 +40,36 @@ class InverseSqrtConfig(SchedulerConfig):
         return float(peak * min(step / warmup, (warmup / step) ** 0.5))
 
 
+@SCHEDULERS.register("linear")
+@dataclass(frozen=True)
+class LinearConfig(SchedulerConfig):
+    """Linear warm-up to the peak, then a straight line down: the better curve when the length is known beforehand."""
+
+    name: str = "linear"
+    """the kind of schedule: linear"""
+    horizon: int = 20000
+    """update at which the line reaches its floor; a key of its own, so that raising trainer.updates bends nothing"""
+    floor: float = 0.01
+    """share of the peak that is left at the horizon, and after it"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.horizon <= self.warmup:
+            raise ConfigError(
+                f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
+                "set it to trainer.updates"
+            )
+        if not 0.0 <= self.floor <= 1.0:
+            raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
+
+    def rate(self, step: int, peak: float) -> float:
+        """peak * step / warmup, then peak * (1 - (1 - floor) * (step - warmup) / (horizon - warmup))."""
+        if step < self.warmup:
+            return peak * step / self.warmup
+        way = min(1.0, (step - self.warmup) / (self.horizon - self.warmup))
+        return peak * (1.0 - (1.0 - self.floor) * way)
+
+
 @SCHEDULERS.register("noam")
 @dataclass(frozen=True)
 class NoamConfig(SchedulerConfig):

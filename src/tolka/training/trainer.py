@@ -124,6 +124,7 @@ class Trainer:
         self.state = TrainState(precision=precision.name)
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self._values: dict[str, float] = {}
+        self._signatures: dict[str, str] = {}
         self._started_at = self._saved_at = time.perf_counter()
 
     def fit(self) -> TrainState:
@@ -226,7 +227,9 @@ class Trainer:
         state.seconds = time.perf_counter() - self._started_at
         self._values = {"valid_loss": result.values["nll"], **result.values}
         del self._values["nll"]
-        self.run.record({"update": state.update, **self._values, "seconds": state.seconds})
+        self._signatures = result.signatures
+        line = {"update": state.update, **self._values, "signatures": self._signatures, "seconds": state.seconds}
+        self.run.record(line)
         self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
         if better:
             self.save(True, self.resume_state(), self._scores())
@@ -238,7 +241,7 @@ class Trainer:
         self._saved_at = time.perf_counter()
 
     def _scores(self) -> dict[str, Any]:
-        return {"update": self.state.update, "validation": self._values}
+        return {"update": self.state.update, "validation": self._values, "signatures": self._signatures}
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""

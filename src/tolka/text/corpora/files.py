@@ -6,6 +6,7 @@ from pathlib import Path
 from tolka.errors import ConfigError, DataError
 from tolka.resources import sample_dir
 from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles
+from tolka.text.lines import user_path
 
 
 @CORPORA.register("files")
@@ -37,12 +38,16 @@ class FilesConfig(CorpusConfig):
         return [self._find(prefix, key) for prefix in getattr(self, key)]
 
     def _find(self, prefix: str, key: str) -> ParallelFiles:
-        base = self._folder() / prefix
+        base = self._folder() / user_path(prefix)
+        if not prefix or not base.name:
+            raise ConfigError(
+                f"corpus.{key} ('{prefix}') must be the prefix of two files, as in corpus.{key}=data/{key}"
+            )
         source, target = (_existing(base, language, key) for language in (self.source, self.target))
         return ParallelFiles(source, target, name=base.name)
 
     def _folder(self) -> Path:
-        return Path(self.root).expanduser()
+        return user_path(self.root)
 
 
 @CORPORA.register("sample")
@@ -60,7 +65,7 @@ class SampleConfig(FilesConfig):
     """fresh sentences, and combinations whose parts were seen only apart: each is scored on its own"""
 
     def _folder(self) -> Path:
-        return Path(self.root).expanduser() if self.root else sample_dir()
+        return user_path(self.root) if self.root else sample_dir()
 
 
 def _existing(base: Path, language: str, key: str) -> Path:

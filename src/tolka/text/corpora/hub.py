@@ -1,15 +1,18 @@
 """Data sets of the Hugging Face Hub, or a local folder of the same shape, through the `datasets` library."""
 
-import os
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tolka.errors import ConfigError, DataError
 from tolka.registry import did_you_mean
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource
+from tolka.text.lines import user_path
+
+_SECONDS_TO_REACH_THE_HUB = 3.0
 
 
 @CORPORA.register("hub")
@@ -73,7 +76,11 @@ class HubSplit(PairSource):
         wanted = (self._config.source, self._config.target)
         self._nested = "translation" in names
         if self._nested:
-            first = self._rows[0]["translation"] if len(self._rows) else dict.fromkeys(wanted)
+            first = next((row["translation"] for row in self._rows if row["translation"]), dict.fromkeys(wanted))
+            if not isinstance(first, dict):
+                raise DataError(
+                    f"{self._config.path} ({self.name}): 'translation' holds {first!r}, not a text for each language"
+                )
             names = list(first)
         for language in wanted:
             if language not in names:
@@ -84,8 +91,8 @@ class HubSplit(PairSource):
     def read(self) -> Iterator[Pair]:
         """See PairSource.read. Line feeds inside a row become blanks: a sentence is one line."""
         for number, row in enumerate(self._rows):
-            cells = row["translation"] if self._nested else row
-            texts = [cells[self._config.source], cells[self._config.target]]
+            cells = (row["translation"] or {}) if self._nested else row
+            texts = [cells.get(self._config.source), cells.get(self._config.target)]
             for text in texts:
                 if not isinstance(text, str | None):
                     raise DataError(f"{self._config.path} ({self.name}), row {number}: {text!r} is no text")
@@ -102,15 +109,17 @@ class HubSplit(PairSource):
 
 def _load(config: HubConfig, split: str) -> Any:
     """The split as a `datasets.Dataset`; every way to fail becomes one line."""
-    # The library would try again for a minute without a network; one failed request is answer enough.
-    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "10")
     import datasets
 
     datasets.disable_progress_bars()
+    folder = user_path(config.path)
     try:
-        return datasets.load_dataset(
-            _local_or_name(config.path), config.subset or None, split=split, revision=config.revision or None
-        )
+        if (folder / "dataset_dict.json").is_file():  # written by DatasetDict.save_to_disk
+            return datasets.load_from_disk(str(folder))[split]
+        if not folder.exists():
+            _spare_retries()
+        name = str(folder) if folder.exists() else config.path
+        return datasets.load_dataset(name, config.subset or None, split=split, revision=config.revision or None)
     except Exception as error:  # the library raises dozens of kinds, of its own and of its dependencies
         reason = " ".join(str(error).split())[:200]
         raise DataError(
@@ -119,6 +128,18 @@ def _load(config: HubConfig, split: str) -> Any:
         ) from None
 
 
-def _local_or_name(path: str) -> str:
-    folder = Path(path).expanduser()
-    return str(folder) if folder.exists() else path
+def _spare_retries() -> None:
+    """Put the libraries into their offline mode when the Hub cannot be reached: they would try again for half a minute.
+
+    What is in their cache is still found.
+    """
+    import datasets
+    import huggingface_hub
+
+    endpoint = huggingface_hub.constants.ENDPOINT
+    try:
+        urllib.request.urlopen(endpoint, timeout=_SECONDS_TO_REACH_THE_HUB).close()
+    except urllib.error.HTTPError:
+        pass  # an answer, if not a friendly one: the libraries' own message will say more
+    except OSError:
+        huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True

@@ -1,0 +1,143 @@
+"""Hydra's part: command-line settings and the files of configs/ become plain values.
+
+Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydra's.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from tolka.errors import ConfigError
+from tolka.registry import did_you_mean
+from tolka.resources import config_dir
+
+# Values of these keys are paths and names, which Hydra's grammar would take apart at =, ( and letters beyond ASCII, or
+# turn into numbers and truth values: a run may be called 2024, a language `true`.
+_LIST_KEYS = {f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")}
+_PATH_KEYS = _LIST_KEYS | {
+    *("corpus.root", "corpus.path", "corpus.source", "corpus.target", "corpus.subset", "corpus.revision"),
+    *("run.dir", "run.name", "run.prepared"),
+    *("files.hypothesis", "files.reference", "files.source", "files.language"),
+}
+# A list's next item: in quotes, where commas do not separate, or up to a comma.
+_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
+
+
+def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Hydra's composition of configs/<name>.yaml: the values, and which file was chosen in each group."""
+    import hydra
+    from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    _check_form(name, overrides)
+    quoted = [quote(override) for override in overrides]
+    try:
+        with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
+            composed = hydra.compose(name, quoted, return_hydra_config=True)
+        choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if not str(k).startswith("hydra/")}
+        plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]))
+    except (hydra.errors.HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_explain(error, name, overrides)) from None
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}, choices
+
+
+def _check_form(name: str, overrides: Sequence[str]) -> None:
+    """ConfigError for what Hydra would take but no key of ours stands for: +key, ~key, hydra.*, group=5."""
+    known = known_keys(name)
+    groups = {key for key in known if "." not in key}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z][\w./]*", key):
+            raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
+        if key in groups and not re.fullmatch(r"[A-Za-z]\S*", value):
+            raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key))}")
+        if key.split(".")[0].split("/")[0] == "hydra":
+            raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; leave it out")
+
+
+def _example(known: Sequence[str]) -> str:
+    return "trainer.updates=1000" if "trainer" in known else "search.beam_size=5"
+
+
+def quote(override: str) -> str:
+    """The override with a name's value quoted for Hydra: corpus.train=말뭉치/a=b(1) works as it stands."""
+    key, equals, value = override.partition("=")
+    if not equals or key not in _PATH_KEYS:
+        return override
+    if key in _LIST_KEYS and value.startswith("[") and value.endswith("]"):
+        items = [item for item in _ITEM.findall(value[1:-1]) if item]
+        return f"{key}=[{','.join(_quoted(item) for item in items)}]"
+    return f"{key}={_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        return value
+    # Backslashes count only before a quote in Hydra's grammar, and those at the end stand before the closing one.
+    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
+    trailing = len(escaped) - len(escaped.rstrip("\\"))
+    return "'" + escaped + "\\" * trailing + "'"
+
+
+def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
+    """Hydra's complaint in one line, with the nearest thing that is allowed."""
+    text = str(error)
+    missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
+    if missing:
+        group, wanted = missing.groups()
+        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group))}"
+    rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
+    if rejected:
+        known = known_keys(name)
+        key = rejected[1].split("@")[0]
+        near = did_you_mean(key, known)
+        return (
+            f"unknown key '{key}'."
+            + (near.split(" Known:")[0] if "Did you mean" in near else "")
+            + (
+                f" Keys of {key.split('.')[0]}: {', '.join(k for k in known if k.startswith(key.split('.')[0] + '.'))}."
+                if any(k.startswith(key.split(".")[0] + ".") for k in known)
+                else f" Groups: {', '.join(sorted({k.split('.')[0] for k in known}))}."
+            )
+        )
+    for override in overrides:
+        if not _parses(quote(override)):
+            key, _, value = override.partition("=")
+            return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
+        if "${" in override and "}" not in override.partition("${")[2]:
+            return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
+    return "cannot read the settings: " + " ".join(text.split())
+
+
+def _parses(override: str) -> bool:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return False
+    return True
+
+
+def choices_of(group: str) -> list[str]:
+    """The YAML files of a config group."""
+    return sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
+
+
+def known_keys(name: str) -> list[str]:
+    """Every group, and every key that a file of one of its groups has."""
+    keys: set[str] = set()
+    for entry in yaml.safe_load((config_dir() / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]:
+        if isinstance(entry, dict):
+            (group,) = entry
+            keys.add(group)
+            for path in (config_dir() / group).glob("*.yaml") if group != "experiment" else ():
+                keys |= {
+                    f"{group}.{key}" for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"
+                }
+    return sorted(keys)

@@ -1,0 +1,246 @@
+"""Bad input ends in one line that says what to try, with the right exit code and without a traceback."""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.cli.common import guarded
+from tolka.errors import CheckpointError, ConfigError, DataError
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(ConfigError("x"), 2), (DataError("x"), 1), (CheckpointError("x"), 1), (OSError(28, "x"), 1)],
+)
+def test_exit_codes(error: Exception, code: int, capfd: pytest.CaptureFixture[str]) -> None:
+    def failing(arguments: object) -> int:
+        raise error
+
+    assert guarded(failing, []) == code
+    assert capfd.readouterr().err.splitlines()[-1].startswith("error: ")
+
+
+def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    assert guarded(interrupted, []) == 130
+    assert capfd.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "complaints"),
+    [
+        (["trainer.update=5"], ["unknown key 'trainer.update'. Did you mean 'trainer.updates'?"]),
+        (["trainr.updates=5"], ["unknown key 'trainr.updates'. Did you mean 'trainer.updates'? Groups: batching"]),
+        (["modl=x"], ["unknown key 'modl'. Did you mean 'model'?"]),
+        (["model=transformer_tinny"], ["unknown model 'transformer_tinny'. Did you mean 'transformer_tiny'? Known:"]),
+        (["search=beem"], ["unknown search 'beem'. Did you mean 'beam'? Known: beam, greedy."]),
+        (["trainer=5"], ["unknown trainer '5'. Known: default."]),
+        (["tokenizer.type=bep"], ["tokenizer.type ('bep') is unknown. Did you mean 'bpe'?"]),
+        (["trainer.updates=five"], ["trainer.updates ('five') must be a whole number"]),
+        (["trainer.updates=5.5"], ["trainer.updates (5.5) must be a whole number"]),
+        (["trainer.updates=null"], ["trainer.updates (None) must be a whole number"]),
+        (["tokenizer.shared=yes"], ["tokenizer.shared ('yes') must be true or false"]),
+        (["optimizer.lr=nan"], ["optimizer.lr (nan) must be a number"]),
+        (["trainer.max_minutes=inf"], ["trainer.max_minutes (inf) must be a number"]),
+        (["run.seed=-1"], ["run.seed (-1) must be at least 0"]),
+        (["run.seed=99999999999999999999"], ["run.seed (99999999999999999999) must be at least 0 and below 2**63"]),
+        (["model.d_model=15"], ["model.d_model (15) must be a multiple of model.heads (2)"]),
+        (
+            ["batching.tokens=64"],
+            ["batching.tokens (64) is smaller than one sentence may be", "at least batching.max_length + 1 (65)"],
+        ),
+        (["corpus.target=xa"], ["corpus.source and corpus.target are both 'xa'; they must differ"]),
+        (["scheduler.warmup=6"], ["scheduler.warmup (6) is longer than the training (trainer.updates 5)"]),
+        (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
+        (["=5"], ["'=5' is no setting"]),
+        (["+foo=1"], ["'+foo=1' is no setting"]),
+        (["~model"], ["'~model' is no setting"]),
+        (["hydra.run.dir=x"], ["hydra.run.dir is Hydra's own setting"]),
+        (["trainer.updates=[1"], ["cannot read 'trainer.updates=[1'"]),
+        (["tokenizer.type=a(b"], ["cannot read 'tokenizer.type=a(b'", "\"tokenizer.type='a(b'\""]),
+        (["--updates"], ["unrecognized arguments: --updates; mt-train --help"]),
+        (
+            ["trainer.updates=five", "model.d_model=x", "tokenizer.type=bep", "run.seed=-1"],
+            ["trainer.updates ('five')", "model.d_model ('x')", "tokenizer.type ('bep')", "run.seed (-1)"],
+        ),
+    ],
+)
+def test_settings(command: Command, tiny: list[str], tmp_path: Path, given: list[str], complaints: list[str]) -> None:
+    outcome = command("mt-train", *tiny, *given)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert all(complaint in outcome.error for complaint in complaints)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_usage_of_translate(command: Command, trained: Path) -> None:
+    assert "the following arguments are required: MODEL" in command("mt-translate").error
+    for arguments, complaint in (
+        (["search.beam_sze=3"], "Did you mean 'search.beam_size'?"),
+        (["search.beam_size=0"], "search.beam_size (0) must be at least 1"),
+        (["model=transformer_big"], "unknown key 'model'. Groups: decoding, search."),
+        (["decoding.max_length=-1"], "decoding.max_length (-1) must be 0"),
+        (["decoding.device=gpu"], "decoding.device (gpu) is no device; allowed: auto, cpu"),
+    ):
+        outcome = command("mt-translate", trained, *arguments, stdin=b"ferry\n")
+        assert (outcome.code, outcome.out) == (2, "")
+        assert complaint in outcome.error
+
+
+def spoil(corpus: Path, name: str, content: bytes) -> None:
+    (corpus / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("train.xa", b"", "train.xa: the file is empty"),
+        ("train.xa", b"ferry\n", "train.xb has 60: line by line they are no pairs. Find the first line"),
+        ("train.xb", b"k\xe4ttle\n" * 60, "train.xb:1: not UTF-8 (byte 0xe4 at column 2); convert the file first"),
+        ("train.xb", b"fjon\n" * 59 + b"f\0jon\n", "train.xb:60: a NUL byte"),
+        ("train.xa", "ferry\n".encode("utf-16") * 60, "train.xa:1: this is UTF-16; convert it first: iconv"),
+        ("train.xa", b" \n" * 60, "no training pair is left after cleaning (60 pairs, 0 kept, 60 left out: 60 blank s"),
+        ("valid.xa", b"\n" * 8, "no pair of corpus.valid is left after cleaning (8 pairs, 0 kept"),
+        ("valid.xa", b"ferry\n", "valid.xb has 8"),
+    ],
+)
+def test_corpora(command: Command, tiny: list[str], corpus: Path, name: str, content: bytes, complaint: str) -> None:
+    spoil(corpus, name, content)
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 1
+    assert complaint in outcome.error
+
+
+def test_a_missing_corpus_names_what_is_there(command: Command, tiny: list[str], corpus: Path) -> None:
+    outcome = command("mt-train", *tiny, f"corpus.train={corpus / 'trian'}")
+    assert outcome.code == 1
+    assert f"corpus.train: neither {corpus / 'trian'}.xa nor trian.xa.gz exists; near it: " not in outcome.error
+    assert f"corpus.train: neither {corpus / 'trian'}.xa nor trian.xa.gz exists" in outcome.error
+    (corpus / "test.xb").unlink()
+    assert "corpus.test: neither" in command("mt-train", *tiny).error
+
+
+def test_the_same_file_for_both_sides(command: Command, tiny: list[str], corpus: Path) -> None:
+    (corpus / "train.xb").unlink()
+    os.link(corpus / "train.xa", corpus / "train.xb")
+    assert "are the same file; give one file per language" in command("mt-train", *tiny).error
+
+
+def test_a_hub_name_without_a_network_is_tried_once(
+    command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+    import huggingface_hub
+
+    # Put back what the first failed request changes.
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    tries: list[object] = []
+
+    def unreachable(*arguments: object, **options: object) -> object:
+        tries.append(arguments)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unreachable)
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("waits for another try"))
+    kept = [setting for setting in tiny if not setting.startswith("corpus")]
+    outcome = command("mt-train", *kept, "corpus=hub", "corpus.path=some/name", "corpus.source=xa", "corpus.target=xb")
+    assert outcome.code == 1
+    assert outcome.error.startswith("corpus.path 'some/name' (split train) could not be loaded: ")
+    assert outcome.error.endswith("give a local folder, or text files with corpus=files")
+    assert len(tries) == 1
+
+
+@pytest.fixture
+def model(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the model directory, to be spoilt."""
+    return Path(shutil.copytree(trained / "best", tmp_path / "model"))
+
+
+def rewrite(model: Path, **changes: Any) -> None:
+    manifest = json.loads((model / "manifest.json").read_text())
+    files = changes.pop("files", {})
+    manifest.update(changes)
+    manifest["files"].update(files)
+    (model / "manifest.json").write_text(json.dumps(manifest))
+
+
+def refused(command: Command, model: Path) -> str:
+    outcome = command("mt-translate", model, stdin=b"ferry\n")
+    assert (outcome.code, outcome.out) == (1, "")
+    return str(outcome.error)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "tokenizer.model", "scores.json"])
+def test_a_model_with_a_missing_or_changed_file(command: Command, model: Path, name: str) -> None:
+    content = bytearray((model / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (model / name).write_bytes(content)
+    assert refused(command, model).endswith(
+        f"{name} is damaged: its checksum is not the manifest's; copy the directory again"
+    )
+    (model / name).unlink()
+    assert refused(command, model) == f"{model} lacks its file {name}; copy the model directory again"
+
+
+def test_a_model_of_a_later_format(command: Command, model: Path) -> None:
+    rewrite(model, format=2)
+    assert "has format 2, this tolka reads up to 1; install a newer tolka" in refused(command, model)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside"])
+def test_a_manifest_that_names_a_file_outside(command: Command, model: Path, name: str) -> None:
+    (model.parent / "outside").write_bytes(b"")
+    rewrite(model, files={name: hashlib.sha256(b"").hexdigest()})
+    assert refused(command, model).endswith(f"names a file outside its folder: {name}")
+
+
+def test_a_link_that_leads_outside(command: Command, model: Path) -> None:
+    (model / "scores.json").rename(model.parent / "scores.json")
+    (model / "scores.json").symlink_to(model.parent / "scores.json")
+    assert "names a file outside its folder: scores.json" in refused(command, model)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 1}', '{"format": "x", "files": {}}'])
+def test_a_spoilt_manifest(command: Command, model: Path, content: str) -> None:
+    (model / "manifest.json").write_text(content)
+    assert "manifest.json is damaged" in refused(command, model)
+
+
+@pytest.mark.parametrize("longest", [0, -5, "64", None])
+def test_a_manifest_with_an_impossible_length(command: Command, model: Path, longest: object) -> None:
+    rewrite(model, longest_source=longest)
+    assert f"longest_source is {longest!r}" in refused(command, model)
+
+
+@pytest.mark.parametrize(
+    "text", ["model: [1", "a", "model: {name: transformer, d_model: 15, heads: 2}", "model: {name: x}"]
+)
+def test_a_configuration_that_describes_no_model(command: Command, model: Path, text: str) -> None:
+    (model / "config.yaml").write_text(text)
+    rewrite(model, files={"config.yaml": hashlib.sha256(text.encode()).hexdigest()})
+    assert str(model) in refused(command, model)
+
+
+def test_weights_of_another_shape(command: Command, model: Path) -> None:
+    text = (model / "config.yaml").read_text().replace("d_model: 16", "d_model: 18")
+    (model / "config.yaml").write_text(text)
+    rewrite(model, files={"config.yaml": hashlib.sha256(text.encode()).hexdigest()})
+    assert "does not fit config.yaml" in refused(command, model)
+
+
+def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
+    assert "is no model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
+    assert "there is no such model directory" in refused(command, tmp_path / "nowhere")
+    (tmp_path / "file").write_text("x")
+    assert "there is no such model directory" in refused(command, tmp_path / "file")

@@ -1,0 +1,116 @@
+"""mt-eval: the scores of what mt-translate writes, as a table or as JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+ODD_NAMES = ["a b", "a=b", "reference=x", "a(b", "a,b", "a'b", "$a", "a${b}", "한글", "[a]", "null"]
+PLAIN = "metrics.bootstrap=0"
+
+
+def report(outcome: Any) -> list[dict[str, Any]]:
+    assert outcome.code == 0
+    found: list[dict[str, Any]] = json.loads(outcome.out)["metrics"]
+    return found
+
+
+def test_json_has_a_fixed_shape(command: Command, corpus: Path) -> None:
+    files = [f"hypothesis={corpus / 'test.xb'}", f"reference={corpus / 'test.xb'}"]
+    scores = report(command("mt-eval", *files, "--json", "metrics.bootstrap=40"))
+    assert [score["name"] for score in scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
+    for score, best in zip(scores, (100, 100, 100, 0), strict=True):
+        assert list(score) == ["name", "score", "signature", "interval"]
+        assert score["score"] == pytest.approx(best)
+        assert score["interval"] == pytest.approx([best, best])
+    assert [score["interval"] for score in report(command("mt-eval", *files, "--json", PLAIN))] == [None] * 4
+
+
+def test_a_model_scores_as_its_translations_do(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
+    reference = f"reference={corpus / 'test.xb'}"
+    beam = "search.beam_size=3"
+    translated = command("mt-translate", trained, corpus / "test.xa", beam).out
+    (tmp_path / "translated").write_text(translated)
+    out = tmp_path / "out"
+    arguments = [trained, f"source={corpus / 'test.xa'}", reference, beam, "--json", PLAIN, "-o", out]
+    whole = report(command("mt-eval", *arguments))
+    assert out.read_text() == translated
+    assert whole == report(command("mt-eval", f"hypothesis={tmp_path / 'translated'}", reference, "--json", PLAIN))
+
+
+def test_stdout_is_only_the_table(command: Command, corpus: Path) -> None:
+    outcome = command("mt-eval", f"hypothesis={corpus / 'test.xb'}", f"reference={corpus / 'test.xb'}", PLAIN)
+    assert outcome.out.startswith("metric")
+    assert outcome.err == ""
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_of_files(command: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("tolo mirka pell dasun rive\n", encoding="utf-8")
+    scores = report(command("mt-eval", f"hypothesis={name}", f"reference={name}", "--json", PLAIN))
+    assert scores[0]["score"] == pytest.approx(100)
+
+
+def test_different_line_counts(command: Command, trained: Path, corpus: Path) -> None:
+    reference = f"reference={corpus / 'train.xb'}"
+    for arguments in ([f"hypothesis={corpus / 'test.xb'}"], [trained, f"source={corpus / 'test.xa'}"]):
+        outcome = command("mt-eval", *arguments, reference)
+        assert outcome.code == 1
+        assert "has 8 lines but" in outcome.error
+        assert "train.xb has 60" in outcome.error
+
+
+def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = (corpus / "train.xb").read_text()
+    Path("a=1").write_text(good.replace("mirka", "x").replace("rive", "y"))
+    Path("b c").write_text(good)
+    arguments = ["compare", "a=1", "b c", f"reference={corpus / 'train.xb'}", "metrics.bootstrap=100"]
+    outcome = command("mt-eval", *arguments, "--json")
+    assert outcome.code == 0
+    rows = {row["a"]["name"]: row for row in json.loads(outcome.out)["comparisons"]}
+    assert rows["BLEU"]["b"]["score"] == pytest.approx(100)
+    assert rows["BLEU"]["difference"] == pytest.approx(100 - rows["BLEU"]["a"]["score"])
+    assert rows["BLEU"]["p_value"] < 0.05
+    assert "B - A" in command("mt-eval", *arguments).out
+    swapped = command("mt-eval", "compare", "b c", "b c", *arguments[3:], "--json")
+    assert {row["p_value"] for row in json.loads(swapped.out)["comparisons"]} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        ([], 2, "reference=FILE is missing"),
+        (["hypothesis=h"], 2, "reference=FILE is missing"),
+        (["reference=h"], 2, "give either MODEL source=FILE reference=FILE"),
+        (["source=h", "reference=h"], 2, "give either MODEL source=FILE reference=FILE"),
+        (["a", "b", "reference=h"], 2, "one model at most, not 2: a b"),
+        (["hypothesis=h", "reference=h", "-o", "x"], 2, "-o OUT takes a model's translations"),
+        (["compare", "h", "reference=h"], 2, "compare takes two files"),
+        (["compare", "h", "h", "reference=h", "metrics.bootstrap=0"], 2, "metrics.bootstrap (0) must be at least 40"),
+        (["hypothesis=h", "reference=empty"], 1, "empty: the file is empty"),
+        (["hypothesis=h", "reference=nowhere"], 1, "nowhere: there is no such file; its folder holds: empty, h"),
+        (["hypothesis=h", "reference=."], 1, "cannot be read"),
+        (["nowhere", "source=h", "reference=h"], 1, "nowhere: there is no such model directory"),
+        (["hyp=h", "reference=h"], 2, "unknown key 'hyp'. Groups: decoding, files, metrics, search."),
+        (["hypothesis=h", "reference=h", "metrics.names=[blue]"], 2, "Did you mean 'bleu'"),
+    ],
+)
+def test_bad_usage(
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("h").write_text("tolo\n")
+    Path("empty").write_text("")
+    outcome = command("mt-eval", *arguments)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert complaint in outcome.error

@@ -1,0 +1,227 @@
+"""mt-train from the command line: odd names, going on, and folders that hold something else."""
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tolka.config import evaluate_config, train_config
+from tolka.training.run import RunFolder
+
+Command = Callable[..., Any]
+ODD_NAMES = [
+    "a b",
+    "a=b",
+    "a(b",
+    "a,b",
+    "a'b",
+    'a"b',
+    "'a",
+    "~a",
+    "a$b",
+    "a${b}",
+    "말뭉치",
+    "[a",
+    "a\\b",
+    "null",
+    "???",
+]
+
+
+def test_a_training_leaves_a_model_and_its_scores(trained: Path) -> None:
+    scores = json.loads((trained / "best" / "scores.json").read_text())
+    assert [metric["name"] for metric in scores["test"]["test"]["metrics"]] == ["BLEU", "chrF2", "chrF2++", "TER"]
+    assert (trained / "last" / "manifest.json").is_file()
+    assert len((trained / "samples" / "test.xb.txt").read_text().splitlines()) == 8
+
+
+def move(corpus: Path, name: str) -> list[str]:
+    """Put the corpus into a folder of that name, under prefixes that begin with it; the settings that find it."""
+    (corpus / name).mkdir()
+    for split in ("train", "valid", "test"):
+        for language in ("xa", "xb"):
+            (corpus / f"{split}.{language}").rename(corpus / name / f"{name}{split}.{language}")
+    given = [f"corpus.{split}={name}{split}" for split in ("train", "valid", "test")]
+    return [*given, f"corpus.root={name}", f"run.dir={name}/{name}"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_are_taken_as_they_are(
+    tiny: list[str], corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    config = train_config([*tiny, *move(corpus, name)])
+    found = config.corpus.open()
+    assert [sources[0].count() for sources in (found.train, found.valid, found.tests)] == [60, 8, 8]
+    assert config.run.folder == Path(name) / name
+    RunFolder(config.run.folder).claim(config.as_dict())
+    saved = yaml.safe_load((corpus / name / name / "config.yaml").read_text(encoding="utf-8"))
+    assert saved == config.as_dict()
+
+
+def test_a_training_under_an_odd_name(
+    command: Command, tiny: list[str], corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    name = "~a b=(c),'d\"$${e}한글["
+    arguments = [*tiny, *move(corpus, name)]
+    assert command("mt-train", *arguments).code == 0
+    assert "trainer.updates (5) are done" in command("mt-train", *arguments).err
+    assert command("mt-translate", f"{name}/{name}", stdin=b"ferry\n").code == 0
+
+
+def test_lists_of_files(command: Command, tiny: list[str], corpus: Path) -> None:
+    for language in ("xa", "xb"):
+        (corpus / f"a,b.{language}").write_bytes((corpus / f"test.{language}").read_bytes())
+    folder = f"{corpus}/"
+    lists = [f"corpus.train=[{folder}train, {folder}valid]", f"corpus.test=[{folder}test,'{folder}a,b']"]
+    outcome = command("mt-train", *tiny, *lists)
+    assert outcome.code == 0
+    assert "training text: 68 pairs, 68 kept" in outcome.err
+    assert [line for line in outcome.err.splitlines() if line.startswith("test set ") and "pairs" in line] == [
+        "test set test: 8 pairs, 8 kept",
+        "test set a,b: 8 pairs, 8 kept",
+    ]
+
+
+def test_a_gzip_corpus(command: Command, tiny: list[str], corpus: Path) -> None:
+    for path in list(corpus.iterdir()):
+        (corpus / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert command("mt-train", *tiny).code == 0
+
+
+@pytest.mark.parametrize("shape", ["translation", "parquet"])
+def test_a_local_folder_in_hub_shape(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path, shape: str
+) -> None:
+    import datasets
+
+    for split, name in (("train", "train"), ("valid", "validation"), ("test", "test")):
+        sides = [(corpus / f"{split}.{language}").read_text().splitlines() for language in ("xa", "xb")]
+        rows = [{"xa": a, "xb": b} for a, b in zip(*sides, strict=True)]
+        rows = [{"translation": row} for row in rows] if shape == "translation" else rows  # type: ignore[misc]
+        if shape == "parquet":
+            datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / f"hub=1-{name}.parquet"))
+            (tmp_path / "hub").mkdir(exist_ok=True)
+            (tmp_path / f"hub=1-{name}.parquet").rename(tmp_path / "hub" / f"{name}.parquet")
+        else:
+            (tmp_path / "hub").mkdir(exist_ok=True)
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (tmp_path / "hub" / f"{name}.jsonl").write_text(text)
+    kept = [setting for setting in tiny if not setting.startswith("corpus")]
+    arguments = [*kept, "corpus=hub", "corpus.source=xa", "corpus.target=xb", f"corpus.path={tmp_path / 'hub'}"]
+    outcome = command("mt-train", *arguments)
+    assert outcome.code == 0
+    assert "training text: 60 pairs, 60 kept" in outcome.err
+    assert "test set test: 8 pairs, 8 kept" in outcome.err
+
+
+@pytest.mark.parametrize("code", ["no", "on", "true", "null", "1", "1e3", "y"])
+def test_language_codes_that_look_like_other_things(tmp_path: Path, code: str) -> None:
+    config = train_config([f"corpus.source={code}"])
+    RunFolder(tmp_path).claim(config.as_dict())
+    assert config.corpus.source == code
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["corpus"]["source"] == code
+    assert evaluate_config([f"files.language={code}"]).files.language == code
+
+
+def test_norwegian(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        (corpus / f"{split}.xb").rename(corpus / f"{split}.no")
+    assert command("mt-train", *tiny, "corpus.target=no").code == 0
+    outcome = command(
+        "mt-eval", tmp_path / "run", f"source={corpus}/test.xa", f"reference={corpus}/test.no", "metrics.bootstrap=0"
+    )
+    assert outcome.code == 0
+
+
+def test_a_number_as_the_name_of_a_run(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("mt-train", *tiny, "run.dir=", "run.name=2024").code == 0
+    assert (tmp_path / "runs" / "2024" / "best" / "manifest.json").is_file()
+
+
+def test_the_same_command_again_keeps_the_scores(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    first = command("mt-train", *tiny)
+    scores = (tmp_path / "run" / "best" / "scores.json").read_text()
+    metrics = (tmp_path / "run" / "metrics.jsonl").read_text()
+    again = command("mt-train", *tiny)
+    assert (first.code, again.code) == (0, 0)
+    assert "going on from update 5" in again.err
+    assert "trainer.updates (5) are done; raise it to go on" in again.err
+    assert (tmp_path / "run" / "best" / "scores.json").read_text() == scores
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == metrics
+
+
+def test_a_longer_training_goes_on(command: Command, tiny: list[str]) -> None:
+    assert command("mt-train", *tiny).code == 0
+    longer = command("mt-train", *tiny, "trainer.updates=7")
+    assert longer.code == 0
+    assert "going on from update 5" in longer.err
+    assert "training ends at update 7" in longer.err
+
+
+def test_another_run_in_the_folder(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    outcome = command("mt-train", *tiny, "model.layers=2", "run.seed=7", "trainer.updates=9")
+    assert outcome.code == 2
+    assert "holds another run; these settings differ: model.layers (1, now 2); run.seed (1, now 7)." in outcome.error
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]["layers"] == 1
+
+
+def test_a_first_try_that_failed_does_not_block_its_folder(command: Command, tiny: list[str]) -> None:
+    assert command("mt-train", *tiny, "corpus.train=nowhere").code == 1
+    assert command("mt-train", *tiny).code == 0
+
+
+def test_a_folder_without_a_run(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "letter.txt").write_text("mine")
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 2
+    assert outcome.error.endswith("is not empty and holds no run; choose another run.dir or run.name")
+    assert os.listdir(tmp_path / "run") == ["letter.txt"]
+
+
+def test_a_file_where_the_run_should_be(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 2
+    assert "is a file, not a run's folder" in outcome.error
+
+
+@pytest.mark.parametrize("content", [b"a: [1", b"\xff\xfe"])
+def test_a_damaged_configuration_of_a_run(command: Command, tiny: list[str], tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run" / "last").mkdir(parents=True)
+    (tmp_path / "run" / "config.yaml").write_bytes(content)
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 1
+    assert "config.yaml is damaged" in outcome.error
+
+
+def test_the_settings_shown_are_the_settings_used(command: Command, tiny: list[str]) -> None:
+    outcome = command("mt-train", *tiny, "--print-config", "run.name=a${b}")
+    assert outcome.code == 0
+    shown = yaml.safe_load(outcome.out)
+    assert (shown["model"]["d_model"], shown["run"]["name"]) == (16, "a${b}")
+
+
+def test_an_option_between_settings(command: Command, tiny: list[str]) -> None:
+    assert command("mt-train", *tiny[:3], "--print-config", *tiny[3:]).out
+
+
+def test_a_line_of_100000_characters_is_counted(command: Command, tiny: list[str], corpus: Path) -> None:
+    for language, line in (("xa", "a" * 100_000), ("xb", "b")):
+        with (corpus / f"train.{language}").open("a") as stream:
+            stream.write(line + "\n")
+    outcome = command("mt-train", *tiny, "trainer.updates=2")
+    assert outcome.code == 0
+    assert "training text: 61 pairs, 60 kept, 1 left out: 1 over 2000 characters" in outcome.err

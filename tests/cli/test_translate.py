@@ -1,0 +1,189 @@
+"""mt-translate: one line in, one line out, and nothing on stdout but translations."""
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.translator import DecodingConfig, Translator
+
+Command = Callable[..., Any]
+# An untrained model babbles to the limit; a low one keeps the tests short.
+QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3"]
+ODD_NAMES = ["a b", "a=b", "search.beam_size=2", "a(b", "a,b", "a'b", "~a", "$a", "a${b}", "한글"]
+
+
+def test_blank_lines_stay_blank_wherever_they_are(command: Command, trained: Path) -> None:
+    outcome = command("mt-translate", trained, stdin=b"\nferry\n\n \t\npebble walnut\n\n\n")
+    lines = outcome.out.split("\n")
+    assert outcome.code == 0
+    assert len(lines) == 8
+    assert [bool(line) for line in lines] == [False, True, False, False, True, False, False, False]
+
+
+def test_a_last_line_without_a_line_feed(command: Command, trained: Path) -> None:
+    with_end, without = (command("mt-translate", trained, stdin=text) for text in (b"a\nferry\n", b"a\nferry"))
+    assert with_end.out == without.out
+    assert without.out.count("\n") == 2
+
+
+def test_no_input(command: Command, trained: Path) -> None:
+    outcome = command("mt-translate", trained, stdin=b"")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "note: there was no line to translate\n")
+
+
+def test_only_line_feeds_end_a_line(command: Command, trained: Path) -> None:
+    text = "ferry\u2028kettle\npebble\u0085x\nwal\rnut\r\n".encode()
+    assert command("mt-translate", trained, *QUICK, stdin=text).out.count("\n") == 3
+
+
+def test_a_bom_and_windows_ends_change_nothing(command: Command, trained: Path) -> None:
+    plain = command("mt-translate", trained, stdin=b"ferry\nkettle\n").out
+    assert command("mt-translate", trained, stdin=b"\xef\xbb\xbfferry\r\nkettle\r\n").out == plain
+
+
+def test_the_order_is_kept_across_windows_and_batches(command: Command, trained: Path) -> None:
+    lines = ["ferry", "kettle pebble walnut ferry velvet", "", "copper orchid", "saddle", "harbour lantern ferry"]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    alone = "".join(command("mt-translate", trained, *QUICK, stdin=f"{line}\n".encode()).out for line in lines)
+    together = command("mt-translate", trained, *QUICK, "decoding.window=4", "decoding.tokens=9", stdin=text)
+    assert together.out == alone
+
+
+@pytest.mark.parametrize("line", ["a" * 100_000, "ab " * 33_334])
+def test_a_line_of_100000_characters(command: Command, trained: Path, line: str) -> None:
+    outcome = command("mt-translate", trained, *QUICK, stdin=f"ferry\n{line}\nferry\n".encode())
+    first, long, last = outcome.out.removesuffix("\n").split("\n")
+    assert outcome.code == 0
+    assert first == last != ""
+    assert long
+    notes = [text for text in outcome.err.splitlines() if "longer than the model was trained for" in text]
+    assert notes == ["note: 1 of 3 lines were longer than the model was trained for: split, translated, rejoined"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'He said "go now." Then she left (at last!) for good, I think.',
+        "a" * 50,
+        "one two three four five six seven eight nine ten",
+        "彼は言った。「行け！」そして去った。",
+    ],
+)
+def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -> None:
+    translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
+    parts = list(translator._split(text, ""))
+    assert len(parts) > 1 or text == "a" * 50
+    assert "".join(glue + part for glue, part in parts) == text
+
+
+def test_an_output_file_is_whole_or_absent(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    assert command("mt-translate", trained, corpus / "test.xa", "-o", out, *QUICK).code == 0
+    assert out.read_text() == command("mt-translate", trained, corpus / "test.xa", *QUICK).out
+    before = out.read_text()
+    failed = command("mt-translate", trained, "-o", out, *QUICK, "decoding.window=1", stdin=b"ferry\n\xff\n")
+    assert failed.code == 1
+    assert out.read_text() == before
+    assert sorted(os.listdir(tmp_path)) == ["corpus", "out.txt"]
+
+
+def test_an_output_file_may_be_the_input(command: Command, trained: Path, corpus: Path) -> None:
+    path = corpus / "test.xa"
+    expected = command("mt-translate", trained, path, *QUICK).out
+    assert command("mt-translate", trained, path, *QUICK, "-o", path).code == 0
+    assert path.read_text() == expected
+
+
+def test_a_link_and_a_pipe_as_output(command: Command, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert command("mt-translate", trained, "-o", tmp_path / "link", stdin=b"ferry\n").code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text().count("\n") == 1
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert command("mt-translate", trained, "-o", tmp_path / "pipe", stdin=b"ferry\n").code == 0
+    assert os.read(reader, 10_000).decode() == (tmp_path / "target").read_text()
+    os.close(reader)
+
+
+@pytest.mark.parametrize("out", ["nowhere/out.txt", "."])
+def test_an_output_that_cannot_be_written(command: Command, trained: Path, tmp_path: Path, out: str) -> None:
+    outcome = command("mt-translate", trained, "-o", tmp_path / out, stdin=b"ferry\n")
+    assert outcome.code == 1
+    assert str(tmp_path) in outcome.error
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_of_files(
+    command: Command, trained: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("ferry\n", encoding="utf-8")
+    assert command("mt-translate", trained, name).out == command("mt-translate", trained, stdin=b"ferry\n").out
+
+
+def test_arguments_in_any_order(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for arguments in (
+        [trained, corpus / "test.xa", "-o", out, "search=greedy"],
+        [trained, "-o", out, "search=greedy", corpus / "test.xa"],
+        ["-o", out, trained, "search=greedy", corpus / "test.xa"],
+    ):
+        assert command("mt-translate", *arguments).code == 0
+        assert out.read_text().count("\n") == 8
+        out.unlink()
+
+
+def test_several_files_and_gzip(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "test.gz"
+    packed.write_bytes(gzip.compress((corpus / "test.xa").read_bytes()))
+    once = command("mt-translate", trained, corpus / "test.xa", *QUICK).out
+    assert command("mt-translate", trained, corpus / "test.xa", packed, *QUICK).out == once + once
+
+
+def test_stdin_that_is_not_utf8(command: Command, trained: Path) -> None:
+    outcome = command("mt-translate", trained, stdin=b"ferry\nkettle\nk\xe4ttle\n")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.error.startswith("stdin:3: not UTF-8 (byte 0xe4 at column 2)")
+
+
+def test_a_file_in_utf16_fails_before_the_first_translation(command: Command, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("ferry\n".encode("utf-16"))
+    outcome = command("mt-translate", trained, tmp_path / "text")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "text:1: this is UTF-16" in outcome.error
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("ferry\n" * 3000)
+    run = f"'{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' '{tmp_path}/text'"
+    script = f"set -o pipefail; {run} {' '.join(QUICK)} decoding.window=10 | head -1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line(trained: Path) -> None:
+    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}'"
+    done = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: input or output: No space left on device"
+    assert done.stderr.count("rror") == 1
+
+
+@pytest.mark.slow
+def test_closed_standard_input(trained: Path) -> None:
+    run = f"'{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' <&-"
+    done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard input is closed; name a file to translate\n"

@@ -1,0 +1,123 @@
+"""What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
+
+import io
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from tolka.cli import evaluate, train, translate
+from tolka.cli.common import guarded
+
+# Word i of one made-up language means word i of the other.
+XA = ["lantern", "kettle", "harbour", "pebble", "saddle", "orchid", "copper", "velvet", "walnut", "ferry"]
+XB = ["tolo", "mirka", "pell", "dasun", "rive", "okto", "banu", "selk", "wira", "fjon"]
+TINY = [
+    "model=transformer_tiny",
+    "model.d_model=16",
+    "model.heads=2",
+    "model.layers=1",
+    "tokenizer.vocab_size=320",
+    "trainer.updates=5",
+    "scheduler.warmup=2",
+    "trainer.validate_every=5",
+    "batching.tokens=512",
+    "batching.max_length=64",
+    "metrics.bootstrap=0",
+    "trainer.samples=0",
+    "trainer.device=cpu",
+    "trainer.precision=fp32",
+]
+COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: its exit code, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The one line of complaint; a traceback, or a second complaint, is a failure of the test."""
+        assert "Traceback" not in self.err
+        lines = self.err.splitlines()
+        assert [line for line in lines if line.startswith("error: ")] == lines[-1:], self.err
+        return lines[-1].removeprefix("error: ")
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """command("mt-translate", "model", "file", stdin=b"..."): run it here as the console script would."""
+
+    def run(name: str, *arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsysbinary.readouterr()
+        code = guarded(COMMANDS[name], [str(argument) for argument in arguments])
+        written = capsysbinary.readouterr()
+        return Outcome(code, written.out.decode(), written.err.decode())
+
+    return run
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Pairs of three to six words, word for word."""
+    draw = random.Random(seed)
+    picks = [[draw.randrange(len(XA)) for _ in range(draw.randint(3, 6))] for _ in range(count)]
+    return [(" ".join(XA[i] for i in row) + " .", " ".join(XB[i] for i in row) + " .") for row in picks]
+
+
+def write_split(prefix: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    for side, language in enumerate(("xa", "xb")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        Path(f"{prefix}.{language}").write_text(text, encoding="utf-8")
+
+
+def write_corpus(folder: Path) -> Path:
+    """train (60 pairs), valid and test (8 each), as .xa and .xb; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, count, seed in (("train", 60, 1), ("valid", 8, 2), ("test", 8, 3)):
+        write_split(folder / name, sentences(count, seed))
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A fresh corpus, to be spoilt by the test."""
+    return write_corpus(tmp_path / "corpus")
+
+
+def settings(corpus: Path, run: Path) -> list[str]:
+    """The arguments of mt-train for a training of a second."""
+    names = [f"corpus.{split}={corpus / split}" for split in ("train", "valid", "test")]
+    folders = [f"run.dir={run}", f"run.prepared={run.parent / 'prepared'}"]
+    return [*TINY, "corpus=files", "corpus.source=xa", "corpus.target=xb", *names, *folders]
+
+
+@pytest.fixture
+def tiny(corpus: Path, tmp_path: Path) -> list[str]:
+    """The arguments of mt-train for `corpus`; the run goes to tmp_path/run."""
+    return settings(corpus, tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder, trained once; not to be changed."""
+    folder = tmp_path_factory.mktemp("trained")
+    arguments = settings(write_corpus(folder / "corpus"), folder / "run")
+    assert guarded(train.run, arguments) == 0
+    return folder / "run"

@@ -1,0 +1,70 @@
+"""A token store gives back the rows that were written, and notices when its files do not fit together."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tolka.data.store import TokenStore, in_chunks, write_store
+from tolka.errors import DataError
+
+ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
+
+
+def read(store: TokenStore) -> list[tuple[list[int], list[int]]]:
+    return [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))]
+
+
+@pytest.mark.parametrize("vocabularies", [(2**16 + 5000, 10), (2**17, 2**17)])
+def test_rows_come_back(tmp_path: Path, vocabularies: tuple[int, int]) -> None:
+    assert write_store(tmp_path, ROWS, vocabularies) == 3
+    store = TokenStore.open(tmp_path)
+    assert read(store) == ROWS
+    assert store.source_lengths.tolist() == [3, 0, 1]
+    assert store.target_lengths.tolist() == [1, 2, 0]
+
+
+@given(st.lists(st.tuples(*[st.lists(st.integers(0, 2**31 - 1), max_size=4)] * 2), max_size=5))
+def test_rows_in_memory(rows: list[tuple[list[int], list[int]]]) -> None:
+    assert read(TokenStore.from_rows([s for s, _ in rows], [t for _, t in rows])) == rows
+
+
+def test_the_largest_id_of_two_bytes_survives(tmp_path: Path) -> None:
+    write_store(tmp_path, [([65_535], [0])], (2**16, 2**16))
+    assert read(TokenStore.open(tmp_path)) == [([65_535], [0])]
+    assert (tmp_path / "source.ids").stat().st_size == 2
+
+
+def test_an_empty_store(tmp_path: Path) -> None:
+    assert write_store(tmp_path, [], (10, 10)) == 0
+    assert len(TokenStore.open(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("name", ["store.json", "source.ids", "source.offsets", "target.ids", "target.offsets"])
+def test_a_missing_or_cut_file(tmp_path: Path, name: str) -> None:
+    write_store(tmp_path, ROWS, (2**17, 10))
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[:-1])
+    with pytest.raises(DataError, match=r"the token store is damaged .*; delete the folder"):
+        TokenStore.open(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match="the token store is damaged"):
+        TokenStore.open(tmp_path)
+
+
+@pytest.mark.parametrize("facts", [[], {"pairs": "3"}, {"dtypes": None}, {"dtypes": {"source": "no such"}}])
+def test_spoilt_facts(tmp_path: Path, facts: object) -> None:
+    write_store(tmp_path, ROWS, (2**17, 10))
+    if isinstance(facts, dict):
+        facts = {**json.loads((tmp_path / "store.json").read_text()), **facts}
+    (tmp_path / "store.json").write_text(json.dumps(facts))
+    with pytest.raises(DataError, match="the token store is damaged"):
+        TokenStore.open(tmp_path)
+
+
+def test_chunks() -> None:
+    items = [(str(n), "") for n in range(5)]
+    assert [len(chunk) for chunk in in_chunks(items, 2)] == [2, 2, 1]
+    assert [item for chunk in in_chunks(items, 2) for item in chunk] == items

@@ -1,0 +1,75 @@
+"""What is left for people to read: the plot, the model card, the closing words."""
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.errors import TolkaError
+from tolka.report.card import model_card
+from tolka.report.plots import learning_curves
+from tolka.report.summary import closing_words
+
+SIGNATURE = "nrefs:1|case:mixed"
+TESTS = {
+    "fresh": {
+        "metrics": [{"name": "BLEU", "score": 12.345, "signature": SIGNATURE, "interval": [10.0, 14.0]}],
+        "perplexity": {"ppl": 3.456},
+    }
+}
+
+
+def write_metrics(run: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"update": n, "train_loss": 5.0 / n, "lr": 0.1, "tokens_per_second": 9.0} for n in (1, 2)
+    ]
+    lines.append(
+        {"update": 2, "valid_loss": 3.0, "ppl": 20.0, "bleu": 7.0, "chrf": 9.0, "signatures": {"bleu": SIGNATURE}}
+    )
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_curves_are_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write_metrics(tmp_path)
+    path = learning_curves(tmp_path)
+    assert path == tmp_path / "plots" / "curves.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
+        learning_curves(tmp_path)
+
+
+def test_the_card_has_every_score_with_its_signature() -> None:
+    config = {"corpus": {"source": "en", "target": "ko"}, "run": {"name": "mine"}}
+    scores = {"update": 7, "validation": {"bleu": 1.5}, "signatures": {"bleu": "v:1"}, "test": TESTS}
+    card = model_card(config, {"architecture": "small"}, scores)
+    for expected in (
+        "# en to ko: mine",
+        "| architecture | small |",
+        "| BLEU | 12.35 | 10.00 to 14.00 |",
+        "Perplexity 3.46",
+    ):
+        assert expected in card
+    assert f"- BLEU: `{SIGNATURE}`" in card
+    assert "- bleu: `v:1`" in card
+
+
+def test_the_closing_words_end_on_the_next_command() -> None:
+    words = closing_words(Path("runs/my run"), {"best model": "there"}, TESTS)
+    assert words.splitlines()[-1] == "  mt-translate 'runs/my run' FILE"
+    assert f"BLEU: {SIGNATURE}" in words
+    assert "12.35" in words
+    assert "no test set was given" in closing_words(Path("runs/a"), {"best model": "there"}, {})
