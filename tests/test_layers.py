@@ -1,6 +1,8 @@
 """The house has no circles: an import points only to a strictly lower rank."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,8 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tolka."):
             found.add(node.module)
+        elif isinstance(node, ast.ImportFrom) and node.module == "tolka":
+            found |= {f"tolka.{alias.name}" for alias in node.names if not alias.name.startswith("_")}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("tolka.")}
     return found
@@ -68,7 +72,20 @@ def test_imports_point_to_a_lower_rank(path: Path) -> None:
         assert other == room or below < own, f"{module} ({own}) imports {imported} ({below})"
 
 
-def test_help_needs_no_torch() -> None:
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
+def test_help_needs_nothing_heavy(command: str) -> None:
+    script = (
+        "import sys\n"
+        f"from tolka.cli.{command} import run\n"
+        "try:\n    run(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'numpy', 'datasets', 'sacrebleu', 'hydra', 'omegaconf', 'sentencepiece'}\n"
+        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr, end='')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_commands_import_little_at_their_top() -> None:
     """What a command imports before it parses its arguments."""
     for name in ("common", "train", "translate", "evaluate"):
         tree = ast.parse((PACKAGE / "cli" / f"{name}.py").read_text(encoding="utf-8"))

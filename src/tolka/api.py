@@ -48,9 +48,12 @@ def train(config: TrainConfig) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     pipeline = Pipeline(config)
-    state = pipeline.train()
-    tests = pipeline.test()
-    pipeline.draw()
+    try:
+        state = pipeline.train()
+        tests = pipeline.test()
+        pipeline.draw()
+    finally:
+        pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
 
 

@@ -24,7 +24,11 @@ def whole_folder(final: Path) -> Iterator[Path]:
         if final.exists():
             old = work.with_suffix(".old")
             final.rename(old)
-            work.rename(final)
+            try:
+                work.rename(final)
+            except BaseException:
+                old.rename(final)
+                raise
             shutil.rmtree(old)
         else:
             work.rename(final)
@@ -43,6 +47,14 @@ def standing(final: Path) -> Path:
         for old in sorted(final.parent.glob(f".{final.name}.*.old")):
             return old
     return final
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a small text file so that a reader, or the next start after a crash, finds the old or the new one."""
+    beside = path.with_name(f".{path.name}.partial")
+    beside.write_text(text, encoding="utf-8")
+    _sync(beside)
+    os.replace(beside, path)
 
 
 def recover(final: Path) -> None:

@@ -64,14 +64,14 @@ def save_model(
     """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one."""
     with whole_folder(folder) as work:
         # `state_dict` names a shared matrix several times; safetensors stores each storage once, under its first name.
-        save_file(_unique(model.state_dict()), work / _WEIGHTS)
+        _save_tensors(_unique(model.state_dict()), work / _WEIGHTS)
         (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
         tokenizer.save(work)
         (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
         (work / "README.md").write_text(card, encoding="utf-8")
         if state is not None:
             (work / "state").mkdir()
-            save_file({name: tensor.contiguous() for name, tensor in state.tensors.items()}, work / _STATE_TENSORS)
+            _save_tensors({name: t.contiguous() for name, t in state.tensors.items()}, work / _STATE_TENSORS)
             (work / _STATE_FACTS).write_text(json.dumps(state.facts), encoding="utf-8")
         files = sorted(path for path in work.rglob("*") if path.is_file())
         manifest = {
@@ -81,6 +81,13 @@ def save_model(
             "files": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
         }
         (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path.name} could not be written ({error}); is the disk full?") from None
 
 
 def load_model(folder: Path) -> SavedModel:

@@ -5,6 +5,14 @@ class TolkaError(Exception):
     """Base of every error that the commands print as one line instead of a traceback."""
 
 
+class StoppedError(TolkaError):
+    """A signal asked for an end, and the work was saved. exit_code: 128 + the signal's number."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class ConfigError(TolkaError):
     """A setting is unknown, of the wrong type, out of range, or at odds with another."""
 

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from tolka.batch import Batch
 from tolka.models.base import Seq2Seq
 
-# One chunk's logits fill about this many values: 16 MB in fp32, which a CPU's last cache level still holds.
+# One chunk's logits fill about this many values: 16 MB in fp32, which a CPU's last cache level still holds. A GPU has
+# no such cache and wants fewer, larger kernels.
 _CHUNK_VALUES = 4 * 2**20
+_CHUNKS_ON_GPU = 16
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
     gradient = exponentials.div_(normaliser).sub_(smoothing / logits.size(-1))
     gradient[rows, targets] -= 1.0 - smoothing
     return loss, nll, gradient
+
+
+def _chunk(model: Seq2Seq, features: Tensor) -> int:
+    """Tokens whose logits are computed at once."""
+    values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _CHUNKS_ON_GPU)
+    return max(1, values // model.vocabulary_size)
 
 
 def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
@@ -107,7 +115,7 @@ class Objective(nn.Module):
         if not torch.is_grad_enabled():
             return self._without_gradient(features, batch)
         weights = self.model.logits_parameters()
-        chunk = max(1, _CHUNK_VALUES // self.model.vocabulary_size)
+        chunk = _chunk(self.model, features)
         smoothing = self.label_smoothing if self.training else 0.0
         loss, nll = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits, batch.targets, smoothing, chunk, features, *weights
@@ -121,7 +129,7 @@ class Objective(nn.Module):
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
     """-log p of each reference token, in chunks: features (N, D), targets (N,) -> pieces of (N,), in order."""
-    chunk = max(1, _CHUNK_VALUES // model.vocabulary_size)
+    chunk = _chunk(model, features)
     for piece, wanted in zip(_pieces(features, chunk), _pieces(targets, chunk), strict=True):
         logits = model.logits(piece).float()
         yield logits.logsumexp(dim=-1) - logits.gather(1, wanted[:, None]).squeeze(1)

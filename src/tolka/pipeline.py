@@ -1,8 +1,11 @@
 """mt-train, stage by stage: read, prepare, train, test."""
 
+import signal
+import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +14,7 @@ from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, 
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
-from tolka.errors import DataError, TolkaError
+from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
@@ -30,7 +33,7 @@ from tolka.translator import DecodingConfig, Translator
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test set's scores. decoding: how, and how fast."""
+    """One test set's scores, and the time that its translations took."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -46,6 +49,32 @@ class TestResult:
             "metrics": [score.as_dict() for score in self.scores],
             "perplexity": self.perplexity.as_dict(),
         }
+
+
+@contextmanager
+def _stopped_by_signals(trainer: Trainer) -> Iterator[list[int]]:
+    """While it lasts, SIGINT and SIGTERM end the training after the update at work; gives the signals received.
+
+    A second one acts at once, as it would without us. Outside the main thread Python hands out no signals.
+    """
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        trainer.stop(f"{signal.Signals(number).name} received")
+        signal.signal(number, before[number])
+
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Pipeline:
@@ -67,7 +96,8 @@ class Pipeline:
         ).to(self.device)
         objective = Objective(model, self.config.trainer.label_smoothing)
         loader = Loader(prepared.store, self.config.batching, self.config.run.seed)
-        precision, reason = self._precision(objective, loader, resuming)
+        resumed = self._resumed() if resuming else None
+        precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, model.parameter_count(), precision, reason)
         translator = Translator(
             model, prepared.tokenizer, GreedyConfig(), self.device, self.longest_source, self._decoding().tokens
@@ -83,9 +113,14 @@ class Pipeline:
             self.run.path / "samples",
         )
 
-        def save(best: bool, state: ResumeState, scores: dict[str, Any]) -> None:
-            folder = self.run.best if best else self.run.last
-            card = model_card(self.config.as_dict(), self._facts(model.parameter_count(), precision), scores)
+        facts = self._facts(model.parameter_count(), precision)
+
+        def save(state: ResumeState | None, scores: dict[str, Any]) -> None:
+            folder = self.run.best if state is None else self.run.last
+            scores = {**scores, "facts": facts}
+            card = model_card(self.config.as_dict(), facts, scores)
+            if state is not None:
+                state.facts["store"] = prepared.folder.name
             save_model(
                 folder,
                 model,
@@ -94,7 +129,7 @@ class Pipeline:
                 self.longest_source,
                 scores,
                 card,
-                None if best else state,
+                state,
             )
 
         trainer = Trainer(
@@ -109,11 +144,19 @@ class Pipeline:
             validator,
             save,
         )
-        if resuming:
+        if resumed:
             load_weights(model, self.run.last)
-            trainer.resume(load_state(self.run.last))
+            trainer.resume(resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
-        return trainer.fit()
+        with _stopped_by_signals(trainer) as received:
+            state = trainer.fit()
+        if received:
+            name = signal.Signals(received[0]).name
+            raise StoppedError(
+                f"stopped by {name} at update {state.update}; the same command goes on from {self.run.last}",
+                128 + received[0],
+            )
+        return state
 
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
@@ -123,9 +166,12 @@ class Pipeline:
         for name, pairs in self.test_pairs.items():
             results.append(self._test_one(name, pairs, translator))
         if results:
-            scores = {**saved.scores, "test": {result.name: result.as_dict() for result in results}}
-            facts = self._facts(saved.model.parameter_count(), self._fp32())
-            card = model_card(saved.config, facts, scores)
+            scores = {
+                **saved.scores,
+                "search": asdict(self.config.search),
+                "test": {result.name: result.as_dict() for result in results},
+            }
+            card = model_card(saved.config, saved.scores["facts"], scores)
             save_model(self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card)
         return results
 
@@ -213,9 +259,19 @@ class Pipeline:
     def _fp32(self) -> Precision:
         return Precision(self.device, "fp32")
 
-    def _precision(self, objective: Objective, loader: Loader, resuming: bool) -> tuple[Precision, str]:
-        if resuming:  # a trial could end differently: the run keeps what it began with
-            return Precision(self.device, load_state(self.run.last).facts["train"]["precision"]), "as the run began"
+    def _resumed(self) -> ResumeState:
+        """The state in `last/`; ConfigError when the text has changed, which the settings alone do not show."""
+        state = load_state(self.run.last)
+        if state.facts["store"] != self.prepared.folder.name:
+            raise ConfigError(
+                f"the training text has changed since the run in {self.run.path} began, so its token ids mean other "
+                "pieces; choose another run.name to train on the new text"
+            )
+        return state
+
+    def _precision(self, objective: Objective, loader: Loader, resumed: ResumeState | None) -> tuple[Precision, str]:
+        if resumed:  # a trial could end differently: the run keeps what it began with
+            return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
         return choose_precision(
             self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
         )
@@ -238,4 +294,7 @@ class Pipeline:
             f"batches: {batches} an epoch, {padding.target_tokens / batches:.0f} target tokens on average; "
             f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
         )
+        updates, peak = self.config.trainer.updates, self.config.optimizer.lr
+        last = self.config.scheduler.rate(updates, peak)
+        self.run.log(f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} at update {updates}")
         self.run.log(f"model: {parameters:,} parameters on {describe(self.device)}, {precision.name} ({reason})")

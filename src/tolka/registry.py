@@ -1,7 +1,7 @@
 """Names that a config may say, each bound to the dataclass that holds its options.
 
 A config is stored beside the weights; a dotted path in it would let a file choose which code runs. A name can only
-choose among the classes that this package, or a plug-in named on the command line, has registered.
+choose among the classes that this package has registered.
 """
 
 import difflib
@@ -42,7 +42,7 @@ class Registry(Generic[C]):
 
         def add(cls: type[T]) -> type[T]:
             if name in self._classes:
-                raise ConfigError(f"the {self.kind} '{name}' is registered twice; a plug-in must choose another name")
+                raise ConfigError(f"the {self.kind} '{name}' is registered twice; choose another name")
             self._classes[name] = cls  # type: ignore[assignment]
             return cls
 

@@ -35,7 +35,7 @@ class DecodingConfig:
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     tokens: int = 4096
-    """ceiling on a batch: padded source tokens times the search's hypotheses per sentence"""
+    """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000
     """lines read before translating; within a window lines are sorted by length, their order is restored"""
     max_length: int = 0

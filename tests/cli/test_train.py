@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import yaml
 
 from tolka.config import evaluate_config, train_config
 from tolka.training.run import RunFolder
+from tolka.training.trainer import Trainer
 
 Command = Callable[..., Any]
 ODD_NAMES = [
@@ -118,6 +121,9 @@ def test_a_local_folder_in_hub_shape(
     arguments = [*kept, "corpus=hub", "corpus.source=xa", "corpus.target=xb", f"corpus.path={tmp_path / 'hub'}"]
     outcome = command("mt-train", *arguments)
     assert outcome.code == 0
+    there = train_config(arguments).corpus.open().train[0].fingerprint()
+    back = train_config([*arguments, "corpus.source=xb", "corpus.target=xa"]).corpus.open().train[0].fingerprint()
+    assert there != back  # one data set, two directions: their token stores must not be taken for one another
     assert "training text: 60 pairs, 60 kept" in outcome.err
     assert "test set test: 8 pairs, 8 kept" in outcome.err
 
@@ -225,3 +231,77 @@ def test_a_line_of_100000_characters_is_counted(command: Command, tiny: list[str
     outcome = command("mt-train", *tiny, "trainer.updates=2")
     assert outcome.code == 0
     assert "training text: 61 pairs, 60 kept, 1 left out: 1 over 2000 characters" in outcome.err
+
+
+def test_a_resumed_run_leaves_the_same_weights(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """Through files and checksums: 5 updates and 2 more are 7, bit for bit, dropout on."""
+    straight = tmp_path / "straight"
+    assert command("mt-train", *tiny).code == 0
+    resumed = command("mt-train", *tiny, "trainer.updates=7")
+    assert "going on from update 5" in resumed.err
+    rest = [setting for setting in tiny if not setting.startswith("run.dir=")]
+    assert command("mt-train", *rest, f"run.dir={straight}", "trainer.updates=7").code == 0
+    folder = tmp_path / "run"
+    weights = [(path / "last" / "model.safetensors").read_bytes() for path in (folder, straight)]
+    assert weights[0] == weights[1]
+
+
+def test_text_that_has_changed_is_no_text_to_go_on_with(command: Command, tiny: list[str], corpus: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    root = corpus
+    for language in ("xa", "xb"):
+        with (root / f"train.{language}").open("a", encoding="utf-8") as stream:
+            stream.write("pebble saddle\n")
+    assert "the training text has changed since the run" in command("mt-train", *tiny, "trainer.updates=7").error
+
+
+def test_a_best_model_without_last_is_not_overwritten(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    folder = tmp_path / "run"
+    shutil.rmtree(folder / "last")
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 2
+    assert "has best/ but no last/" in outcome.error
+
+
+def test_two_processes_do_not_share_a_folder(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    other = RunFolder(folder)
+    other.claim({})
+    outcome = command("mt-train", *tiny)
+    other.release()
+    assert outcome.code == 2
+    assert "in use by another process" in outcome.error
+    assert command("mt-train", *tiny).code == 0
+
+
+def test_the_card_tells_how_it_was_trained_and_searched(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny, "trainer.precision=bf16", "search.beam_size=3").code == 0
+    folder = tmp_path / "run"
+    assert "bf16" in (folder / "best" / "README.md").read_text(encoding="utf-8")
+    assert json.loads((folder / "best" / "scores.json").read_text())["search"]["beam_size"] == 3
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals as on Unix")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_the_same_command_goes_on(
+    command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    real, steps = Trainer._train_step, iter(range(1, 100))
+
+    def interrupted(self: Trainer, window: Any) -> None:
+        real(self, window)
+        if next(steps) == 3:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(Trainer, "_train_step", interrupted)
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == code
+    assert f"stopped by {number.name} at update 3" in outcome.error
+    assert "going on from update 3" in command("mt-train", *tiny).err
+
+
+def test_a_corpus_key_without_a_kind_of_corpus_says_what_to_add(command: Command) -> None:
+    outcome = command("mt-train", "corpus.train=data/train", "corpus.source=en", "corpus.target=de")
+    assert outcome.code == 2
+    assert "corpus.train needs to know the kind of corpus: add corpus=files" in outcome.error

@@ -58,9 +58,9 @@ class Bench:
     def validate(self, update: int) -> Validation:
         return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
 
-    def save(self, best: bool, state: ResumeState, scores: dict[str, Any]) -> None:
-        self.saved.append((best, state.facts["train"]["update"]))
-        if not best:
+    def save(self, state: ResumeState | None, scores: dict[str, Any]) -> None:
+        self.saved.append((state is None, scores["update"]))
+        if state is not None:
             self.last = state
             self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
 
@@ -109,6 +109,29 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path) -> None:
     assert first.last is not None
     assert first.trainer.state.batch != 0
     second = Bench(tmp_path / "b", seed=99, updates=37)
+    second.model.load_state_dict(first.weights)
+    second.trainer.resume(first.last)
+    second.trainer.fit()
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+
+
+def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path) -> None:
+    straight = Bench(tmp_path / "a", updates=23)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", updates=23)
+    stopping = iter(range(1, 100))
+    real = first.trainer._train_step
+
+    def stop_in_the_seventeenth(window: Any) -> None:
+        real(window)
+        if next(stopping) == 17:
+            first.trainer.stop("asked")
+
+    first.trainer._train_step = stop_in_the_seventeenth  # type: ignore[method-assign]
+    assert first.trainer.fit().update == 17
+    assert first.last is not None
+    second = Bench(tmp_path / "b", seed=99, updates=23)
     second.model.load_state_dict(first.weights)
     second.trainer.resume(first.last)
     second.trainer.fit()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from tolka.atomic import umask
-from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.resources import config_dir
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -32,8 +32,16 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
         return code
     except ConfigError as error:
         return _fail(error, USAGE)
+    except StoppedError as error:
+        return _fail(error, error.exit_code)
     except TolkaError as error:
         return _fail(error, FAILED)
+    except (MemoryError, RuntimeError) as error:
+        # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate" in str(error):
+            advice = "lower batching.tokens (training) or decoding.tokens (translating), or take a smaller model"
+            return _fail(f"out of memory; {advice}", FAILED)
+        raise
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -112,12 +120,18 @@ def settings_help(name: str) -> str:
         chosen = "" if default == "null" else f" (default {default})"
         blocks.append(f"{group}={'|'.join(files)}{chosen}" if len(files) > 1 or default == "null" else f"{group}:")
         if default != "null":
-            blocks += _keys(config_dir() / group / f"{default}.yaml", group)
+            shown: set[str] = set()
+            for name_of_file in [default, *(name for name in files if name != default)]:
+                keys = _keys(config_dir() / group / f"{name_of_file}.yaml", group, shown)
+                blocks += [f"  with {group}={name_of_file}:"] if keys and name_of_file != default else []
+                blocks += keys
         blocks.append("")
     return "\n".join(blocks)
 
 
-def _keys(path: Path, group: str) -> list[str]:
-    """'  group.key=default' and what it is, for each key of a file."""
+def _keys(path: Path, group: str, shown: set[str]) -> list[str]:
+    """'  group.key=default' and what it is, for each key of a file that was not `shown` yet; adds them to it."""
     found = re.findall(r"^# (.*)\n(\w+): (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return [f"  {group}.{key}={value}\n        {text}" for text, key, value in found if key != "name" or group == "run"]
+    new = [entry for entry in found if entry[1] not in shown and (entry[1] != "name" or group == "run")]
+    shown |= {key for _, key, _ in new}
+    return [f"  {group}.{key}={value}\n        {text}" for text, key, value in new]

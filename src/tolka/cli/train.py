@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tolka import __version__
 from tolka.cli.common import DONE, Parser, guarded, settings_help
+from tolka.errors import ConfigError
 
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
@@ -55,5 +56,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def with_sample(settings: Sequence[str]) -> list[str]:
     """`mt-train` without a corpus or an experiment means the embedded sample with the recipe that suits it."""
-    chosen = any(setting.split("=")[0] in ("corpus", "experiment") for setting in settings)
-    return list(settings) if chosen else ["experiment=sample", *settings]
+    given = {setting.split("=")[0] for setting in settings}
+    own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
+    if own and not given & {"corpus", "experiment", "corpus.root"}:
+        raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
+    return list(settings) if given & {"corpus", "experiment"} else ["experiment=sample", *settings]

@@ -18,7 +18,7 @@ class BatchingConfig:
     tokens: int = 4096
     """ceiling on a batch: sentences times the longest side, padding and </s> included"""
     max_length: int = 256
-    """training pairs with more pieces on a side are left out, and counted; longer lines to translate are split"""
+    """training pairs with more pieces on a side are left out, and counted"""
     sentences: int = 0
     """ceiling on the sentences of a batch; 0 = no ceiling"""
 

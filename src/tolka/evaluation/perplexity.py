@@ -34,12 +34,12 @@ class Perplexity:
     @property
     def per_token(self) -> float:
         """exp(nll / tokens), what training curves show; depends on the vocabulary."""
-        return math.exp(self.nll / self.tokens)
+        return _exp(self.nll / self.tokens)
 
     @property
     def per_word(self) -> float:
         """exp(nll / words): comparable between vocabularies, for languages that put blanks between words."""
-        return math.exp(self.nll / self.words)
+        return _exp(self.nll / self.words)
 
     @property
     def bits_per_character(self) -> float:
@@ -59,6 +59,11 @@ class Perplexity:
             "pairs": self.pairs,
             "skipped": self.skipped,
         }
+
+
+def _exp(nats: float) -> float:
+    """e ** nats; infinite where a float ends, as for "words" of a language that puts no blanks between them."""
+    return math.exp(nats) if nats < 700 else math.inf
 
 
 class PerplexityMeter:

@@ -50,7 +50,10 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
-        """(..., D) -> (..., V), unnormalised log-probabilities."""
+        """(..., D) -> (..., V), unnormalised log-probabilities.
+
+        The loss overwrites the result: its last operation must not need its own output for the backward pass.
+        """
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:

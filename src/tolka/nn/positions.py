@@ -29,8 +29,9 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the encodings of positions start .. start + length - 1, counted from 0."""
         if self.table.size(0) < start + length:
-            positions = torch.arange(max(256, 2 * (start + length)), device=self.table.device)
-            self.table = sinusoids(positions, self.width)
+            with torch.inference_mode(False):  # first used while translating, the table must still serve training
+                positions = torch.arange(max(256, 2 * (start + length)), device=self.table.device)
+                self.table = sinusoids(positions, self.width)
         return self.table[start : start + length]
 
 

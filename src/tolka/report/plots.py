@@ -8,7 +8,7 @@ from tolka.errors import TolkaError
 
 
 def learning_curves(run: Path) -> Path:
-    """Draw plots/curves.png from a run's metrics.jsonl: losses and learning rate, BLEU and chrF; returns its path.
+    """Draw plots/curves.png from a run's metrics.jsonl: losses, BLEU and chrF; returns its path.
 
     TolkaError when matplotlib is not installed.
     """

@@ -33,7 +33,7 @@ class SearchConfig(ABC):
     """Options that every search has."""
 
     max_length_factor: float = 2.0
-    """a translation may have this many times the source's pieces ..."""
+    """a translation may have this many times the source's pieces (and at least one) ..."""
     max_length_extra: int = 20
     """... plus this many"""
 

@@ -168,7 +168,7 @@ def _reason_to_drop(pair: Pair, max_characters: int | None) -> str | None:
 
 
 def summary(counts: Counter[str]) -> str:
-    """One phrase: '29000 pairs; kept 28998; left out 2: blank source 2'."""
+    """One phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
     dropped = {reason: n for reason, n in counts.items() if reason != "kept" and n}
     text = f"{counts.total()} pairs, {counts['kept']} kept"
     if dropped:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
-from tolka.atomic import recover
+from tolka.atomic import recover, replace_text
 from tolka.errors import CheckpointError, ConfigError
 from tolka.progress import say
 
@@ -24,7 +24,8 @@ _MAY_DIFFER = (
     "trainer.patience",
     "trainer.samples",
 )
-_MUST_EQUAL = ("run.seed",)
+# The best model is chosen by BLEU: two tokenizers' scores must not compete.
+_MUST_EQUAL = ("run.seed", "metrics.tokenizer")
 
 
 class RunFolder:
@@ -34,14 +35,13 @@ class RunFolder:
         self.path = path
         self.best, self.last = path / "best", path / "last"
         self.metrics = path / "metrics.jsonl"
-        for model in (self.best, self.last):
-            recover(model)
+        self._lock: IO[str] | None = None
 
     def claim(self, config: Mapping[str, Any]) -> bool:
         """Make the folder this configuration's; returns whether there is a run in it to go on with.
 
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
-        its first update (a file was missing, say) has nothing to lose: its settings are replaced.
+        its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
         """
         saved = self.path / "config.yaml"
         if self.path.exists() and not self.path.is_dir():
@@ -57,8 +57,37 @@ class RunFolder:
         elif self.path.is_dir() and any(self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
-        saved.write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
-        return (self.last / "manifest.json").is_file()
+        self._take_lock()
+        for model in (self.best, self.last):
+            recover(model)
+        replace_text(saved, yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False))
+        resuming = (self.last / "manifest.json").is_file()
+        if self.best.exists() and not resuming:
+            raise ConfigError(
+                f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
+            )
+        if not resuming:
+            self.metrics.unlink(missing_ok=True)
+        return resuming
+
+    def _take_lock(self) -> None:
+        """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
+        try:
+            import fcntl
+        except ImportError:  # not on Windows
+            return
+        self._lock = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name") from None
+
+    def release(self) -> None:
+        """Let another process, or another call of this one, have the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def record(self, facts: Mapping[str, Any]) -> None:
         """Add one line to metrics.jsonl."""
@@ -69,15 +98,17 @@ class RunFolder:
         """Every line of metrics.jsonl so far."""
         if not self.metrics.exists():
             return []
+        text = self.metrics.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
         try:
-            return [json.loads(line) for line in self.metrics.read_text(encoding="utf-8").splitlines()]
+            return [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
 
     def forget_after(self, update: int) -> None:
         """Drop the lines of updates that a resumed run will make again."""
         kept = [line for line in self.history() if line["update"] <= update]
-        self.metrics.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def log(self, message: str) -> None:
         """Say it on stderr and write it, with the time, into train.log."""

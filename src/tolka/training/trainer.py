@@ -111,12 +111,12 @@ class Trainer:
         precision: Precision,
         run: RunFolder,
         validate: Callable[[int], Validation],
-        save: Callable[[bool, ResumeState, dict[str, Any]], None],
+        save: Callable[[ResumeState | None, dict[str, Any]], None],
     ) -> None:
         """peak: the schedule's highest rate. validate: scores the model as it is, given the update's number.
 
-        save: writes the model; its first argument says whether it is `best` or `last`, then come the resume state
-        and the facts for scores.json.
+        save: writes `last/` with the resume state that it is given, or `best/` when that is None; its second argument
+        is for scores.json.
         """
         self.config, self.objective, self.optimizer, self.loader = config, objective, optimizer, loader
         self.scheduler, self.peak, self.precision, self.run = scheduler, peak, precision, run
@@ -126,10 +126,16 @@ class Trainer:
         self._values: dict[str, float] = {}
         self._signatures: dict[str, str] = {}
         self._started_at = self._saved_at = time.perf_counter()
+        self._stop_asked: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Ask for an end after the update at work, with `last/` saved; safe to call from a signal handler."""
+        self._stop_asked = reason
 
     def fit(self) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; always leaves `best/` and `last/`."""
-        self._started_at = self._saved_at = time.perf_counter() - self.state.seconds
+        self._saved_at = time.perf_counter()
+        self._started_at = self._saved_at - self.state.seconds
         self.objective.train()
         window = _Window()
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
@@ -144,13 +150,18 @@ class Trainer:
                     window = _Window()
                 elif time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES:
                     self._save_last()
-        if self.state.validated_at < self.state.update:
+        if self._stop_asked:
+            if self.state.update:
+                self._save_last()
+        elif self.state.validated_at < self.state.update:
             self._validate_and_save()
         self.run.log(f"training ends at update {self.state.update}: {reason}")
         return self.state
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
+        if self._stop_asked:
+            return self._stop_asked
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
         if config.max_minutes and time.perf_counter() - self._started_at >= 60 * config.max_minutes:
@@ -195,11 +206,7 @@ class Trainer:
         assert window.nll is not None
         # .item() waits for the GPU: only when logging.
         loss = window.nll.item() / window.tokens
-        if not math.isfinite(loss):
-            raise TolkaError(
-                f"the training loss is {loss} at update {self.state.update}: try a lower optimizer.lr, a longer "
-                f"scheduler.warmup or trainer.precision=fp32; {self.run.last} is from before, if it exists"
-            )
+        self._check(loss, "training")
         self.state.seconds = time.perf_counter() - self._started_at
         line = {
             "update": self.state.update,
@@ -212,12 +219,21 @@ class Trainer:
         self.run.record(line)
         return f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, epoch {self.state.epoch + 1}"
 
+    def _check(self, loss: float, which: str) -> None:
+        """TolkaError when the loss is no number, before such weights are saved over good ones."""
+        if not math.isfinite(loss):
+            raise TolkaError(
+                f"the {which} loss is {loss} at update {self.state.update}: try a lower optimizer.lr, a longer "
+                f"scheduler.warmup or trainer.precision=fp32; {self.run.last} is from before, if it exists"
+            )
+
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always."""
         state = self.state
         self.objective.eval()
         result = self.validate(state.update)
         self.objective.train()
+        self._check(result.values["nll"], "validation")
         value = result.values[self.config.metric]
         better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
         state.stale = 0 if better else state.stale + 1
@@ -232,16 +248,16 @@ class Trainer:
         self.run.record(line)
         self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
         if better:
-            self.save(True, self.resume_state(), self._scores())
+            self.save(None, self._scores())
         self._save_last()
 
     def _save_last(self) -> None:
         self.state.seconds = time.perf_counter() - self._started_at
-        self.save(False, self.resume_state(), self._scores())
+        self.save(self.resume_state(), self._scores())
         self._saved_at = time.perf_counter()
 
     def _scores(self) -> dict[str, Any]:
-        return {"update": self.state.update, "validation": self._values, "signatures": self._signatures}
+        return {"update": self.state.validated_at, "validation": self._values, "signatures": self._signatures}
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""

@@ -100,7 +100,7 @@ class HubSplit(PairSource):
 
     def fingerprint(self) -> str:
         """See PairSource.fingerprint."""
-        return str(self._rows._fingerprint)
+        return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 
     def count(self) -> int:
         """See PairSource.count."""
