@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "tolka"
 RANKS = {
     "errors": 0,
     "registry": 1,
+    "checks": 2,
     "resources": 1,
     "runtime": 1,
     "progress": 1,

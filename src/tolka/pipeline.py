@@ -1,10 +1,8 @@
 """mt-train, stage by stage: read, prepare, train, test."""
 
 import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +16,7 @@ from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
+from tolka.models.base import Seq2Seq
 from tolka.progress import bar
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves
@@ -27,6 +26,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
+from tolka.training.signals import stopped_by_signals
 from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
 
@@ -51,32 +51,6 @@ class TestResult:
         }
 
 
-@contextmanager
-def _stopped_by_signals(trainer: Trainer) -> Iterator[list[int]]:
-    """While it lasts, SIGINT and SIGTERM end the training after the update at work; gives the signals received.
-
-    A second one acts at once, as it would without us. Outside the main thread Python hands out no signals.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def stop(number: int, frame: object) -> None:
-        received.append(number)
-        trainer.stop(f"{signal.Signals(number).name} received")
-        signal.signal(number, before[number])
-
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 class Pipeline:
     """One run: the stages share what they have made."""
 
@@ -86,52 +60,21 @@ class Pipeline:
         self.device = choose_device(config.trainer.device)
 
     def train(self) -> TrainState:
-        """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on."""
+        """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on.
+
+        StoppedError, with the state saved, when a signal asked for an end.
+        """
         resuming = self.run.claim(self.config.as_dict())
-        # The test sets are read here as well: a bad file must not show after a day of training.
-        prepared, pairs, _ = self.prepared, self.validation_pairs, self.test_pairs
+        # The validation and test sets are read here as well: a bad file must not show after a day of training.
+        prepared, _, _ = self.prepared, self.validation_pairs, self.test_pairs
+        resumed = self._resumed() if resuming else None
         seed_everything(self.config.run.seed)
-        model = self.config.model.build(
-            prepared.tokenizer.source_size, prepared.tokenizer.target_size, prepared.tokenizer.shared
-        ).to(self.device)
+        tokenizer = prepared.tokenizer
+        model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).to(self.device)
         objective = Objective(model, self.config.trainer.label_smoothing)
         loader = Loader(prepared.store, self.config.batching, self.config.run.seed)
-        resumed = self._resumed() if resuming else None
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, model.parameter_count(), precision, reason)
-        translator = Translator(
-            model, prepared.tokenizer, GreedyConfig(), self.device, self.longest_source, self._decoding().tokens
-        )
-        validator = Validator(
-            pairs,
-            translator,
-            PerplexityMeter(pairs, prepared.tokenizer, self._decoding().tokens, "corpus.valid"),
-            precision,
-            self.config.metrics,
-            self.config.corpus.target,
-            self.config.trainer.samples,
-            self.run.path / "samples",
-        )
-
-        facts = self._facts(model.parameter_count(), precision)
-
-        def save(state: ResumeState | None, scores: dict[str, Any]) -> None:
-            folder = self.run.best if state is None else self.run.last
-            scores = {**scores, "facts": facts}
-            card = model_card(self.config.as_dict(), facts, scores)
-            if state is not None:
-                state.facts["store"] = prepared.folder.name
-            save_model(
-                folder,
-                model,
-                prepared.tokenizer,
-                self.config.as_dict(),
-                self.longest_source,
-                scores,
-                card,
-                state,
-            )
-
         trainer = Trainer(
             self.config.trainer,
             objective,
@@ -141,14 +84,14 @@ class Pipeline:
             loader,
             precision,
             self.run,
-            validator,
-            save,
+            self._validator(model, precision),
+            self._saver(model, precision),
         )
         if resumed:
             load_weights(model, self.run.last)
             trainer.resume(resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
-        with _stopped_by_signals(trainer) as received:
+        with stopped_by_signals(trainer) as received:
             state = trainer.fit()
         if received:
             name = signal.Signals(received[0]).name
@@ -157,6 +100,41 @@ class Pipeline:
                 128 + received[0],
             )
         return state
+
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
+        """Scores the model on the validation set with greedy search."""
+        pairs, tokenizer, tokens = self.validation_pairs, self.prepared.tokenizer, self._decoding().tokens
+        return Validator(
+            pairs,
+            Translator(model, tokenizer, GreedyConfig(), self.device, self.longest_source, tokens),
+            PerplexityMeter(pairs, tokenizer, tokens, "corpus.valid"),
+            precision,
+            self.config.metrics,
+            self.config.corpus.target,
+            self.config.trainer.samples,
+            self.run.path / "samples",
+        )
+
+    def _saver(self, model: Seq2Seq, precision: Precision) -> Callable[[ResumeState | None, dict[str, Any]], None]:
+        """Writes `last/` when it is given a state to resume from, else `best/`."""
+        facts = self._facts(model.parameter_count(), precision)
+        config = self.config.as_dict()
+
+        def save(state: ResumeState | None, scores: dict[str, Any]) -> None:
+            if state is not None:
+                state.facts["store"] = self.prepared.folder.name
+            save_model(
+                self.run.best if state is None else self.run.last,
+                model,
+                self.prepared.tokenizer,
+                config,
+                self.longest_source,
+                {**scores, "facts": facts},
+                model_card(config, facts, scores),
+                state,
+            )
+
+        return save
 
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""

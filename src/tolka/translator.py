@@ -10,8 +10,8 @@ import torch
 
 from tolka.batch import EOS, pad
 from tolka.checkpoint import SavedModel, load_model
+from tolka.checks import at_least, zero_or_more
 from tolka.data.buckets import cut
-from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.runtime import choose_device
 from tolka.search.base import SearchConfig
@@ -42,11 +42,8 @@ class DecodingConfig:
     """lines with more pieces are split at sentence marks or blanks; 0 = the longest that the model was trained on"""
 
     def __post_init__(self) -> None:
-        for key in ("tokens", "window"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"decoding.{key} ({getattr(self, key)}) must be at least 1")
-        if self.max_length < 0:
-            raise ConfigError(f"decoding.max_length ({self.max_length}) must be 0 (as trained) or more")
+        at_least(self, "decoding", 1, "tokens", "window")
+        zero_or_more(self, "decoding", "as trained", "max_length")
 
 
 @dataclass(frozen=True)

@@ -191,8 +191,8 @@ def test_weight_decay_spares_norms_and_biases() -> None:
     ("options", "complaint"),
     [
         ({"updates": 0}, r"trainer.updates \(0\) must be at least 1"),
-        ({"metric": "comet"}, r"trainer.metric \(comet\) must be one of: bleu, chrf, nll, ppl"),
-        ({"precision": "int8"}, r"trainer.precision \(int8\) must be one of"),
+        ({"metric": "comet"}, r"trainer.metric \('comet'\) is unknown. Known: bleu, chrf, nll, ppl"),
+        ({"precision": "int8"}, r"trainer.precision \('int8'\) is unknown. Known: auto, bf16, fp16, fp32"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"patience": -1}, r"trainer.patience \(-1\) must be 0 \(off\) or more"),
     ],

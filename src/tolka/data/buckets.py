@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tolka.checks import at_least, zero_or_more
 from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 
@@ -23,15 +24,13 @@ class BatchingConfig:
     """ceiling on the sentences of a batch; 0 = no ceiling"""
 
     def __post_init__(self) -> None:
-        if self.max_length < 1:
-            raise ConfigError(f"batching.max_length ({self.max_length}) must be at least 1")
+        at_least(self, "batching", 1, "max_length")
         if self.tokens < self.max_length + 1:
             raise ConfigError(
                 f"batching.tokens ({self.tokens}) is smaller than one sentence may be: with </s> it must be at least "
                 f"batching.max_length + 1 ({self.max_length + 1}); raise the one or lower the other"
             )
-        if self.sentences < 0:
-            raise ConfigError(f"batching.sentences ({self.sentences}) must be 0 (no ceiling) or more")
+        zero_or_more(self, "batching", "no ceiling", "sentences")
 
 
 @dataclass(frozen=True)

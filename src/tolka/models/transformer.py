@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
+from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
-from tolka.registry import did_you_mean
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned")
@@ -64,27 +64,15 @@ class TransformerConfig(ModelConfig):
     """inside the feed-forward sub-layer"""
 
     def __post_init__(self) -> None:
-        for key in ("d_model", "heads", "layers", "max_positions"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"model.{key} ({getattr(self, key)}) must be at least 1")
-        for key in ("d_v", "d_ff", "decoder_layers"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"model.{key} ({getattr(self, key)}) must be 0 (follow the others) or more")
+        at_least(self, "model", 1, "d_model", "heads", "layers", "max_positions")
+        zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
-        for key in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0.0 <= getattr(self, key) < 1.0:
-                raise ConfigError(f"model.{key} ({getattr(self, key)}) must be at least 0 and below 1")
-        choices = {
-            "norm": _NORMS,
-            "positions": _POSITIONS,
-            "share_embeddings": _SHARING,
-            "activation": tuple(ACTIVATIONS),
-        }
-        for key, allowed in choices.items():
-            value = getattr(self, key)
-            if value not in allowed:
-                raise ConfigError(f"model.{key} ('{value}') is unknown.{did_you_mean(value, allowed)}")
+        share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout")
+        one_of(self, "model", "norm", _NORMS)
+        one_of(self, "model", "positions", _POSITIONS)
+        one_of(self, "model", "share_embeddings", _SHARING)
+        one_of(self, "model", "activation", ACTIVATIONS)
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Transformer":
         """See ModelConfig.build; ConfigError when `share_embeddings=all` meets two vocabularies."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tolka.batch import EOS
-from tolka.errors import ConfigError
+from tolka.checks import at_least, zero_or_more
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, next_log_probabilities
 
@@ -28,10 +28,8 @@ class BeamConfig(SearchConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.beam_size < 1:
-            raise ConfigError(f"search.beam_size ({self.beam_size}) must be at least 1")
-        if self.length_penalty < 0:
-            raise ConfigError(f"search.length_penalty ({self.length_penalty}) must be 0 (off) or more")
+        at_least(self, "search", 1, "beam_size")
+        zero_or_more(self, "search", "off", "length_penalty")
 
     @property
     def width(self) -> int:

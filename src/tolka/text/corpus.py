@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
 from tolka.registry import Registry
 from tolka.text.lines import count_and_digest, read_lines
@@ -103,8 +104,7 @@ class CorpusConfig(ABC):
                 raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
-        if self.max_characters < 1:
-            raise ConfigError(f"corpus.max_characters ({self.max_characters}) must be at least 1")
+        at_least(self, "corpus", 1, "max_characters")
 
     @abstractmethod
     def open(self) -> "Corpus":

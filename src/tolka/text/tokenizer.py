@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tolka.batch import BOS, EOS, PAD, UNK
+from tolka.checks import one_of
 from tolka.errors import CheckpointError, ConfigError, DataError
-from tolka.registry import did_you_mean
 from tolka.text.corpus import Pair
 
 _TYPES = ("bpe", "unigram")
@@ -39,10 +39,8 @@ class TokenizerConfig:
     """share of the characters that get pieces of their own; the others are spelt as bytes"""
 
     def __post_init__(self) -> None:
-        for key, allowed in (("type", _TYPES), ("normalization", _NORMALIZATIONS)):
-            value = getattr(self, key)
-            if value not in allowed:
-                raise ConfigError(f"tokenizer.{key} ('{value}') is unknown.{did_you_mean(value, allowed)}")
+        one_of(self, "tokenizer", "type", _TYPES)
+        one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(

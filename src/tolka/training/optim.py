@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
 
@@ -47,12 +48,8 @@ class AdamWConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("beta1", "beta2"):
-            if not 0.0 <= getattr(self, key) < 1.0:
-                raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be at least 0 and below 1")
-        for key in ("eps", "weight_decay"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be 0 or more")
+        share_below_one(self, "optimizer", "beta1", "beta2")
+        zero_or_more(self, "optimizer", "off", "eps", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build; fused: one kernel for all parameters instead of many for each."""

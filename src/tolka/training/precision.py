@@ -8,7 +8,7 @@ import torch
 from tolka.batch import Batch
 from tolka.errors import ConfigError
 from tolka.losses import Objective
-from tolka.runtime import PRECISIONS, Precision, has_fast_bf16
+from tolka.runtime import Precision, has_fast_bf16
 
 _TRIAL_ROUNDS = 3
 
@@ -21,8 +21,6 @@ def choose_precision(
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
     bf16 in hardware and a trial of a few passes over `batch()` is faster with it.
     """
-    if name not in PRECISIONS:
-        raise ConfigError(f"trainer.precision ({name}) must be one of: {', '.join(PRECISIONS)}")
     if name == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
     if name != "auto":

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from tolka.checks import zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
 
@@ -15,8 +16,7 @@ class SchedulerConfig(ABC):
     """updates over which the rate rises to its peak"""
 
     def __post_init__(self) -> None:
-        if self.warmup < 0:
-            raise ConfigError(f"scheduler.warmup ({self.warmup}) must be 0 or more")
+        zero_or_more(self, "scheduler", "off", "warmup")
 
     @abstractmethod
     def rate(self, step: int, peak: float) -> float:

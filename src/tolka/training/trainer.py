@@ -11,8 +11,9 @@ from torch import Tensor
 
 from tolka.batch import Batch
 from tolka.checkpoint import ResumeState
+from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.data.loader import Loader
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import TolkaError
 from tolka.losses import Objective
 from tolka.progress import bar
 from tolka.runtime import PRECISIONS, Precision
@@ -54,18 +55,11 @@ class TrainerConfig:
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 
     def __post_init__(self) -> None:
-        for key in ("updates", "validate_every", "log_every", "accumulate"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"trainer.{key} ({getattr(self, key)}) must be at least 1")
-        for key in ("max_minutes", "patience", "clip_norm", "samples"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"trainer.{key} ({getattr(self, key)}) must be 0 (off) or more")
-        if not 0.0 <= self.label_smoothing < 1.0:
-            raise ConfigError(f"trainer.label_smoothing ({self.label_smoothing}) must be at least 0 and below 1")
-        if self.metric not in METRICS:
-            raise ConfigError(f"trainer.metric ({self.metric}) must be one of: {', '.join(METRICS)}")
-        if self.precision not in PRECISIONS:
-            raise ConfigError(f"trainer.precision ({self.precision}) must be one of: {', '.join(PRECISIONS)}")
+        at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
+        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_norm", "samples")
+        share_below_one(self, "trainer", "label_smoothing")
+        one_of(self, "trainer", "metric", METRICS)
+        one_of(self, "trainer", "precision", PRECISIONS)
 
 
 @dataclass
