@@ -57,6 +57,8 @@ class SampleConfig(FilesConfig):
 
     name: str = "sample"
     """the kind of corpus: sample"""
+    root: str = ""
+    """folder that holds the sample's files; empty = the one that travels with the package"""
     train: list[str] = field(default_factory=lambda: ["train"])
     """prefix of the training files inside the sample's folder, or a list"""
     valid: list[str] = field(default_factory=lambda: ["valid"])
