@@ -254,3 +254,10 @@ def test_bf16_trains_like_fp32() -> None:
 def test_fp16_is_refused_on_a_cpu() -> None:
     with pytest.raises(ConfigError, match="fp16 needs a CUDA device"):
         choose_precision("fp16", CPU, objective(), lambda: collate(ROWS, ROWS))
+
+
+def test_the_optimizer_s_options_arrive() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+    optimizer = AdamWConfig(lr=0.5, beta1=0.8, beta2=0.7, eps=0.25).build(model)
+    for group in optimizer.param_groups:
+        assert (group["lr"], group["betas"], group["eps"]) == (0.5, (0.8, 0.7), 0.25)
