@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,3 +107,15 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
 def test_options_out_of_range(options: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         TokenizerConfig(**options)  # type: ignore[arg-type]
+
+
+def test_normalization_and_byte_fallback_have_their_effect() -> None:
+    pairs = [Pair("the office is open", "das büro ist offen")] * 8
+
+    def back(text: str, **options: Any) -> str:
+        made = train_tokenizer(TokenizerConfig(vocab_size=320, **options), lambda: iter(pairs), lambda remark: None)
+        return made.decode_target(made.encode_target([text]))[0]
+
+    assert back("of\ufb01ce") == "of\ufb01ce"  # the ligature, spelt in bytes
+    assert back("of\ufb01ce", normalization="nfkc") == "office"
+    assert "\u2047" in back("of\ufb01ce", byte_fallback=False)  # nothing can spell it: the unknown sign
