@@ -100,20 +100,25 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
 
 
+def goes_on_to_the_same_weights(first: Bench, straight: Bench, folder: Path, updates: int) -> None:
+    """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
+    assert first.last is not None
+    second = Bench(folder, seed=99, updates=updates)
+    second.model.load_state_dict(first.weights)
+    second.trainer.resume(first.last)
+    second.trainer.fit()
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+
+
 def test_a_resumed_run_is_the_same_run(tmp_path: Path) -> None:
     """Stopped in the middle of an epoch, with dropout on: the same weights, bit for bit."""
     straight = Bench(tmp_path / "a", updates=37)
     straight.trainer.fit()
     first = Bench(tmp_path / "b", updates=17)
     first.trainer.fit()
-    assert first.last is not None
     assert first.trainer.state.batch != 0
-    second = Bench(tmp_path / "b", seed=99, updates=37)
-    second.model.load_state_dict(first.weights)
-    second.trainer.resume(first.last)
-    second.trainer.fit()
-    for name, value in straight.model.state_dict().items():
-        assert torch.equal(value, second.model.state_dict()[name]), name
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37)
 
 
 def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path) -> None:
@@ -130,13 +135,7 @@ def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path
 
     first.trainer._train_step = stop_in_the_seventeenth  # type: ignore[method-assign]
     assert first.trainer.fit().update == 17
-    assert first.last is not None
-    second = Bench(tmp_path / "b", seed=99, updates=23)
-    second.model.load_state_dict(first.weights)
-    second.trainer.resume(first.last)
-    second.trainer.fit()
-    for name, value in straight.model.state_dict().items():
-        assert torch.equal(value, second.model.state_dict()[name]), name
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=23)
 
 
 def test_patience_stops_and_the_best_is_saved_when_it_comes(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tolka.report.tables import between
+
 
 def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> str:
     """Markdown. facts: label -> value, in the order to be shown; scores: as scores.json holds them."""
@@ -27,9 +29,7 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     for name, entries in scores.get("test", {}).items():
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
         for entry in entries["metrics"]:
-            interval = entry["interval"]
-            between = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
-            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between} |")
+            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between(entry['interval'])} |")
         lines += ["", f"Perplexity {entries['perplexity']['ppl']:.2f} per token. Signatures:", ""]
         lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
     lines += ["## Use", "", "```", "mt-translate THIS_FOLDER < source.txt > translation.txt", "```", ""]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tolka.report.tables import table
+from tolka.report.tables import between, table
 
 
 def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
@@ -13,9 +13,7 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
     rows, signatures = [], {}
     for name, result in tests.items():
         for entry in result["metrics"]:
-            interval = entry["interval"]
-            between = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
-            rows.append([name, entry["name"], f"{entry['score']:.2f}", between])
+            rows.append([name, entry["name"], f"{entry['score']:.2f}", between(entry["interval"])])
             signatures[entry["name"]] = entry["signature"]
         rows.append([name, "PPL per token", f"{result['perplexity']['ppl']:.2f}", ""])
     width = max(map(len, facts))

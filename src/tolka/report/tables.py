@@ -27,6 +27,11 @@ def score_table(scores: Sequence[Score]) -> str:
     return "\n".join((table(rows, ["metric", "score", "95% interval"][:columns], "lrl"[:columns]), "", *signatures))
 
 
+def between(interval: Sequence[float] | None) -> str:
+    """'10.00 to 14.00', or nothing where there is no interval."""
+    return f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+
+
 def display_width(text: str) -> int:
     """Count the terminal columns that a text takes: two for a wide character, none for a combining mark."""
     # NFC first: a Hangul syllable spelt as two or three letters is shown, and counted, as the one it composes to.

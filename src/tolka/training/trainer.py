@@ -275,7 +275,6 @@ class Trainer:
             prefix = f"optimizer.{name}."
             for key, value in saved.tensors.items():
                 if key.startswith(prefix):
-                    # Adam's step counter lives on the CPU unless the optimiser is fused.
-                    moved = value.to(parameter.device)
-                    self.optimizer.state[parameter][key.removeprefix(prefix)] = moved
+                    # A fused optimiser keeps all of its state, the step counter too, beside the parameter.
+                    self.optimizer.state[parameter][key.removeprefix(prefix)] = value.to(parameter.device)
         self.run.forget_after(self.state.update)
