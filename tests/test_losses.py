@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tolka import losses
 from tolka.batch import Batch, collate
-from tolka.losses import Objective, token_nll
+from tolka.losses import Objective, agreement_gradients, r_drop, simcut, token_nll
 from tolka.models.base import DecoderState, Seq2Seq
 
 
@@ -86,3 +86,105 @@ def test_token_nll_is_in_order() -> None:
         pieces = torch.cat(list(token_nll(model, features, BATCH.targets)))
     expected = F.cross_entropy(model.logits(features), BATCH.targets, reduction="none").float()
     torch.testing.assert_close(pieces, expected)
+
+
+def two_passes() -> tuple[Tensor, Tensor]:
+    """Logits (6, 7) of two passes, in float64, as leaves."""
+    generator = torch.Generator().manual_seed(4)
+    first, second = (torch.randn(6, 7, generator=generator, dtype=torch.float64) * 3 for _ in range(2))
+    return first.requires_grad_(), second.requires_grad_()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_r_drop_by_the_papers_formula(smoothing: float) -> None:
+    """Half of: -log P1 - log P2 + weight / 2 * (KL(P1 || P2) + KL(P2 || P1)), gradients by autograd."""
+    first, second = two_passes()
+    loss, nll, gradients = agreement_gradients(
+        first.detach().clone(), second.detach().clone(), BATCH.targets, smoothing, r_drop(5.0)
+    )
+    log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
+    kl_pq = (log_p.exp() * (log_p - log_q)).sum()
+    kl_qp = (log_q.exp() * (log_q - log_p)).sum()
+    crosses = [
+        F.cross_entropy(each, BATCH.targets, label_smoothing=smoothing, reduction="sum") for each in (first, second)
+    ]
+    expected = (crosses[0] + crosses[1] + 5.0 / 2 * (kl_pq + kl_qp)) / 2
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item())
+    plain = [F.cross_entropy(each, BATCH.targets, reduction="sum").item() for each in (first, second)]
+    assert nll.item() == pytest.approx(sum(plain) / 2)
+    for found, leaf in zip(gradients, (first, second), strict=True):
+        torch.testing.assert_close(found, leaf.grad)
+
+
+def test_simcut_by_the_papers_formula() -> None:
+    """CE(whole) + weight * KL(whole || cut), the gradient going through both sides of the divergence."""
+    first, second = two_passes()
+    loss, nll, gradients = agreement_gradients(
+        first.detach().clone(), second.detach().clone(), BATCH.targets, 0.1, simcut(3.0, 0.05)
+    )
+    log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
+    cross = F.cross_entropy(first, BATCH.targets, label_smoothing=0.1, reduction="sum")
+    expected = cross + 3.0 * F.kl_div(log_q, log_p, log_target=True, reduction="sum")
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item())
+    assert nll.item() == pytest.approx(F.cross_entropy(first, BATCH.targets, reduction="sum").item())
+    for found, leaf in zip(gradients, (first, second), strict=True):
+        torch.testing.assert_close(found, leaf.grad)
+
+
+@pytest.mark.parametrize("chunk_values", [7, 28, 10**6])
+def test_two_equal_passes_cost_what_one_costs(chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without dropout R-Drop's passes agree: the same loss, the same gradients, whatever the chunks."""
+    monkeypatch.setattr(losses, "_CHUNK_VALUES", chunk_values)
+    alone, paired = Lookup(), Lookup()
+    one, other = Objective(alone, 0.1)(BATCH), Objective(paired, 0.1, agreement=r_drop(5.0))(BATCH)
+    one.loss.backward()
+    other.loss.backward()
+    assert other.loss.item() == pytest.approx(one.loss.item(), rel=1e-6)
+    assert other.nll.item() == pytest.approx(one.nll.item(), rel=1e-6)
+    assert other.tokens == one.tokens
+    for expected, found in zip(alone.parameters(), paired.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_simcut_pulls_towards_the_pass_that_sees_all() -> None:
+    """Lookup reads target_in: with words cut the two passes differ, the loss grows with the weight, nll does not."""
+
+    def sums(weight: float) -> losses.LossSum:
+        torch.manual_seed(1)
+        return Objective(Lookup(), 0.0, agreement=simcut(weight, 0.5))(BATCH)
+
+    assert sums(4.0).loss.item() > sums(2.0).loss.item() > sums(2.0).nll.item()
+    assert sums(4.0).nll.item() == pytest.approx(sums(2.0).nll.item())
+    divergences = [sums(weight).loss.item() - sums(weight).nll.item() for weight in (2.0, 4.0)]
+    assert divergences[1] == pytest.approx(2 * divergences[0], rel=1e-5)
+
+
+def test_only_training_makes_a_second_pass_or_drops_words() -> None:
+    seen: list[Batch] = []
+
+    class Watched(Lookup):
+        def forward(self, batch: Batch) -> Tensor:
+            seen.append(batch)
+            return super().forward(batch)
+
+    objective = Objective(Watched(), 0.1, word_dropout=0.9, agreement=r_drop(1.0))
+    objective(BATCH)
+    assert len(seen) == 2
+    assert not torch.equal(seen[0].source, BATCH.source)
+    objective.eval()(BATCH)
+    with torch.no_grad():
+        objective(BATCH)
+    assert len(seen) == 4
+    assert all(batch is BATCH for batch in seen[2:])
+
+
+def test_frozen_output_weights_take_no_gradient() -> None:
+    model, reference = Lookup(), Lookup()
+    for weight in model.output.parameters():
+        weight.requires_grad_(False)
+    Objective(model, 0.1)(BATCH).loss.backward()
+    Objective(reference, 0.1)(BATCH).loss.backward()
+    assert [weight.grad for weight in model.output.parameters()] == [None, None]
+    torch.testing.assert_close(model.embedding.weight.grad, reference.embedding.weight.grad)

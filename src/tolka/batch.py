@@ -43,6 +43,16 @@ class Batch:
         """(B, T, D) -> (N, D): the rows of positions that hold a target token."""
         return states.flatten(0, 1)[self.target_positions]
 
+    def with_words_dropped(self, rate: float) -> "Batch":
+        """The same batch, but each token that is *read* (source, target_in) is `<unk>` with probability `rate`.
+
+        Word dropout (Bowman et al. 2016, section 3.1), the token cutoff of SimCut (Gao et al. 2022). What is to be
+        predicted stays, as do `<s>`, `</s>` and padding. Drawn from torch's default generator of the device.
+        """
+        if rate == 0.0:
+            return self
+        return replace(self, source=_dropped(self.source, rate), target_in=_dropped(self.target_in, rate))
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch on `device`; copies from pinned memory overlap with computation."""
         if device.type == "cpu":
@@ -50,6 +60,12 @@ class Batch:
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
         moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
         return replace(self, **moved)
+
+
+def _dropped(ids: Tensor, rate: float) -> Tensor:
+    """Ids (B, L) with `<unk>` in place of a share of them; the special symbols are the ids below it."""
+    dropped = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
+    return ids.masked_fill(dropped, UNK)
 
 
 def pad(rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:

@@ -183,3 +183,8 @@ def _cross_check(config: TrainConfig) -> None:
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): "
             "the learning rate would never reach its peak; lower the one or raise the other"
         )
+    if config.trainer.r_drop and not (config.model.stochastic or config.trainer.word_dropout):
+        raise ConfigError(
+            f"trainer.r_drop ({config.trainer.r_drop:g}) compares two passes that differ in their dropout, and every "
+            "kind of dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
+        )

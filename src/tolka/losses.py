@@ -1,9 +1,9 @@
-"""Label-smoothed cross-entropy as sums, computed in chunks of tokens.
+"""Label-smoothed cross-entropy as sums, alone or of two passes that should agree, computed in chunks of tokens.
 
 Shapes: N target tokens, D model width, V vocabulary, C tokens of one chunk.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,38 @@ _CHUNKS_ON_GPU = 16
 class LossSum:
     """Sums over the valid target tokens: means are made once, over the whole accumulation group and all ranks.
 
-    loss: with label smoothing, differentiable. nll: -log p(reference), smoothing left out. Both 0-dim, in nats.
+    loss: what is minimised, differentiable. nll: -log p(reference), smoothing and agreement left out. Both 0-dim, nats.
     """
 
     loss: Tensor
     nll: Tensor
     tokens: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two passes over one batch, and what it costs when their distributions p (first) and q (second) differ.
+
+    Loss a token = shares[0] * CE(p) + shares[1] * CE(q) + weights[0] * KL(p || q) + weights[1] * KL(q || p), its
+    gradient taken through all of them. cut: share of the words that the second pass does not see.
+    """
+
+    shares: tuple[float, float]
+    weights: tuple[float, float]
+    cut: float = 0.0
+
+
+def r_drop(weight: float) -> Agreement:
+    """R-Drop (Liang et al. 2021, equations 2 and 4): two passes that differ in their dropout.
+
+    Half of the paper's sum, so that the loss stays one of a token: (CE + CE) / 2 + weight / 4 * (KL + KL).
+    """
+    return Agreement((0.5, 0.5), (weight / 4, weight / 4))
+
+
+def simcut(weight: float, cut: float) -> Agreement:
+    """SimCut (Gao et al. 2022, equation 7): CE + weight * KL(whole || with words cut off, source and target)."""
+    return Agreement((1.0, 0.0), (weight, 0.0), cut)
 
 
 def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -51,6 +77,31 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
     return loss, nll, gradient
 
 
+def agreement_gradients(
+    first: Tensor, second: Tensor, targets: Tensor, smoothing: float, agreement: Agreement
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Loss sum, nll sum and d loss / d logits of both passes; `first` and `second` (C, V) may be overwritten.
+
+    d KL(p || q) / d logits is p * (log p - log q - KL) for p, and q - p for q.
+    """
+    (share_p, share_q), (weight_pq, weight_qp) = agreement.shares, agreement.weights
+    difference = first.log_softmax(-1) - second.log_softmax(-1)  # log p - log q
+    # These turn the logits into p - t and q - t, where t is the smoothed target.
+    loss_p, nll_p, p = smoothed_gradient(first, targets, smoothing)
+    loss_q, nll_q, q = smoothed_gradient(second, targets, smoothing)
+    gradients = [p * share_p, q * share_q]
+    for distribution in (p, q):  # and now back into p and q
+        distribution += smoothing / distribution.size(-1)
+        distribution[torch.arange(targets.numel(), device=targets.device), targets] += 1.0 - smoothing
+    kl_pq = (p * difference).sum(-1, keepdim=True)
+    kl_qp = -(q * difference).sum(-1, keepdim=True)
+    excess = p - q
+    gradients[0] += weight_pq * p * (difference - kl_pq) + weight_qp * excess
+    gradients[1] -= weight_qp * q * (difference + kl_qp) + weight_pq * excess
+    loss = share_p * loss_p + share_q * loss_q + weight_pq * kl_pq.sum() + weight_qp * kl_qp.sum()
+    return loss, share_p * nll_p + share_q * nll_q, gradients
+
+
 def _chunk(model: Seq2Seq, features: Tensor) -> int:
     """Tokens whose logits are computed at once."""
     values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _CHUNKS_ON_GPU)
@@ -63,39 +114,52 @@ def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
     return pieces
 
 
+# The logits of each pass and the targets of one chunk -> loss sum, nll sum, d loss / d logits of each pass.
+_Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor, Sequence[Tensor]]]
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """The sums and, in the same pass, their gradients: no (N, V) matrix ever stands in memory.
 
-    Inputs after `parameters` are the output layer's weights, so that autograd hands their gradients on (and DDP's
-    hooks fire); they must be all that `logits_of` depends on beside the features.
+    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd hands their gradients on
+    (and DDP's hooks fire); the weights must be all that `logits_of` depends on beside the features.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, logits_of: Callable[[Tensor], Tensor], targets: Tensor, smoothing: float, chunk: int, *inputs: Tensor
+        ctx: Any,
+        logits_of: Callable[[Tensor], Tensor],
+        gradients_of: _Gradients,
+        targets: Tensor,
+        chunk: int,
+        passes: int,
+        *inputs: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        features, parameters = inputs[0], inputs[1:]
-        totals = torch.zeros(2, device=features.device)
-        feature_gradients: list[Tensor] = []
+        features, parameters = inputs[:passes], inputs[passes:]
+        totals = torch.zeros(2, device=targets.device)
+        feature_gradients: list[list[Tensor]] = [[] for _ in features]
         weight_gradients = [torch.zeros_like(p) for p in parameters]
-        for piece, wanted in zip(_pieces(features, chunk), _pieces(targets, chunk), strict=True):
-            leaf = piece.detach().requires_grad_()
+        pieces = [_pieces(each, chunk) for each in features]
+        for wanted, *rows in zip(_pieces(targets, chunk), *pieces, strict=True):
+            leaves = [row.detach().requires_grad_() for row in rows]
             with torch.enable_grad():
-                logits = logits_of(leaf)
-            loss, nll, gradient = smoothed_gradient(logits.detach().float(), wanted, smoothing)
+                logits = [logits_of(leaf) for leaf in leaves]
+            loss, nll, upstream = gradients_of([each.detach().float() for each in logits], wanted)
             totals += torch.stack([loss, nll])
-            leaf_gradient, *pieces = torch.autograd.grad(logits, (leaf, *parameters), gradient.to(logits.dtype))
-            feature_gradients.append(leaf_gradient)
-            for total, part in zip(weight_gradients, pieces, strict=True):
+            upstream = [gradient.to(each.dtype) for gradient, each in zip(upstream, logits, strict=True)]
+            found = torch.autograd.grad(logits, (*leaves, *parameters), upstream)
+            for gradients, part in zip(feature_gradients, found, strict=False):
+                gradients.append(part)
+            for total, part in zip(weight_gradients, found[passes:], strict=True):
                 total.add_(part)
-        ctx.save_for_backward(torch.cat(feature_gradients), *weight_gradients)
+        ctx.save_for_backward(*(torch.cat(gradients) for gradients in feature_gradients), *weight_gradients)
         loss_sum, nll_sum = totals.unbind()
         ctx.mark_non_differentiable(nll_sum)
         return loss_sum, nll_sum
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Any, ...]:
-        return (None, None, None, None, *(saved * upstream[0] for saved in ctx.saved_tensors))
+        return (None,) * 5 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)
 
 
 class Objective(nn.Module):
@@ -104,26 +168,50 @@ class Objective(nn.Module):
     Nothing in training calls `logits` outside of it, so that DDP, FSDP2 and `torch.compile` see a single forward.
     """
 
-    def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
+    def __init__(
+        self, model: Seq2Seq, label_smoothing: float, word_dropout: float = 0.0, agreement: Agreement | None = None
+    ) -> None:
+        """word_dropout: see Batch.with_words_dropped. agreement: train on two passes that should agree."""
         super().__init__()
         self.model = model
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.word_dropout, self.agreement = label_smoothing, word_dropout, agreement
 
     def forward(self, batch: Batch) -> LossSum:
-        """Teacher forcing over the batch; label smoothing in training mode only."""
-        features: Tensor = self.model(batch)
+        """Teacher forcing over the batch; label smoothing, dropped words and a second pass in training mode only."""
         if not torch.is_grad_enabled():
-            return self._without_gradient(features, batch)
-        weights = self.model.logits_parameters()
-        chunk = _chunk(self.model, features)
-        smoothing = self.label_smoothing if self.training else 0.0
+            return self._without_gradient(batch)
+        weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
+        features = [self.model(seen) for seen in self._passes(batch)]
         loss, nll = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
-            self.model.logits, batch.targets, smoothing, chunk, features, *weights
+            self.model.logits,
+            self._gradients,
+            batch.targets,
+            max(1, _chunk(self.model, features[0]) // len(features)),
+            len(features),
+            *features,
+            *weights,
         )
         return LossSum(loss, nll, batch.tokens)
 
-    def _without_gradient(self, features: Tensor, batch: Batch) -> LossSum:
-        nll = torch.stack([part.sum() for part in token_nll(self.model, features, batch.targets)]).sum()
+    def _passes(self, batch: Batch) -> list[Batch]:
+        """What the model sees, pass by pass; each draws its own dropped words."""
+        if not self.training:
+            return [batch]
+        if self.agreement is None:
+            return [batch.with_words_dropped(self.word_dropout)]
+        second = batch.with_words_dropped(self.agreement.cut)
+        return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]
+
+    def _gradients(self, logits: list[Tensor], targets: Tensor) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+        smoothing = self.label_smoothing if self.training else 0.0
+        if len(logits) == 1:
+            loss, nll, gradient = smoothed_gradient(logits[0], targets, smoothing)
+            return loss, nll, [gradient]
+        assert self.agreement is not None
+        return agreement_gradients(logits[0], logits[1], targets, smoothing, self.agreement)
+
+    def _without_gradient(self, batch: Batch) -> LossSum:
+        nll = torch.stack([part.sum() for part in token_nll(self.model, self.model(batch), batch.targets)]).sum()
         return LossSum(nll, nll, batch.tokens)
 
 

@@ -71,7 +71,7 @@ class Pipeline:
         seed_everything(self.config.run.seed)
         tokenizer = prepared.tokenizer
         model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).to(self.device)
-        objective = Objective(model, self.config.trainer.label_smoothing)
+        objective = self.config.trainer.objective(model)
         loader = Loader(prepared.store, self.config.batching, self.config.run.seed)
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, model.parameter_count(), precision, reason)

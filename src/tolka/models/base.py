@@ -80,6 +80,12 @@ class Seq2Seq(nn.Module, ABC):
 class ModelConfig(ABC):
     """Options of one architecture; knows how to build it."""
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether two passes in training mode differ: some kind of dropout is on."""
+        rates = [value for key, value in vars(self).items() if key.endswith(("dropout", "layerdrop"))]
+        return any(rate > 0 for rate in rates)
+
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
         """A freshly initialised model. shared: whether source and target ids mean the same pieces."""

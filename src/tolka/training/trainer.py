@@ -13,8 +13,9 @@ from tolka.batch import Batch
 from tolka.checkpoint import ResumeState
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.data.loader import Loader
-from tolka.errors import TolkaError
-from tolka.losses import Objective
+from tolka.errors import ConfigError, TolkaError
+from tolka.losses import Objective, r_drop, simcut
+from tolka.models.base import Seq2Seq
 from tolka.progress import bar
 from tolka.runtime import PRECISIONS, Precision
 from tolka.scoring import Validation
@@ -45,6 +46,14 @@ class TrainerConfig:
     """sample translations shown at each validation"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
+    word_dropout: float = 0.0
+    """probability that a word that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
+    r_drop: float = 0.0
+    """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
+    simcut: float = 0.0
+    """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks words should agree; 0 = off"""
+    simcut_words: float = 0.05
+    """share of the words that SimCut's second pass lacks"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     clip_norm: float = 1.0
@@ -56,10 +65,20 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
-        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_norm", "samples")
-        share_below_one(self, "trainer", "label_smoothing")
+        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_norm", "samples", "r_drop", "simcut")
+        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
+        if self.r_drop and self.simcut:
+            raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
+        if self.simcut and not self.simcut_words:
+            raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
+
+    def objective(self, model: Seq2Seq) -> Objective:
+        """The model with the loss that these options ask for."""
+        agreement = r_drop(self.r_drop) if self.r_drop else None
+        agreement = simcut(self.simcut, self.simcut_words) if self.simcut else agreement
+        return Objective(model, self.label_smoothing, self.word_dropout, agreement)
 
 
 @dataclass
