@@ -12,6 +12,7 @@ from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, 
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
+from tolka.data.sampling import SubwordSampler
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
@@ -72,7 +73,7 @@ class Pipeline:
         tokenizer = prepared.tokenizer
         model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).to(self.device)
         objective = self.config.trainer.objective(model)
-        loader = Loader(prepared.store, self.config.batching, self.config.run.seed)
+        loader = Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler())
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, model.parameter_count(), precision, reason)
         trainer = Trainer(
@@ -100,6 +101,12 @@ class Pipeline:
                 128 + received[0],
             )
         return state
+
+    def _sampler(self) -> SubwordSampler | None:
+        batching = self.config.batching
+        if not batching.sampling:
+            return None
+        return SubwordSampler(self.prepared.tokenizer, batching.sampling, self.config.run.seed, batching.max_length)
 
     def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
         """Scores the model on the validation set with greedy search."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tolka.checks import at_least, zero_or_more
+from tolka.checks import at_least, share_below_one, zero_or_more
 from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 
@@ -22,6 +22,8 @@ class BatchingConfig:
     """training pairs with more pieces on a side are left out, and counted"""
     sentences: int = 0
     """ceiling on the sentences of a batch; 0 = no ceiling"""
+    sampling: float = 0.0
+    """other pieces for a word each epoch: bpe, share of merges left out (0.1); unigram, exponent (0.2); 0 = off"""
 
     def __post_init__(self) -> None:
         at_least(self, "batching", 1, "max_length")
@@ -31,6 +33,7 @@ class BatchingConfig:
                 f"batching.max_length + 1 ({self.max_length + 1}); raise the one or lower the other"
             )
         zero_or_more(self, "batching", "no ceiling", "sentences")
+        share_below_one(self, "batching", "sampling")
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,56 @@
 """Batches of a store in an order that can be entered at any point."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from tolka.batch import Batch, collate
 from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
 from tolka.data.store import TokenStore
 
+Resample = Callable[[TokenStore, int], TokenStore]
+"""(store, epoch) -> the epoch's rows, pair by pair the same texts."""
+
+
+@dataclass(frozen=True)
+class _Epoch:
+    """One epoch's rows, and which of them each batch holds."""
+
+    number: int
+    store: TokenStore
+    batches: list[Indices]
+
 
 class Loader:
     """Epochs of batches, each a fixed function of (seed, epoch): resuming seeks instead of reading up to its place."""
 
-    def __init__(self, store: TokenStore, config: BatchingConfig, seed: int) -> None:
+    def __init__(self, store: TokenStore, config: BatchingConfig, seed: int, resample: Resample | None = None) -> None:
+        """resample: gives the rows of an epoch, where they are not the store's own."""
         self.store = store
         self._config = config
         self._seed = seed
-        self._source_lengths, self._target_lengths = store.source_lengths, store.target_lengths
-        self._plan: tuple[int, list[Indices]] | None = None
+        self._resample = resample
+        self._epoch: _Epoch | None = None
+
+    def _at(self, epoch: int) -> _Epoch:
+        if self._epoch is None or self._epoch.number != epoch:
+            store = self._resample(self.store, epoch) if self._resample else self.store
+            batches = make_batches(store.source_lengths, store.target_lengths, self._config, self._seed, epoch)
+            self._epoch = _Epoch(epoch, store, batches)
+        return self._epoch
 
     def plan(self, epoch: int) -> list[Indices]:
         """The pairs of each batch of an epoch (counted from 0)."""
-        if self._plan is None or self._plan[0] != epoch:
-            batches = make_batches(self._source_lengths, self._target_lengths, self._config, self._seed, epoch)
-            self._plan = epoch, batches
-        return self._plan[1]
+        return self._at(epoch).batches
 
     def batch(self, epoch: int, number: int) -> Batch:
         """Batch `number` (from 0) of an epoch, on the CPU."""
-        rows = self.plan(epoch)[number].tolist()
-        return collate([self.store.source(i) for i in rows], [self.store.target(i) for i in rows])
+        rows, store = self.plan(epoch)[number].tolist(), self._at(epoch).store
+        return collate([store.source(i) for i in rows], [store.target(i) for i in rows])
 
     def padding(self, epoch: int = 0) -> Padding:
         """What an epoch spends on padding."""
-        return measure_padding(self._source_lengths, self._target_lengths, self.plan(epoch))
+        at = self._at(epoch)
+        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
 
 
 def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:

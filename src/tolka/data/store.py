@@ -1,7 +1,7 @@
 """Token ids of a corpus as memory-mapped arrays: written as a stream, opened in no time, shared between processes."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -70,6 +70,16 @@ class TokenStore:
             arrays.append(np.array([i for row in rows for i in row], dtype=np.int32))
             arrays.append(np.cumsum([0, *map(len, rows)], dtype=np.int64))
         return cls(*arrays)
+
+
+def joined(stores: Sequence[TokenStore]) -> TokenStore:
+    """The pairs of several stores as one, in memory."""
+    arrays: list[Any] = []
+    for ids, offsets in (("source_ids", "source_offsets"), ("target_ids", "target_offsets")):
+        lengths = [np.diff(getattr(store, offsets)) for store in stores]
+        arrays.append(np.concatenate([getattr(store, ids) for store in stores]))
+        arrays.append(np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
+    return TokenStore(*arrays)
 
 
 def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:

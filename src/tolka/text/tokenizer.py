@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,14 @@ class Tokenizer:
         rows: list[list[int]] = processor.encode(list(texts), out_type=int)
         return rows
 
+    def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Other segmentations of source rows into the same text; see `_resample`."""
+        return _resample(self._processors[0], rows, amount, seed)
+
+    def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Other segmentations of target rows into the same text; see `_resample`."""
+        return _resample(self._processors[-1], rows, amount, seed)
+
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Plain text of each row of target ids."""
         # Bytes of a broken character come back as U+FFFD.
@@ -118,6 +127,31 @@ class Tokenizer:
             raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
         except RuntimeError:
             raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+
+
+def _resample(processor: Any, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+    """Segment the rows' texts anew, at random, the same for the same seed; a row that would spell another text stays.
+
+    amount: for BPE the probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); for unigram the
+    exponent of the segmentations' probabilities (Kudo 2018), where less is more random.
+    """
+    from sentencepiece import set_random_generator_seed
+
+    before = [list(row) for row in rows]
+    texts = processor.decode(before)
+    drawn: list[list[list[int]]] = []
+
+    def draw() -> None:
+        options = {"enable_sampling": True, "alpha": amount, "nbest_size": -1, "num_threads": 1}
+        drawn.append(processor.encode(texts, out_type=int, **options))
+
+    # SentencePiece has one generator a thread and seeds it at the thread's first draw only: a new thread starts anew.
+    set_random_generator_seed(seed % 2**32)
+    thread = threading.Thread(target=draw)
+    thread.start()
+    thread.join()
+    spelt = processor.decode(drawn[0])
+    return [new if other == text else old for old, new, text, other in zip(before, drawn[0], texts, spelt, strict=True)]
 
 
 def train_tokenizer(

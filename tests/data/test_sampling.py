@@ -1,0 +1,89 @@
+"""Subword sampling: the same words in other pieces, by the seed."""
+
+import numpy as np
+import pytest
+
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.data.sampling import SubwordSampler
+from tolka.data.store import TokenStore, joined
+from tolka.text.corpus import Pair
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+
+WORDS = ["lower", "lowest", "newer", "newest", "wider", "widest", "gerundet", "이해하다"]
+PAIRS = [Pair(f"{a} {b}", f"{b} {a} {b}.") for a in WORDS for b in WORDS]
+
+
+def make(kind: str, shared: bool = True) -> tuple[Tokenizer, TokenStore]:
+    config = TokenizerConfig(type=kind, vocab_size=340, shared=shared)
+    tokenizer = train_tokenizer(config, lambda: iter(PAIRS), lambda remark: None)
+    sources = tokenizer.encode_source([pair.source for pair in PAIRS])
+    targets = tokenizer.encode_target([pair.target for pair in PAIRS])
+    return tokenizer, TokenStore.from_rows(sources, targets)
+
+
+def rows(store: TokenStore) -> list[tuple[list[int], list[int]]]:
+    return [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))]
+
+
+@pytest.mark.parametrize(("kind", "shared"), [("bpe", True), ("bpe", False), ("unigram", True)])
+def test_other_pieces_spell_the_same_text(kind: str, shared: bool) -> None:
+    tokenizer, store = make(kind, shared)
+    drawn = SubwordSampler(tokenizer, 0.3, seed=1, max_length=100)(store, epoch=0)
+    assert rows(drawn) != rows(store)
+    assert tokenizer.decode_target([target for _, target in rows(drawn)]) == [pair.target for pair in PAIRS]
+    assert len(drawn.target_ids) > len(store.target_ids)
+
+
+def test_the_seed_and_the_epoch_decide() -> None:
+    tokenizer, store = make("bpe")
+    first = rows(SubwordSampler(tokenizer, 0.2, seed=1, max_length=100)(store, epoch=3))
+    tokenizer.resample_source([[5, 6, 7]], 0.5, seed=9)  # other draws between the two change nothing
+    assert rows(SubwordSampler(tokenizer, 0.2, seed=1, max_length=100)(store, epoch=3)) == first
+    assert rows(SubwordSampler(tokenizer, 0.2, seed=1, max_length=100)(store, epoch=4)) != first
+    assert rows(SubwordSampler(tokenizer, 0.2, seed=2, max_length=100)(store, epoch=3)) != first
+
+
+def test_more_merges_left_out_make_more_pieces() -> None:
+    tokenizer, store = make("bpe")
+    counts = [len(SubwordSampler(tokenizer, p, 1, 100)(store, 0).source_ids) for p in (0.1, 0.5, 0.9)]
+    assert len(store.source_ids) < counts[0] < counts[1] < counts[2]
+
+
+def test_a_pair_that_grew_too_long_keeps_its_pieces() -> None:
+    tokenizer, store = make("bpe")
+    limit = 10
+    free = rows(SubwordSampler(tokenizer, 0.3, seed=1, max_length=100)(store, epoch=0))
+    drawn = rows(SubwordSampler(tokenizer, 0.3, seed=1, max_length=limit)(store, epoch=0))
+    grown = [max(len(source), len(target)) > limit for source, target in free]
+    assert 0 < sum(grown) < len(grown)
+    for kept, wanted, too_long, found in zip(rows(store), free, grown, drawn, strict=True):
+        assert found == (kept if too_long else wanted)
+
+
+def test_a_row_that_would_spell_another_text_stays() -> None:
+    """An unknown token decodes to a mark that no longer is unknown."""
+    config = TokenizerConfig(vocab_size=100, byte_fallback=False)
+    tokenizer = train_tokenizer(config, lambda: iter(PAIRS), lambda remark: None)
+    unknown = tokenizer.encode_source(["lower \N{SNOWMAN}"])
+    assert 3 in unknown[0]
+    assert tokenizer.resample_source(unknown, 0.5, seed=1)[0].count(3) == unknown[0].count(3)
+
+
+def test_the_loader_cuts_batches_by_the_drawn_lengths() -> None:
+    tokenizer, store = make("bpe")
+    config = BatchingConfig(tokens=120, max_length=60, sampling=0.5)
+    loader = Loader(store, config, seed=1, resample=SubwordSampler(tokenizer, 0.5, 1, config.max_length))
+    batches = [loader.batch(0, number) for number in range(len(loader.plan(0)))]
+    assert all(max(batch.source.numel(), batch.target_out.numel()) <= 120 for batch in batches)
+    drawn = SubwordSampler(tokenizer, 0.5, 1, config.max_length)(store, 0)
+    assert sum(batch.tokens for batch in batches) == len(drawn.target_ids) + len(store)
+    again = Loader(store, config, seed=1, resample=SubwordSampler(tokenizer, 0.5, 1, config.max_length))
+    assert np.array_equal(again.batch(0, 3).source, batches[3].source)
+    assert loader.padding(0).target_tokens == len(drawn.target_ids) + len(store)
+
+
+def test_joined_stores_hold_the_pairs_in_order() -> None:
+    one = TokenStore.from_rows([[4, 5], [6]], [[7], []])
+    other = TokenStore.from_rows([[8]], [[9, 10, 11]])
+    assert rows(joined([one, other])) == [([4, 5], [7]), ([6], []), ([8], [9, 10, 11])]
