@@ -6,7 +6,7 @@ manifest.json with the SHA-256 of each. `last/` of a run also has state/, to go 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,22 +127,51 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
     _load_weights(model, folder)
 
 
+def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
+
+    CheckpointError, with what differs, when they are not of one shape.
+    """
+    totals: dict[str, Tensor] = {}
+    for folder in folders:
+        _checked_manifest(folder)
+        weights = _read_tensors(folder / _WEIGHTS)
+        if totals:
+            differing = _differing(weights, totals)
+            if differing:
+                raise CheckpointError(
+                    f"{folder} cannot be averaged with {folders[0]}; {len(differing)} tensors differ: "
+                    f"{', '.join(differing[:4])}"
+                )
+        for name, weight in weights.items():
+            totals[name] = totals[name] + weight.double() if name in totals else weight.double()
+    return {name: (total / len(folders)).float() for name, total in totals.items()}
+
+
 def _load_weights(model: Seq2Seq, folder: Path) -> None:
-    try:
-        weights = load_file(folder / _WEIGHTS)
-    except SafetensorError as error:
-        raise CheckpointError(f"{folder / _WEIGHTS} cannot be read: {error}") from None
-    expected = _unique(model.state_dict())
-    differing = sorted(set(weights) ^ set(expected)) or [
-        f"{name} {tuple(weights[name].shape)} instead of {tuple(tensor.shape)}"
-        for name, tensor in expected.items()
-        if weights[name].shape != tensor.shape
-    ]
+    weights = _read_tensors(folder / _WEIGHTS)
+    differing = _differing(weights, _unique(model.state_dict()))
     if differing:
         raise CheckpointError(
             f"{folder / _WEIGHTS} does not fit {_CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
         )
     model.load_state_dict(weights, strict=False)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Names that only one of them has; where the names agree, the shapes that do not."""
+    return sorted(found.keys() ^ expected.keys()) or [
+        f"{name} {tuple(found[name].shape)} instead of {tuple(tensor.shape)}"
+        for name, tensor in expected.items()
+        if found[name].shape != tensor.shape
+    ]
 
 
 def _unique(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

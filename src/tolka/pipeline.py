@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import tolka
@@ -122,16 +123,18 @@ class Pipeline:
             self.run.path / "samples",
         )
 
-    def _saver(self, model: Seq2Seq, precision: Precision) -> Callable[[ResumeState | None, dict[str, Any]], None]:
-        """Writes `last/` when it is given a state to resume from, else `best/`."""
+    def _saver(
+        self, model: Seq2Seq, precision: Precision
+    ) -> Callable[[Path, ResumeState | None, dict[str, Any]], None]:
+        """Writes a model directory, with the state to resume from where there is one."""
         facts = self._facts(model.parameter_count(), precision)
         config = self.config.as_dict()
 
-        def save(state: ResumeState | None, scores: dict[str, Any]) -> None:
+        def save(folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
             if state is not None:
                 state.facts["store"] = self.prepared.folder.name
             save_model(
-                self.run.best if state is None else self.run.last,
+                folder,
                 model,
                 self.prepared.tokenizer,
                 config,

@@ -1,14 +1,16 @@
 """The loop: sums divided once, resuming exactly, stopping when told."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tolka.batch import collate
-from tolka.checkpoint import ResumeState
+from tolka.checkpoint import ResumeState, save_model
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
@@ -18,6 +20,7 @@ from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
 from tolka.training import precision as precision_module
+from tolka.training.averaging import Ema
 from tolka.training.optim import AdamWConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
@@ -37,14 +40,14 @@ class Bench:
         torch.manual_seed(seed)
         model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
         config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
-        self.saved: list[tuple[bool, int]] = []
+        self.saved: list[tuple[str, int]] = []
         self.last: ResumeState | None = None
         self.weights: dict[str, torch.Tensor] = {}
         self.scores = iter(scores or [])
         self.model = model
         self.trainer = Trainer(
             config,
-            Objective(model, config.label_smoothing),
+            config.objective(model),
             AdamWConfig().build(model),
             InverseSqrtConfig(warmup=5),
             0.01,
@@ -58,8 +61,8 @@ class Bench:
     def validate(self, update: int) -> Validation:
         return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
 
-    def save(self, state: ResumeState | None, scores: dict[str, Any]) -> None:
-        self.saved.append((state is None, scores["update"]))
+    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
+        self.saved.append((folder.name, scores["update"]))
         if state is not None:
             self.last = state
             self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
@@ -100,10 +103,10 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
 
 
-def goes_on_to_the_same_weights(first: Bench, straight: Bench, folder: Path, updates: int) -> None:
+def goes_on_to_the_same_weights(first: Bench, straight: Bench, folder: Path, updates: int, **options: Any) -> None:
     """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
     assert first.last is not None
-    second = Bench(folder, seed=99, updates=updates)
+    second = Bench(folder, seed=99, updates=updates, **options)
     second.model.load_state_dict(first.weights)
     second.trainer.resume(first.last)
     second.trainer.fit()
@@ -111,14 +114,17 @@ def goes_on_to_the_same_weights(first: Bench, straight: Bench, folder: Path, upd
         assert torch.equal(value, second.model.state_dict()[name]), name
 
 
-def test_a_resumed_run_is_the_same_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"ema": 0.9}, {"r_drop": 5.0, "word_dropout": 0.2}], ids=str)
+def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) -> None:
     """Stopped in the middle of an epoch, with dropout on: the same weights, bit for bit."""
-    straight = Bench(tmp_path / "a", updates=37)
+    straight = Bench(tmp_path / "a", updates=37, **options)
     straight.trainer.fit()
-    first = Bench(tmp_path / "b", updates=17)
+    first = Bench(tmp_path / "b", updates=17, **options)
     first.trainer.fit()
     assert first.trainer.state.batch != 0
-    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37)
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37, **options)
+    if "ema" in options:
+        assert_same(first.trainer.ema.average, first.weights)
 
 
 def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path) -> None:
@@ -142,8 +148,8 @@ def test_patience_stops_and_the_best_is_saved_when_it_comes(tmp_path: Path) -> N
     bench = Bench(tmp_path, scores=[1.0, 5.0, 4.0, 5.0, 3.0], updates=1000, patience=3)
     state = bench.trainer.fit()
     assert (state.update, state.best, state.best_update) == (50, 5.0, 20)
-    assert [update for best, update in bench.saved if best] == [10, 20]
-    assert [update for best, update in bench.saved if not best] == [10, 20, 30, 40, 50]
+    assert [update for folder, update in bench.saved if folder == "best"] == [10, 20]
+    assert [update for folder, update in bench.saved if folder == "last"] == [10, 20, 30, 40, 50]
 
 
 @pytest.mark.parametrize(("metric", "best"), [("bleu", True), ("nll", False)])
@@ -260,3 +266,83 @@ def test_the_optimizer_s_options_arrive() -> None:
     optimizer = AdamWConfig(lr=0.5, beta1=0.8, beta2=0.7, eps=0.25).build(model)
     for group in optimizer.param_groups:
         assert (group["lr"], group["betas"], group["eps"]) == (0.5, (0.8, 0.7), 0.25)
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() <= other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name])
+
+
+class Disk(Bench):
+    """A bench whose checkpoints are real."""
+
+    class NoTokenizer:
+        def save(self, folder: Path) -> list[Path]:
+            return []
+
+    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
+        super().save(folder, state, scores)
+        save_model(folder, self.model, self.NoTokenizer(), {}, 1, scores, "", state)  # type: ignore[arg-type]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(("which", "kept"), [("last", [30, 40]), ("best", [20, 40])])
+def test_the_mean_of_checkpoints_is_the_best_model_when_it_is_better(
+    tmp_path: Path, which: str, kept: list[int]
+) -> None:
+    options = {"updates": 40, "average": 2, "average_of": which}
+    bench = Disk(tmp_path, scores=[1.0, 7.0, 3.0, 5.0, 9.0], **options)  # the fifth is the mean's
+    state = bench.trainer.fit()
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [f"{n:07d}" for n in kept]
+    first, second = (weights(tmp_path / "checkpoints" / f"{n:07d}") for n in kept)
+    assert_same(weights(tmp_path / "best"), {name: (first[name] + second[name]) / 2 for name in first})
+    assert (state.best, state.best_update) == (9.0, 40)
+    assert json.loads((tmp_path / "best" / "scores.json").read_text())["mean_of_updates"] == kept
+    assert_same(weights(tmp_path / "last"), bench.model.state_dict())  # training goes on from its own weights
+    assert not torch.equal(weights(tmp_path / "best")["target_embedding.weight"], bench.model.target_embedding.weight)
+
+
+def test_a_worse_mean_changes_nothing(tmp_path: Path) -> None:
+    bench = Disk(tmp_path, scores=[1.0, 7.0, 3.0, 2.0], updates=30, average=3)
+    assert bench.trainer.fit().best_update == 20
+    assert_same(weights(tmp_path / "best"), weights(tmp_path / "checkpoints" / "0000020"))
+    lines = [line for line in bench.trainer.run.history() if "mean_of_updates" in line]
+    assert [(line["bleu"], line["mean_of_updates"]) for line in lines] == [(2.0, [10, 20, 30])]
+
+
+def test_the_moving_average_is_what_is_validated_and_saved(tmp_path: Path) -> None:
+    bench = Disk(tmp_path, updates=20, ema=0.9)
+    seen: list[torch.Tensor] = []
+    real = bench.validate
+
+    def look(update: int) -> Validation:
+        seen.append(bench.model.target_embedding.weight.detach().clone())
+        return real(update)
+
+    bench.trainer.validate = look
+    bench.trainer.fit()
+    assert bench.trainer.ema is not None
+    saved = weights(tmp_path / "last")["target_embedding.weight"]
+    assert torch.equal(saved, bench.trainer.ema.average["target_embedding.weight"])
+    assert torch.equal(saved, seen[-1])
+    assert not torch.equal(saved, bench.model.target_embedding.weight)
+
+
+def test_the_moving_average_by_hand() -> None:
+    """decay min(0.5, n / (n + 10)): 1/11, then 2/12, ... and from update 10 on 0.5."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(0.0)
+    ema = Ema(model, decay=0.5)
+    model.weight.data.fill_(11.0)
+    ema.update(1)
+    assert ema.average["weight"].item() == pytest.approx(10.0)
+    model.weight.data.fill_(16.0)
+    ema.update(2)
+    assert ema.average["weight"].item() == pytest.approx(15.0)
+    model.weight.data.fill_(17.0)
+    ema.update(100)
+    assert ema.average["weight"].item() == pytest.approx(16.0)

@@ -24,7 +24,9 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     validation = scores.get("validation", {})
     if validation:
         measured = ", ".join(f"{name} {value:.3f}" for name, value in validation.items())
-        lines += [f"Validation at update {scores['update']}, greedy: {measured}.", ""]
+        means = ", ".join(map(str, scores.get("mean_of_updates", [])))
+        what = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
+        lines += [f"Validation of {what}, greedy: {measured}.", ""]
         lines += [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
     for name, entries in scores.get("test", {}).items():
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]

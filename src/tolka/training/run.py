@@ -1,7 +1,8 @@
 """A run's folder: its configuration, log, metrics and models."""
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -29,7 +30,7 @@ _MUST_EQUAL = ("run.seed", "metrics.tokenizer")
 
 
 class RunFolder:
-    """config.yaml, train.log, metrics.jsonl, best/, last/, samples/, plots/."""
+    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, plots/."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -88,6 +89,16 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def checkpoint(self, update: int) -> Path:
+        """Where a checkpoint that is kept for the average lies: a model directory like `best/`."""
+        return self.path / "checkpoints" / f"{update:07d}"
+
+    def drop_checkpoints(self, but: Collection[str]) -> None:
+        """Delete the checkpoints of all other updates."""
+        for folder in (self.path / "checkpoints").glob("[0-9]*"):
+            if str(int(folder.name)) not in but:
+                shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
         """Add one line to metrics.jsonl."""

@@ -2,15 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tolka.batch import Batch
-from tolka.checkpoint import ResumeState
+from tolka.checkpoint import ResumeState, average_weights
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.data.loader import Loader
 from tolka.errors import ConfigError, TolkaError
@@ -19,6 +21,7 @@ from tolka.models.base import Seq2Seq
 from tolka.progress import bar
 from tolka.runtime import PRECISIONS, Precision
 from tolka.scoring import Validation
+from tolka.training.averaging import Ema, weights_of
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
 
@@ -56,6 +59,12 @@ class TrainerConfig:
     """share of the words that SimCut's second pass lacks"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
+    ema: float = 0.0
+    """moving average of the weights, which is then validated and saved: share that an update keeps (0.999); 0 = off"""
+    average: int = 0
+    """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
+    average_of: str = "last"
+    """which of them: the last or the best"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
     device: str = "auto"
@@ -65,10 +74,13 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
-        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_norm", "samples", "r_drop", "simcut")
-        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words")
+        zero_or_more(
+            self, "trainer", "off", "max_minutes", "patience", "average", "clip_norm", "samples", "r_drop", "simcut"
+        )
+        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
+        one_of(self, "trainer", "average_of", ("last", "best"))
         if self.r_drop and self.simcut:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
@@ -94,6 +106,8 @@ class TrainState:
     best_update: int = 0
     stale: int = 0
     validated_at: int = 0
+    kept: dict[str, float] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints to be averaged
+    averaged_at: int = 0
     precision: str = ""
 
 
@@ -124,20 +138,20 @@ class Trainer:
         precision: Precision,
         run: RunFolder,
         validate: Callable[[int], Validation],
-        save: Callable[[ResumeState | None, dict[str, Any]], None],
+        save: Callable[[Path, ResumeState | None, dict[str, Any]], None],
     ) -> None:
         """peak: the schedule's highest rate. validate: scores the model as it is, given the update's number.
 
-        save: writes `last/` with the resume state that it is given, or `best/` when that is None; its second argument
-        is for scores.json.
+        save: writes the model as it is into a folder, with what to resume from where that is not None; its third
+        argument is for scores.json.
         """
         self.config, self.objective, self.optimizer, self.loader = config, objective, optimizer, loader
         self.scheduler, self.peak, self.precision, self.run = scheduler, peak, precision, run
         self.validate, self.save = validate, save
         self.state = TrainState(precision=precision.name)
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
-        self._values: dict[str, float] = {}
-        self._signatures: dict[str, str] = {}
+        self.ema = Ema(objective.model, config.ema) if config.ema else None
+        self._latest = Validation({}, "")
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
 
@@ -166,8 +180,10 @@ class Trainer:
         if self._stop_asked:
             if self.state.update:
                 self._save_last()
-        elif self.state.validated_at < self.state.update:
-            self._validate_and_save()
+        else:
+            if self.state.validated_at < self.state.update:
+                self._validate_and_save()
+            self._average()
         self.run.log(f"training ends at update {self.state.update}: {reason}")
         return self.state
 
@@ -212,6 +228,8 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        if self.ema:
+            self.ema.update(self.state.update)
         self.state.tokens += tokens
 
     def _log(self, window: _Window) -> str:
@@ -240,11 +258,25 @@ class Trainer:
                 f"scheduler.warmup or trainer.precision=fp32; {self.run.last} is from before, if it exists"
             )
 
+    def _smoothed(self) -> AbstractContextManager[None]:
+        """The model with the weights to translate with: the moving average's, where it is on."""
+        return weights_of(self.objective.model, self.ema.average if self.ema else {})
+
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always."""
+        with self._smoothed():
+            if self._score():
+                self.save(self.run.best, None, self._scores())
+            if self.config.average > 1:
+                self._keep()
+        self._save_last()
+        self.run.drop_checkpoints(self.state.kept)
+
+    def _score(self, mean_of: Sequence[int] = ()) -> bool:
+        """Validate the model as it is and write it down; whether it is the best so far."""
         state = self.state
         self.objective.eval()
-        result = self.validate(state.update)
+        self._latest = result = self.validate(state.update)
         self.objective.train()
         self._check(result.values["nll"], "validation")
         value = result.values[self.config.metric]
@@ -254,23 +286,50 @@ class Trainer:
             state.best, state.best_update = value, state.update
         state.validated_at = state.update
         state.seconds = time.perf_counter() - self._started_at
-        self._values = {"valid_loss": result.values["nll"], **result.values}
-        del self._values["nll"]
-        self._signatures = result.signatures
-        line = {"update": state.update, **self._values, "signatures": self._signatures, "seconds": state.seconds}
-        self.run.record(line)
+        scores = self._scores(mean_of)
+        self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
         self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
-        if better:
-            self.save(None, self._scores())
+        return better
+
+    def _keep(self) -> None:
+        """Keep this checkpoint for the mean at the end, and no more than `trainer.average` of them.
+
+        The folder of one that falls out goes once `last/` no longer counts on it.
+        """
+        state, sign = self.state, METRICS[self.config.metric]
+        self.save(self.run.checkpoint(state.update), None, self._scores())
+        kept = {**state.kept, str(state.update): self._latest.values[self.config.metric]}
+        ranked = sorted(kept, key=int, reverse=True)
+        if self.config.average_of == "best":
+            ranked.sort(key=lambda update: -sign * kept[update])
+        state.kept = {update: kept[update] for update in ranked[: self.config.average]}
+
+    def _average(self) -> None:
+        """Score the mean of the kept checkpoints; it becomes the best model if it is."""
+        state = self.state
+        if len(state.kept) < 2 or state.averaged_at == state.update:
+            return
+        state.averaged_at = state.update
+        updates = sorted(map(int, state.kept))
+        mean = average_weights([self.run.checkpoint(update) for update in updates])
+        self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
+        with weights_of(self.objective.model, mean):
+            if self._score(updates):
+                self.save(self.run.best, None, self._scores(updates))
         self._save_last()
 
     def _save_last(self) -> None:
         self.state.seconds = time.perf_counter() - self._started_at
-        self.save(self.resume_state(), self._scores())
+        saved = self.resume_state()
+        with self._smoothed():
+            self.save(self.run.last, saved, self._scores())
         self._saved_at = time.perf_counter()
 
-    def _scores(self) -> dict[str, Any]:
-        return {"update": self.state.validated_at, "validation": self._values, "signatures": self._signatures}
+    def _scores(self, mean_of: Sequence[int] = ()) -> dict[str, Any]:
+        """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""
+        values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
+        scores = {"update": self.state.validated_at, "validation": values, "signatures": self._latest.signatures}
+        return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
@@ -281,16 +340,22 @@ class Trainer:
         for parameter, moments in self.optimizer.state.items():
             for key, value in moments.items():
                 tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value).detach().cpu()
+        if self.ema:  # the saved model is the average
+            tensors |= {f"raw.{name}": weight.detach().cpu() for weight, name in names.items()}
         return ResumeState(tensors, {"train": asdict(self.state), "scaler": self.scaler.state_dict()})
 
     def resume(self, saved: ResumeState) -> None:
-        """Go on from what `resume_state` gave; the weights are the caller's business."""
+        """Go on from what `resume_state` gave, and from the weights in `last/`, which the caller has loaded."""
         self.state = TrainState(**saved.facts["train"])
+        self.run.drop_checkpoints(self.state.kept)
         self.scaler.load_state_dict(saved.facts["scaler"])
         torch.set_rng_state(saved.tensors["rng"])
         if "rng_cuda" in saved.tensors and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
         for name, parameter in self.objective.model.named_parameters():
+            if self.ema:
+                self.ema.average[name].copy_(parameter.detach())
+                parameter.data.copy_(saved.tensors[f"raw.{name}"])
             prefix = f"optimizer.{name}."
             for key, value in saved.tensors.items():
                 if key.startswith(prefix):
