@@ -21,6 +21,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
+from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optim import AdamWConfig
 from tolka.training.schedulers import InverseSqrtConfig, LinearConfig, NoamConfig
 from tolka.training.trainer import TrainerConfig
@@ -43,6 +44,7 @@ FILES: dict[str, Any] = {
     "scheduler/inverse_sqrt": InverseSqrtConfig(),
     "scheduler/linear": LinearConfig(),
     "scheduler/noam": NoamConfig(),
+    "finetuning/default": FinetuningConfig(),
     "trainer/default": TrainerConfig(),
     "search/beam": BeamConfig(),
     "search/greedy": GreedyConfig(),

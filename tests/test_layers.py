@@ -31,6 +31,7 @@ RANKS = {
     "search": 4,
     "checkpoint": 4,
     "translator": 5,
+    "combine": 5,
     "evaluation": 6,
     "training": 6,
     "config": 7,

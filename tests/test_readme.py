@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tolka.cli.evaluate import _long
-from tolka.cli.train import with_sample
+from tolka.cli.train import with_recipe
 from tolka.cli.translate import sort_out
 from tolka.config import evaluate_config, train_config, translate_config
 
@@ -29,7 +29,7 @@ def test_every_command_s_settings_are_known(command: str) -> None:
     program, *arguments = shlex.split(re.split(r" [<>#] ?", command + " ")[0])
     settings = [argument for argument in arguments if "=" in argument]
     if program == "mt-train":
-        train_config([s for s in with_sample(settings) if "MODEL" not in s and s != "model=mine"])
+        train_config([s for s in with_recipe(settings) if "MODEL" not in s and s != "model=mine"])
     elif program == "mt-translate":
         translate_config(sort_out(settings)[1])
     else:

@@ -1,7 +1,8 @@
 """A model directory: all that is needed to translate, written whole or not at all, checked when read.
 
 config.yaml, model.safetensors, tokenizer.model (or source.model and target.model), scores.json, README.md, and
-manifest.json with the SHA-256 of each. `last/` of a run also has state/, to go on training. Nothing is pickled.
+manifest.json with the SHA-256 of each; adapter.safetensors after training with adapters. `last/` of a run also has
+state/, to go on training. Nothing is pickled.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from tolka.text.tokenizer import Tokenizer
 
 FORMAT = 1
 _WEIGHTS, _CONFIG, _MANIFEST = "model.safetensors", "config.yaml", "manifest.json"
+_ADAPTER = "adapter.safetensors"
 _STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 
 
@@ -60,12 +62,18 @@ def save_model(
     scores: Mapping[str, Any],
     card: str,
     state: ResumeState | None = None,
+    adapter: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one."""
+    """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one.
+
+    adapter: what `load_adapter` will give, beside the weights into which it is merged.
+    """
     with whole_folder(folder) as work:
         # `state_dict` names a shared matrix several times; safetensors stores each storage once, under its first name.
         _save_tensors(_unique(model.state_dict()), work / _WEIGHTS)
         (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
+        if adapter:
+            _save_tensors({name: t.cpu().contiguous() for name, t in adapter.items()}, work / _ADAPTER)
         tokenizer.save(work)
         (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
         (work / "README.md").write_text(card, encoding="utf-8")
@@ -114,6 +122,18 @@ def load_model(folder: Path) -> SavedModel:
     )
 
 
+def load_settings(folder: Path) -> dict[str, Any]:
+    """The training configuration in a model directory, or in a run directory's `best/`, with its groups checked."""
+    folder = _model_folder(folder)
+    try:
+        config = yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise CheckpointError(f"{folder / _CONFIG} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict) or not all(isinstance(config.get(g), dict) for g in ("model", "tokenizer")):
+        raise CheckpointError(f"{folder / _CONFIG} does not describe a model and its tokenizer")
+    return {str(key): value for key, value in config.items()}
+
+
 def load_state(folder: Path) -> ResumeState:
     """The resume state of a run's `last/`, checked like the rest."""
     _checked_manifest(folder)
@@ -125,6 +145,14 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
     """Put a checked directory's weights into a model of the same configuration."""
     _checked_manifest(folder)
     _load_weights(model, folder)
+
+
+def load_adapter(folder: Path) -> dict[str, Tensor]:
+    """A low-rank adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product of which is to be added."""
+    folder = _model_folder(folder)
+    if _ADAPTER not in _checked_manifest(folder)["files"]:
+        raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
+    return _read_tensors(folder / _ADAPTER)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:

@@ -1,14 +1,15 @@
 """The three commands' configurations: what `compose` gives, as frozen dataclasses that check it and carry it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tolka.checkpoint import load_settings
 from tolka.compose import compose
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
-from tolka.models.base import MODELS, ModelConfig
+from tolka.models.base import MODELS, TRAINING_ONLY, ModelConfig
 from tolka.registry import Registry, did_you_mean
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
@@ -16,6 +17,7 @@ from tolka.settings import build
 from tolka.text.corpus import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
 from tolka.text.tokenizer import TokenizerConfig
+from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optim import OPTIMIZERS, OptimizerConfig
 from tolka.training.schedulers import SCHEDULERS, SchedulerConfig
 from tolka.training.trainer import TrainerConfig
@@ -30,6 +32,8 @@ class RunConfig:
     """name of the run; empty = made of the experiment's name, or of corpus, languages and model"""
     dir: str = ""
     """the run's folder; empty = runs/<name>"""
+    init_from: str = ""
+    """model or run directory to go on from: its weights, sizes and tokenizer, on this corpus; empty = train anew"""
     seed: int = 1
     """of weights, batches and dropout"""
     prepared: str = "runs/prepared"
@@ -61,6 +65,7 @@ class TrainConfig:
     model: ModelConfig
     optimizer: OptimizerConfig
     scheduler: SchedulerConfig
+    finetuning: FinetuningConfig
     trainer: TrainerConfig
     search: SearchConfig
     metrics: MetricsConfig
@@ -114,6 +119,7 @@ _CLASSES: dict[str, type] = {
     "run": RunConfig,
     "tokenizer": TokenizerConfig,
     "batching": BatchingConfig,
+    "finetuning": FinetuningConfig,
     "trainer": TrainerConfig,
     "metrics": MetricsConfig,
     "decoding": DecodingConfig,
@@ -124,13 +130,44 @@ _CLASSES: dict[str, type] = {
 def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
     values, choices = compose("train", overrides)
+    if values["run"]["init_from"]:
+        values = _inherited(values, overrides)
     groups = _build_groups(values)
     run: RunConfig = groups["run"]
     if not run.name:
-        groups["run"] = RunConfig(_default_name(groups["corpus"], choices), run.dir, run.seed, run.prepared)
+        groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
     config = TrainConfig(**groups)
     _cross_check(config)
     return config
+
+
+def _inherited(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """The values, with the sizes and the tokenizer of the model in run.init_from where nothing else was asked for.
+
+    ConfigError, with the keys, when something else was asked for that its weights cannot follow.
+    """
+    folder = user_path(str(values["run"]["init_from"]))
+    saved, defaults = load_settings(folder), compose("train", [])[0]
+    given = {override.partition("=")[0] for override in overrides}
+    inherited, differing = dict(values), []
+    for group in ("model", "tokenizer"):
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
+        }
+        inherited[group] = {**saved[group], **asked}
+        differing += [
+            f"{group}.{key} ({saved[group][key]}, now {value})"
+            for key, value in asked.items()
+            if saved[group].get(key, value) != value and not key.endswith(TRAINING_ONLY)
+        ]
+    if differing:
+        raise ConfigError(
+            f"run.init_from ({folder}) has other sizes than were asked for: {', '.join(differing)}. "
+            "Leave these settings out to go on with the model's own"
+        )
+    return inherited
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:

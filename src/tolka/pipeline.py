@@ -3,13 +3,13 @@
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import tolka
-from tolka.checkpoint import ResumeState, load_model, load_state, load_weights, save_model
+from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, save_model
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
@@ -19,13 +19,16 @@ from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
+from tolka.nn.lora import adapter_tensors
 from tolka.progress import bar
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves
 from tolka.runtime import Precision, choose_device, describe, seed_everything
-from tolka.scoring import Score, choose_bleu_tokenizer, score
+from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
+from tolka.text.lines import user_path
+from tolka.text.tokenizer import Tokenizer
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.signals import stopped_by_signals
@@ -35,7 +38,10 @@ from tolka.translator import DecodingConfig, Translator
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test set's scores, and the time that its translations took."""
+    """One test set's scores, and the time that its translations took.
+
+    changes: against the model that training went on from, if it did; forgetting shows on a test set of the old text.
+    """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -44,12 +50,18 @@ class TestResult:
     perplexity: Perplexity
     sentences: int
     seconds: float
+    changes: list[Comparison] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For scores.json."""
+        changes = [
+            {"name": c.name, "before": c.a.value, "after": c.b.value, "p_value": c.p_value, "signature": c.signature}
+            for c in self.changes
+        ]
         return {
             "metrics": [score.as_dict() for score in self.scores],
             "perplexity": self.perplexity.as_dict(),
+            **({"changes": changes} if changes else {}),
         }
 
 
@@ -71,8 +83,7 @@ class Pipeline:
         prepared, _, _ = self.prepared, self.validation_pairs, self.test_pairs
         resumed = self._resumed() if resuming else None
         seed_everything(self.config.run.seed)
-        tokenizer = prepared.tokenizer
-        model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).to(self.device)
+        model = self._model(prepared.tokenizer)
         objective = self.config.trainer.objective(model)
         loader = Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler())
         precision, reason = self._precision(objective, loader, resumed)
@@ -102,6 +113,15 @@ class Pipeline:
                 128 + received[0],
             )
         return state
+
+    def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
+        """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
+        model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+        if self.start is not None:
+            model.load_state_dict(self.start.model.state_dict())
+            self.run.log(f"weights, sizes and tokenizer: from {self.start.folder}")
+        self.config.finetuning.apply(model)
+        return model.to(self.device)
 
     def _sampler(self) -> SubwordSampler | None:
         batching = self.config.batching
@@ -142,6 +162,7 @@ class Pipeline:
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
                 state,
+                adapter_tensors(model),
             )
 
         return save
@@ -150,9 +171,8 @@ class Pipeline:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
         saved = load_model(self.run.best)
         translator = Translator.of(saved, self.config.search, self._decoding())
-        results = []
-        for name, pairs in self.test_pairs.items():
-            results.append(self._test_one(name, pairs, translator))
+        before = Translator.of(self.start, self.config.search, self._decoding()) if self.start else None
+        results = [self._test_one(name, pairs, translator, before) for name, pairs in self.test_pairs.items()]
         if results:
             scores = {
                 **saved.scores,
@@ -163,17 +183,24 @@ class Pipeline:
             save_model(self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card)
         return results
 
-    def _test_one(self, name: str, pairs: Sequence[Pair], translator: Translator) -> TestResult:
+    def _test_one(
+        self, name: str, pairs: Sequence[Pair], translator: Translator, before: Translator | None
+    ) -> TestResult:
+        config, references = self.config, [pair.target for pair in pairs]
         started_at = time.perf_counter()
-        with bar(f"testing on {name}", len(pairs), " sentences") as progress:
-            hypotheses = translator([pair.source for pair in pairs], progress.update)
+        hypotheses = _translated(f"testing on {name}", pairs, translator)
         seconds = time.perf_counter() - started_at
         (self.run.path / "samples").mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in hypotheses)
-        (self.run.path / "samples" / f"{name}.{self.config.corpus.target}.txt").write_text(text, encoding="utf-8")
-        scores = score(hypotheses, [pair.target for pair in pairs], self.config.metrics, self.config.corpus.target)
+        (self.run.path / "samples" / f"{name}.{config.corpus.target}.txt").write_text(text, encoding="utf-8")
+        scores = score(hypotheses, references, config.metrics, config.corpus.target)
+        changes: list[Comparison] = []
+        if before is not None and config.metrics.bootstrap:
+            old = _translated(f"the model before, on {name}", pairs, before)
+            changes = compare(old, hypotheses, references, config.metrics, config.corpus.target)
         meter = PerplexityMeter(pairs, translator.tokenizer, self._decoding().tokens)
-        return TestResult(name, scores, meter.measure(translator.model, self._fp32()), len(pairs), seconds)
+        perplexity = meter.measure(translator.model, self._fp32())
+        return TestResult(name, scores, perplexity, len(pairs), seconds, changes)
 
     def draw(self) -> None:
         """The run's plots, where matplotlib is there to draw them."""
@@ -188,13 +215,19 @@ class Pipeline:
         return self.config.corpus.open()
 
     @cached_property
+    def start(self) -> SavedModel | None:
+        """The model to go on from."""
+        name = self.config.run.init_from
+        return load_model(user_path(name)) if name else None
+
+    @cached_property
     def prepared(self) -> Prepared:
         """Tokenizer and store of the training text."""
         started_at = time.perf_counter()
         made = prepare(
             self.corpus,
             self.config.corpus,
-            self.config.tokenizer,
+            self.start.tokenizer if self.start else self.config.tokenizer,
             self.config.batching,
             self.config.run.prepared_folder,
         )
@@ -286,3 +319,8 @@ class Pipeline:
         last = self.config.scheduler.rate(updates, peak)
         self.run.log(f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} at update {updates}")
         self.run.log(f"model: {parameters:,} parameters on {describe(self.device)}, {precision.name} ({reason})")
+
+
+def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
+    with bar(title, len(pairs), " sentences") as progress:
+        return translator([pair.source for pair in pairs], progress.update)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tolka import __version__
 from tolka.cli.common import DONE, Parser, guarded, settings_help
@@ -13,6 +14,9 @@ _EXAMPLES = """examples:
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
            corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
+  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text
+  mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
+  mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
 The same command again goes on where the run stopped.
 
 settings (key=value; a list is [a,b]):
@@ -32,15 +36,20 @@ def run(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
     parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("train")
     options = parser.parse_intermixed_args(arguments)
+    if options.settings[:1] in (["average"], ["merge"]):
+        return _combine(options.settings[0], [Path(text) for text in options.settings[1:]], options.output)
+    if options.output:
+        raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
 
     from tolka.config import train_config
 
-    config = train_config(with_sample(options.settings))
+    config = train_config(with_recipe(options.settings))
     if options.print_config:
         import yaml
 
@@ -54,10 +63,39 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def with_sample(settings: Sequence[str]) -> list[str]:
-    """`mt-train` without a corpus or an experiment means the embedded sample with the recipe that suits it."""
+def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
+    """Finished models into one: `average MODEL MODEL ... -o OUT`, `merge MODEL ADAPTER -o OUT`."""
+    if out is None:
+        raise ConfigError(f"mt-train {job} needs -o OUT, the model directory to write")
+    if out.exists():
+        raise ConfigError(f"{out} is there already; name another folder to write")
+
+    from tolka.combine import average_models, merge_adapter
+    from tolka.progress import say
+
+    if job == "average":
+        average_models(models, out)
+    elif len(models) != 2:
+        raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
+    else:
+        merge_adapter(models[0], models[1], out)
+    say(f"written: {out}")
+    return DONE
+
+
+def with_recipe(settings: Sequence[str]) -> list[str]:
+    """The experiment that is meant when none is named: the embedded sample without a corpus, else that of fine-tuning.
+
+    ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
+    """
     given = {setting.split("=")[0] for setting in settings}
     own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
     if own and not given & {"corpus", "experiment", "corpus.root"}:
         raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
-    return list(settings) if given & {"corpus", "experiment"} else ["experiment=sample", *settings]
+    if "experiment" in given:
+        return list(settings)
+    if "run.init_from" in given:
+        if "corpus" not in given:
+            raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
+        return ["experiment=finetune", *settings]
+    return list(settings) if "corpus" in given else ["experiment=sample", *settings]

@@ -34,12 +34,16 @@ class Prepared:
 
 
 def prepare(
-    corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig, batching: BatchingConfig, cache: Path
+    corpus: Corpus,
+    config: CorpusConfig,
+    tokenizer: TokenizerConfig | Tokenizer,
+    batching: BatchingConfig,
+    cache: Path,
 ) -> Prepared:
     """Open the store of this corpus and these settings under `cache`, or make it first.
 
-    Its name is a digest of the training text and of every setting that shapes the ids. DataError when cleaning leaves
-    nothing to train on.
+    tokenizer: how to train one, or one that is trained already. The store's name is a digest of the training text and
+    of all that shapes the ids. DataError when cleaning leaves nothing to train on.
     """
     key = _key(corpus, config, tokenizer, batching)
     folder = cache / key
@@ -55,19 +59,19 @@ def prepare(
     return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), counts, remarks, reused)
 
 
-def _key(corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig, batching: BatchingConfig) -> str:
+def _key(corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig | Tokenizer, batching: BatchingConfig) -> str:
     settings = {
         "format": _FORMAT,
         "text": corpus.fingerprint(),
         "cleaning": [config.max_characters, config.drop_duplicates],
-        "tokenizer": dataclasses.asdict(tokenizer),
+        "tokenizer": tokenizer.digests if isinstance(tokenizer, Tokenizer) else dataclasses.asdict(tokenizer),
         "max_length": batching.max_length,
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _make(
-    folder: Path, corpus: Corpus, config: CorpusConfig, tokenizer_config: TokenizerConfig, batching: BatchingConfig
+    folder: Path, corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig | Tokenizer, batching: BatchingConfig
 ) -> None:
     counts: Counter[str] = Counter()
     total = sum(source.count() for source in corpus.train)
@@ -82,9 +86,9 @@ def _make(
     if not counts["kept"]:
         raise DataError(f"no training pair is left after cleaning ({summary(counts)})")
     remarks: list[str] = []
-    tokenizer = train_tokenizer(
-        tokenizer_config, lambda: pairs(f"training SentencePiece ({tokenizer_config.type})", Counter()), remarks.append
-    )
+    if isinstance(tokenizer, TokenizerConfig):
+        title = f"training SentencePiece ({tokenizer.type})"
+        tokenizer = train_tokenizer(tokenizer, lambda: pairs(title, Counter()), remarks.append)
     tokenizer.save(folder)
     kept = write_store(
         folder,

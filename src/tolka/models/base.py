@@ -13,6 +13,10 @@ from tolka.batch import Batch
 from tolka.errors import ConfigError
 from tolka.registry import Registry
 
+_DROPPING = ("dropout", "layerdrop")
+TRAINING_ONLY = (*_DROPPING, "initialization")
+"""Ends of the option names that shape training alone: weights fit whatever these are."""
+
 
 class DecoderState(ABC):
     """All that a decoder remembers between two steps; search re-orders it without knowing what it is."""
@@ -83,7 +87,7 @@ class ModelConfig(ABC):
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ: some kind of dropout is on."""
-        rates = [value for key, value in vars(self).items() if key.endswith(("dropout", "layerdrop"))]
+        rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
         return any(rate > 0 for rate in rates)
 
     @abstractmethod

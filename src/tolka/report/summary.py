@@ -7,6 +7,8 @@ from typing import Any
 
 from tolka.report.tables import between, table
 
+_CHANGES = ["test set", "metric", "before", "after", "change", "p"]
+
 
 def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
     """Lines for a terminal. facts: label -> value; tests: as scores.json holds them under "test"."""
@@ -15,12 +17,34 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
         for entry in result["metrics"]:
             rows.append([name, entry["name"], f"{entry['score']:.2f}", between(entry["interval"])])
             signatures[entry["name"]] = entry["signature"]
-        rows.append([name, "PPL per token", f"{result['perplexity']['ppl']:.2f}", ""])
+        perplexity = result["perplexity"]
+        rows.append([name, "PPL per token", f"{perplexity['ppl']:.2f}", ""])
+        rows.append([name, "PPL per word", f"{perplexity['ppl_word']:.2f}", ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
         lines += [table(rows, ["test set", "metric", "score", "95% interval"], "llrr"), ""]
         lines += [f"{metric}: {signature}" for metric, signature in signatures.items()]
+        lines += _changes(tests)
     else:
         lines.append("no test set was given: name one with corpus.test")
     return "\n".join([*lines, "", "next:", f"  mt-translate {shlex.quote(str(model))} FILE"])
+
+
+def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What going on from another model has changed, test set by test set: better on the new text, worse on the old?"""
+    rows = [
+        [
+            name,
+            c["name"],
+            f"{c['before']:.2f}",
+            f"{c['after']:.2f}",
+            f"{c['after'] - c['before']:+.2f}",
+            f"{c['p_value']:.4f}",
+        ]
+        for name, result in tests.items()
+        for c in result.get("changes", [])
+    ]
+    if not rows:
+        return []
+    return ["", "against the model before (p: paired bootstrap):", table(rows, _CHANGES, "llrrrr")]

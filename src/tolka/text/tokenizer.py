@@ -1,5 +1,6 @@
 """SentencePiece (Kudo and Richardson 2018), trained on the training text only; its model *is* the vocabulary."""
 
+import hashlib
 import io
 import re
 import threading
@@ -72,6 +73,11 @@ class Tokenizer:
     def shared(self) -> bool:
         """Whether source and target ids mean the same pieces."""
         return len(self._processors) == 1
+
+    @property
+    def digests(self) -> list[str]:
+        """SHA-256 of each SentencePiece model: equal ones give equal ids."""
+        return [hashlib.sha256(model).hexdigest() for model in self.models]
 
     @property
     def source_size(self) -> int:

@@ -1,6 +1,6 @@
 """Weights that are means of weights: over the updates while training (EMA), over checkpoints at its end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -13,6 +13,7 @@ class Ema:
     def __init__(self, model: nn.Module, decay: float) -> None:
         """decay: share of the average that an update keeps; starts lower, so that the first weights are soon gone."""
         self.decay = decay
+        self._model = model
         self._weights: list[Tensor] = list(model.parameters())
         self.average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
@@ -22,20 +23,22 @@ class Ema:
         decay = min(self.decay, number / (number + 10))
         torch._foreach_lerp_(list(self.average.values()), self._weights, 1.0 - decay)
 
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The model with the average as its weights, for the length of a block."""
+        with weights_kept(self._model):
+            for name, weight in self._model.named_parameters():
+                weight.data.copy_(self.average[name])
+            yield
+
 
 @contextmanager
-def weights_of(model: nn.Module, other: Mapping[str, Tensor]) -> Iterator[None]:
-    """The model with other weights, name by name, for the length of a block; its own come back."""
-    weights = {name: weight for name, weight in model.named_parameters() if name in other}
-    own = {name: weight.detach().clone() for name, weight in weights.items()}
-    _put(weights, other)
+def weights_kept(model: nn.Module) -> Iterator[None]:
+    """Whatever a block does to the model's weights, its own come back afterwards."""
+    own = {weight: weight.detach().clone() for weight in model.parameters()}
     try:
         yield
     finally:
-        _put(weights, own)
-
-
-@torch.no_grad()
-def _put(weights: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    for name, weight in weights.items():
-        weight.copy_(values[name])
+        with torch.no_grad():
+            for weight, value in own.items():
+                weight.copy_(value)

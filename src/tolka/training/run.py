@@ -26,7 +26,7 @@ _MAY_DIFFER = (
     "trainer.samples",
 )
 # The best model is chosen by BLEU: two tokenizers' scores must not compete.
-_MUST_EQUAL = ("run.seed", "metrics.tokenizer")
+_MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
 
 
 class RunFolder:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tolka.models.base import Seq2Seq
 from tolka.progress import bar
 from tolka.runtime import PRECISIONS, Precision
 from tolka.scoring import Validation
-from tolka.training.averaging import Ema, weights_of
+from tolka.training.averaging import Ema, weights_kept
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
 
@@ -260,7 +260,7 @@ class Trainer:
 
     def _smoothed(self) -> AbstractContextManager[None]:
         """The model with the weights to translate with: the moving average's, where it is on."""
-        return weights_of(self.objective.model, self.ema.average if self.ema else {})
+        return self.ema.in_place() if self.ema else nullcontext()
 
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always."""
@@ -313,7 +313,8 @@ class Trainer:
         updates = sorted(map(int, state.kept))
         mean = average_weights([self.run.checkpoint(update) for update in updates])
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
-        with weights_of(self.objective.model, mean):
+        with weights_kept(self.objective.model):
+            self.objective.model.load_state_dict(mean, strict=False)
             if self._score(updates):
                 self.save(self.run.best, None, self._scores(updates))
         self._save_last()
@@ -331,6 +332,12 @@ class Trainer:
         scores = {"update": self.state.validated_at, "validation": values, "signatures": self._latest.signatures}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
 
+    @property
+    def _saves_other_weights(self) -> bool:
+        """Whether a saved model has not the weights that are trained: their average, or adapters merged into them."""
+        model = self.objective.model
+        return bool(self.ema) or not dict(model.named_parameters()).keys() <= model.state_dict().keys()
+
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
         tensors = {"rng": torch.get_rng_state()}
@@ -340,8 +347,10 @@ class Trainer:
         for parameter, moments in self.optimizer.state.items():
             for key, value in moments.items():
                 tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value).detach().cpu()
-        if self.ema:  # the saved model is the average
+        if self._saves_other_weights:
             tensors |= {f"raw.{name}": weight.detach().cpu() for weight, name in names.items()}
+        if self.ema:
+            tensors |= {f"ema.{name}": weight.cpu() for name, weight in self.ema.average.items()}
         return ResumeState(tensors, {"train": asdict(self.state), "scaler": self.scaler.state_dict()})
 
     def resume(self, saved: ResumeState) -> None:
@@ -354,7 +363,8 @@ class Trainer:
             torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
         for name, parameter in self.objective.model.named_parameters():
             if self.ema:
-                self.ema.average[name].copy_(parameter.detach())
+                self.ema.average[name].copy_(saved.tensors[f"ema.{name}"])
+            if self._saves_other_weights:
                 parameter.data.copy_(saved.tensors[f"raw.{name}"])
             prefix = f"optimizer.{name}."
             for key, value in saved.tensors.items():

@@ -1,0 +1,61 @@
+"""Finished models made into one: the mean of several, or a model with an adapter merged into it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, save_model
+from tolka.errors import CheckpointError, ConfigError
+from tolka.models.base import TRAINING_ONLY
+from tolka.report.card import model_card
+
+
+def average_models(folders: Sequence[Path], out: Path) -> None:
+    """Write the mean of models of one shape and one tokenizer as a model directory.
+
+    ConfigError for fewer than two; CheckpointError, with the settings or tensors that differ, when they do not fit.
+    """
+    if len(folders) < 2:
+        raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
+    first, *others = [load_model(folder) for folder in folders]
+    for other in others:
+        _check_alike(first, other)
+    first.model.load_state_dict(average_weights([saved.folder for saved in (first, *others)]), strict=False)
+    _write(first, out, f"the mean of {', '.join(map(str, folders))}", max(s.longest_source for s in (first, *others)))
+
+
+def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
+    """Write the model with a run's low-rank adapter merged into its weights, as a model directory.
+
+    adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
+    CheckpointError when the adapter is missing or made for weights of other names or shapes.
+    """
+    base, tensors = load_model(model), load_adapter(adapter)
+    weights = base.model.state_dict()
+    for name in sorted({key.rsplit(".", 1)[0] for key in tensors}):
+        a, b = tensors[f"{name}.a"], tensors[f"{name}.b"]
+        if name not in weights or weights[name].shape != (b.size(0), a.size(1)):
+            found = tuple(weights[name].shape) if name in weights else "not there"
+            raise CheckpointError(
+                f"{adapter} does not fit {model}: {name} is {found}, the adapter is for {(b.size(0), a.size(1))}"
+            )
+        weights[name] += b @ a
+    _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.longest_source)
+
+
+def _check_alike(first: SavedModel, other: SavedModel) -> None:
+    one, two = first.config["model"], other.config["model"]
+    keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
+    differing = [f"model.{key} ({one.get(key)}, there {two.get(key)})" for key in keys if one.get(key) != two.get(key)]
+    if first.tokenizer.digests != other.tokenizer.digests:
+        differing.append("the tokenizer (ids mean other pieces)")
+    if differing:
+        raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(differing)} differ")
+
+
+def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> None:
+    """No score carries over: it was another model's."""
+    facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
+    scores = {"facts": facts}
+    card = model_card(saved.config, facts, scores)
+    save_model(out, saved.model, saved.tokenizer, saved.config, longest_source, scores, card)

@@ -1,0 +1,47 @@
+"""What of a model is trained: all of it, some of its parts, or low-rank adapters."""
+
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from tolka.checks import zero_or_more
+from tolka.errors import ConfigError
+from tolka.nn.lora import add_adapters
+from tolka.registry import did_you_mean
+
+
+@dataclass(frozen=True)
+class FinetuningConfig:
+    """Which weights move; the rest keeps the values it began with."""
+
+    freeze: list[str] = field(default_factory=list)
+    """parts of the model that stay as they are, by name: [encoder], [encoder.0,target_embedding]"""
+    lora_rank: int = 0
+    """rank of low-rank adapters (Hu et al. 2022), which alone are then trained; 8 is usual; 0 = off"""
+    lora_alpha: float = 16.0
+    """the adapters' output is scaled by lora_alpha / lora_rank"""
+
+    def __post_init__(self) -> None:
+        zero_or_more(self, "finetuning", "off", "lora_rank")
+        if self.lora_alpha <= 0:
+            raise ConfigError(f"finetuning.lora_alpha ({self.lora_alpha:g}) must be above 0; 16 is usual")
+        if self.lora_rank and self.freeze:
+            raise ConfigError(
+                "finetuning.lora_rank trains the adapters alone, so finetuning.freeze has nothing to add: leave one out"
+            )
+
+    def apply(self, model: nn.Module) -> None:
+        """Freeze, or add adapters; ConfigError for a part that is not there, or when nothing is left to train."""
+        if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
+            raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
+        names = [name for name, _ in model.named_modules() if name]
+        for part in self.freeze:
+            if part not in names:
+                top = [name for name in names if "." not in name]
+                near = did_you_mean(part, names).split(" Known:")[0]
+                raise ConfigError(f"finetuning.freeze: the model has no part '{part}'.{near} Parts: {', '.join(top)}")
+            model.get_submodule(part).requires_grad_(False)
+        if not any(weight.requires_grad for weight in model.parameters()):
+            raise ConfigError(
+                f"finetuning.freeze ({', '.join(self.freeze)}) leaves nothing to train: freeze fewer parts"
+            )

@@ -1,0 +1,153 @@
+"""Going on from a model, and models made of models."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tolka.checkpoint import load_model
+from tolka.config import train_config
+
+Command = Callable[..., Any]
+OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")
+
+
+def going_on(tiny: list[str], trained: Path, *more: str) -> list[str]:
+    """The settings of `tiny` on its own corpus, but from the trained model."""
+    kept = [setting for setting in tiny if not setting.startswith(OWN_SIZES)]
+    return [*kept, f"run.init_from={trained}", "trainer.updates=5", "scheduler.warmup=1", *more]
+
+
+def tensors(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def test_weights_sizes_and_tokenizer_are_the_models(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    outcome = command("mt-train", *going_on(tiny, trained, "optimizer.lr=1e-30", "metrics.bootstrap=40"))
+    assert outcome.code == 0
+    old, new = tensors(trained / "best"), tensors(tmp_path / "run" / "best")
+    assert old.keys() == new.keys()
+    for name, value in old.items():
+        torch.testing.assert_close(new[name], value)  # at a rate of nothing, what was learnt stays
+    assert (tmp_path / "run" / "best" / "tokenizer.model").read_bytes() == (
+        trained / "best" / "tokenizer.model"
+    ).read_bytes()
+    changes = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())["test"]["test"]["changes"]
+    assert [(c["name"], c["after"] - c["before"], c["p_value"]) for c in changes] == [
+        (name, 0.0, 1.0) for name in ("BLEU", "chrF2", "chrF2++", "TER")
+    ]
+    assert "against the model before" in outcome.err
+
+
+def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    arguments = going_on(tiny, trained)
+    assert command("mt-train", *arguments).code == 0
+    first = tensors(tmp_path / "run" / "last")
+    assert any(not torch.equal(value, first[name]) for name, value in tensors(trained / "best").items())
+    outcome = command("mt-train", *arguments, "trainer.updates=7")
+    assert outcome.code == 0
+    assert "going on from update 5" in outcome.err
+    outcome = command("mt-train", *[a for a in arguments if "init_from" not in a], "experiment=finetune")
+    assert outcome.code == 2
+    assert "run.init_from" in outcome.error
+
+
+@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"], ["trainer.average=2", "trainer.validate_every=2"]])
+def test_adapters_are_merged_saved_and_resumed(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]
+) -> None:
+    """Five updates and two more, as seven at once; best/ translates like any model; the adapter merges into the old."""
+    lora = going_on(tiny, trained, "finetuning.lora_rank=2", "optimizer.lr=0.01", *options)
+    assert command("mt-train", *lora).code == 0
+    assert command("mt-train", *lora, "trainer.updates=7").code == 0
+    straight = [*lora, f"run.dir={tmp_path / 'straight'}", "trainer.updates=7"]
+    assert command("mt-train", *straight).code == 0
+    resumed = tensors(tmp_path / "run" / "last")
+    for name, value in tensors(tmp_path / "straight" / "last").items():
+        assert torch.equal(resumed[name], value), name
+    old = tensors(trained / "best")
+    assert old.keys() == resumed.keys()
+    assert torch.equal(old["target_embedding.weight"], resumed["target_embedding.weight"])
+    merged = tmp_path / "merged"
+    assert command("mt-train", "merge", trained, tmp_path / "run" / "last", "-o", merged).code == 0
+    for name, value in tensors(merged).items():
+        torch.testing.assert_close(value, resumed[name])
+    assert command("mt-translate", merged, stdin=b"ferry\n").code == 0
+
+
+def test_dropout_may_be_set_and_nothing_else_changes(tiny: list[str], trained: Path) -> None:
+    kept = going_on(tiny, trained)
+    config = train_config(["experiment=finetune", *kept, "model.dropout=0.1", "model.attention_dropout=0.2"])
+    saved = load_model(trained)
+    assert config.as_dict()["model"] == {**saved.config["model"], "dropout": 0.1, "attention_dropout": 0.2}
+    assert config.as_dict()["tokenizer"] == saved.config["tokenizer"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaints"),
+    [
+        (["model.layers=3"], ["model.layers (1, now 3)"]),
+        (["model=transformer_tiny"], ["model.d_model (16, now 128)", "model.heads (2, now 4)", "model.layers (1, now"]),
+        (
+            ["tokenizer.vocab_size=400", "model.d_ff=7"],
+            ["tokenizer.vocab_size (320, now 400)", "model.d_ff (0, now 7)"],
+        ),
+        (["tokenizer.type=unigram"], ["tokenizer.type (bpe, now unigram)"]),
+    ],
+)
+def test_other_sizes_are_refused_with_their_keys(
+    command: Command, tiny: list[str], trained: Path, asked: list[str], complaints: list[str]
+) -> None:
+    outcome = command("mt-train", *going_on(tiny, trained, *asked))
+    assert outcome.code == 2
+    for complaint in complaints:
+        assert complaint in outcome.error
+    assert "Leave these settings out" in outcome.error
+
+
+def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    outcome = command("mt-train", *going_on(tiny, tmp_path / "nothing"))
+    assert (outcome.code, "no such model directory" in outcome.error) == (1, True)
+    outcome = command("mt-train", f"run.init_from={trained}")
+    assert (outcome.code, "run.init_from goes on with text" in outcome.error) == (2, True)
+    outcome = command("mt-train", *going_on(tiny, trained, "finetuning.freeze=[encodr]"))
+    assert (outcome.code, "Did you mean 'encoder'?" in outcome.error) == (2, True)
+    outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
+    assert (outcome.code, "-o OUT goes with average and merge" in outcome.error) == (2, True)
+    outcome = command("mt-train", "merge", trained, trained, "-o", tmp_path / "x")
+    assert (outcome.code, "has no adapter.safetensors" in outcome.error) == (1, True)
+
+
+def test_the_mean_of_two_models(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    assert command("mt-train", *going_on(tiny, trained)).code == 0
+    out = tmp_path / "mean"
+    outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", out)
+    assert outcome.code == 0
+    one, two = tensors(trained / "best"), tensors(tmp_path / "run" / "best")
+    for name, value in tensors(out).items():
+        torch.testing.assert_close(value, (one[name] + two[name]) / 2)
+    assert "made of | the mean of" in (out / "README.md").read_text()
+    assert "test" not in json.loads((out / "scores.json").read_text())
+    assert command("mt-translate", out, stdin=b"ferry\n").code == 0
+    again = command("mt-train", "average", trained, tmp_path / "run", "-o", out)
+    assert (again.code, "is there already" in again.error) == (2, True)
+
+
+def test_models_of_different_shapes_are_not_averaged(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    assert command("mt-train", *tiny, "model.d_ff=24", "tokenizer.vocab_size=310").code == 0
+    outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")
+    assert outcome.code == 1
+    assert "cannot be averaged: model.d_ff (0, there 24), the tokenizer (ids mean other pieces) differ" in outcome.error
+    assert not (tmp_path / "mean").exists()
+    alone = command("mt-train", "average", trained, "-o", tmp_path / "mean")
+    assert (alone.code, "at least two models" in alone.error) == (2, True)
+    nowhere = command("mt-train", "average", trained, trained)
+    assert (nowhere.code, "needs -o OUT" in nowhere.error) == (2, True)

@@ -1,0 +1,60 @@
+"""Which weights move."""
+
+import pytest
+import torch
+
+from tolka.batch import collate
+from tolka.errors import ConfigError
+from tolka.losses import Objective
+from tolka.models.base import Seq2Seq
+from tolka.models.transformer import TransformerConfig
+from tolka.training.finetuning import FinetuningConfig
+
+BATCH = collate([[4, 5, 6], [7]], [[8, 9], [10, 4]])
+
+
+def moved(config: FinetuningConfig) -> set[str]:
+    """The parameters that three updates change."""
+    torch.manual_seed(0)
+    model: Seq2Seq = TransformerConfig(d_model=16, heads=2, layers=2, share_embeddings="none").build(11, 11, True)
+    config.apply(model)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        Objective(model, 0.1)(BATCH).loss.backward()
+        optimizer.step()
+    return {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
+
+
+def test_without_it_everything_moves() -> None:
+    names = moved(FinetuningConfig())
+    assert {name.split(".")[0] for name in names} >= {"encoder", "decoder", "source_embedding", "output_embedding"}
+
+
+@pytest.mark.parametrize("parts", [["encoder"], ["decoder.0.cross", "source_embedding"], ["output_embedding"]])
+def test_frozen_parts_stay_and_the_rest_moves(parts: list[str]) -> None:
+    names = moved(FinetuningConfig(freeze=parts))
+    inside = {name for name in moved(FinetuningConfig()) if any(name.startswith(f"{part}.") for part in parts)}
+    assert inside
+    assert names == moved(FinetuningConfig()) - inside
+
+
+def test_adapters_alone_move() -> None:
+    names = moved(FinetuningConfig(lora_rank=2))
+    assert names
+    assert all(name.endswith((".lora_a", ".lora_b")) for name in names)
+    assert any(name.startswith("encoder.0.attention.query_key_value") for name in names)
+
+
+def test_complaints() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+    with pytest.raises(ConfigError, match=r"has no part 'encodr'. Did you mean 'encoder'\? Parts: target_embedding"):
+        FinetuningConfig(freeze=["encodr"]).apply(model)
+    everything = [name for name, _ in model.named_children()]
+    with pytest.raises(ConfigError, match=r"leaves nothing to train"):
+        FinetuningConfig(freeze=everything).apply(model)
+    with pytest.raises(ConfigError, match=r"leave one out"):
+        FinetuningConfig(freeze=["encoder"], lora_rank=4)
+    with pytest.raises(ConfigError, match=r"finetuning.lora_alpha \(0\) must be above 0"):
+        FinetuningConfig(lora_rank=4, lora_alpha=0)
