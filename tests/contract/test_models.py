@@ -27,9 +27,22 @@ SMALL: dict[str, ModelConfig] = {
     "transformer attention dropout": TransformerConfig(
         d_model=32, layers=1, attention_dropout=0.2, activation_dropout=0.2
     ),
+    "transformer embedding dropout": TransformerConfig(d_model=32, layers=1, embedding_dropout=0.2),
+    "transformer layerdrop": TransformerConfig(d_model=32, layers=2, layerdrop=0.5),
+    "transformer rotary": TransformerConfig(d_model=32, layers=2, positions="rotary"),
+    "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),
+    "transformer rmsnorm post-norm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm", norm="post"),
+    "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
+    "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
+
+
+def without_chance(config: ModelConfig, kinds: tuple[str, ...] = ("dropout", "layerdrop")) -> ModelConfig:
+    """The same with every option off whose name ends in one of `kinds`."""
+    off = {field.name: 0.0 for field in dataclasses.fields(config) if field.name.endswith(kinds)}
+    return dataclasses.replace(config, **off)  # type: ignore[arg-type]
 
 
 def make(config: ModelConfig) -> Seq2Seq:
@@ -123,8 +136,7 @@ def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:
 
 def test_eight_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
     torch.manual_seed(5)
-    off = {f.name: 0.0 for f in dataclasses.fields(config) if f.name.endswith("dropout")}
-    model = dataclasses.replace(config, **off).build(VOCABULARY, VOCABULARY, shared=True)  # type: ignore[arg-type]
+    model = without_chance(config).build(VOCABULARY, VOCABULARY, shared=True)
     rng = random.Random(1)
     sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(8)]
     targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(8)]
@@ -166,7 +178,7 @@ def test_dropout_zero_turns_off_every_kind_that_is_not_set_by_itself(config: Mod
     options = dataclasses.asdict(config)
     if "dropout" not in options:
         pytest.skip("an architecture without dropout")
-    set_by_itself = any(rate for key, rate in options.items() if key.endswith("_dropout"))
+    set_by_itself = any(rate > 0 for key, rate in options.items() if key.endswith(("_dropout", "layerdrop")))
     model = make(dataclasses.replace(config, dropout=0.0))  # type: ignore[call-arg]
     batch = collate(SOURCES, TARGETS)
     same = torch.allclose(model.train()(batch), model.eval()(batch))
@@ -174,7 +186,7 @@ def test_dropout_zero_turns_off_every_kind_that_is_not_set_by_itself(config: Mod
 
 
 def test_gradients_reach_every_parameter(config: ModelConfig) -> None:
-    model = make(config).train()
+    model = make(without_chance(config, kinds=("layerdrop",))).train()  # a skipped layer has no gradient
     batch = collate(SOURCES, TARGETS)
     Objective(model, 0.1)(batch).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []

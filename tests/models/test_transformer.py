@@ -1,5 +1,6 @@
 """What is the Transformer's own: sizes, sharing, initialisation, complaints."""
 
+import dataclasses
 import math
 
 import pytest
@@ -7,7 +8,10 @@ import torch
 
 from tolka.batch import collate
 from tolka.errors import ConfigError
-from tolka.models.transformer import TransformerConfig
+from tolka.losses import Objective
+from tolka.models.transformer import Transformer, TransformerConfig
+from tolka.nn.positions import sinusoids
+from tolka.settings import build
 
 
 def test_the_paper_s_base_model_has_its_parameters() -> None:
@@ -26,6 +30,7 @@ def test_the_paper_s_base_model_has_its_parameters() -> None:
         ("auto", False, 2),
         ("all", True, 1),
         ("decoder", True, 2),
+        ("decoder", False, 2),
         ("none", True, 3),
         ("none", False, 3),
     ],
@@ -36,16 +41,46 @@ def test_embeddings_are_shared_as_asked(sharing: str, shared: bool, matrices: in
     assert len(unique) == matrices
 
 
+@pytest.mark.parametrize(
+    ("sharing", "source_size"),
+    [("auto", 11), ("all", 11), ("decoder", 11), ("none", 11), ("auto", 13), ("decoder", 13), ("none", 13)],
+)
+def test_every_sharing_trains_and_decodes(sharing: str, source_size: int) -> None:
+    """With one vocabulary of 11, and with two of 13 and 11."""
+    torch.manual_seed(0)
+    config = TransformerConfig(d_model=8, heads=2, layers=1, share_embeddings=sharing)
+    model = config.build(source_size, 11, shared=source_size == 11)
+    batch = collate([[4, source_size - 1]], [[10, 5]])
+    Objective(model.train(), 0.1)(batch).loss.backward()
+    assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
+    with torch.no_grad():
+        features, _ = model.eval().step(batch.target_in[:, :1], model.start(batch.source, batch.source_lengths))
+        torch.testing.assert_close(features[0], model(batch)[:1])
+        assert model.logits(features).shape == (1, 1, 11)
+
+
 def test_xavier_as_if_the_fused_matrices_were_separate() -> None:
     torch.manual_seed(0)
     model = TransformerConfig(d_model=64, heads=4, layers=1, d_v=8).build(11, 11, True)
     weight = model.encoder[0].attention.query_key_value.weight  # 64 + 64 rows of keys, 32 of values
-    for part, rows in ((weight[:64], 64), (weight[64:128], 64), (weight[128:], 32)):
+    memory = model.decoder[0].cross.key_value.weight
+    parts = ((weight[:64], 64), (weight[64:128], 64), (weight[128:], 32), (memory[:64], 64), (memory[64:], 32))
+    for part, rows in parts:
         bound = math.sqrt(6 / (64 + rows))
         assert bound * 0.98 < part.abs().max().item() <= bound
     assert model.encoder[0].attention.query_key_value.bias.abs().max() == 0
     norm = model.encoder[0].around_attention.norm
     assert (norm.weight.min(), norm.weight.max(), norm.bias.abs().max()) == (1, 1, 0)
+
+
+def test_kaiming_everywhere_but_in_the_embeddings() -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=64, heads=4, layers=1, initialization="kaiming").build(400, 400, True)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and "embedding" not in name:
+            bound = math.sqrt(6 / parameter.size(1))
+            assert bound * 0.98 < parameter.abs().max().item() <= bound, name
+    assert model.target_embedding.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -68,10 +103,34 @@ def test_the_look_ahead_mask_hides_the_future() -> None:
     assert not torch.allclose(one[3], other[3])
 
 
-def test_word_order_matters_by_positions_alone() -> None:
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_word_order_matters_by_positions_alone(positions: str) -> None:
     torch.manual_seed(0)
-    model = TransformerConfig(d_model=16, heads=2, layers=1).build(9, 9, True).eval()
+    model = TransformerConfig(d_model=16, heads=2, layers=1, positions=positions).build(9, 9, True).eval()
     assert not torch.allclose(model(collate([[4, 5]], [[6]])), model(collate([[5, 4]], [[6]])))
+
+
+def test_rotary_positions_act_in_self_attention_only() -> None:
+    """With self-attention silenced, nothing knows the order: it is neither in the embeddings nor in cross-attention."""
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=2, positions="rotary").build(9, 9, True).eval()
+    for layer in (*model.encoder, *model.decoder):
+        torch.nn.init.zeros_(layer.attention.output.weight)
+    one, other = model(collate([[4, 5, 6]], [[7, 8]])), model(collate([[6, 4, 5]], [[8, 7]]))
+    torch.testing.assert_close(one[0], other[0])
+    torch.testing.assert_close(one[1:], other[1:].flip(0))
+
+
+def test_rotary_encoder_sees_distances_only() -> None:
+    """Two words at the start, and behind others: how one divides its attention between them stays as it was."""
+    torch.manual_seed(0)
+    config = TransformerConfig(d_model=16, heads=2, layers=1, positions="rotary")
+    model = config.build(9, 9, True).double().eval()
+    near, far = (
+        model.inspect(collate([source], [[4]])).attention["encoder.0.self"] for source in ([4, 5], [8, 8, 4, 5])
+    )
+    ratio = near[0, :, 0, 0] / near[0, :, 0, 1]  # of the two words' weights; the softmax' denominators differ
+    torch.testing.assert_close(far[0, :, 2, 2] / far[0, :, 2, 3], ratio)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +142,20 @@ def test_word_order_matters_by_positions_alone() -> None:
         ({"norm": "prae"}, r"model.norm \('prae'\) is unknown. Did you mean 'pre'\?"),
         ({"activation": "rellu"}, "Did you mean 'relu'"),
         ({"d_ff": -1}, r"model.d_ff \(-1\) must be 0"),
+        ({"activation": "swiglue"}, "Did you mean 'swiglu'"),
+        ({"positions": "rotatory"}, "Did you mean 'rotary'"),
+        ({"normalization": "rms"}, r"model.normalization \('rms'\) is unknown.*Known: layernorm, rmsnorm"),
+        ({"initialization": "kaimming"}, "Did you mean 'kaiming'"),
+        ({"layerdrop": 1.0}, r"model.layerdrop \(1.0\) must be at least 0 and below 1"),
+        (
+            {"embedding_dropout": -0.5},
+            r"model.embedding_dropout \(-0.5\) must be -1 \(as model.dropout\), or at least 0",
+        ),
+        ({"embedding_dropout": 1.0}, r"model.embedding_dropout \(1.0\) must be -1"),
+        (
+            {"d_model": 12, "heads": 4, "positions": "rotary"},
+            r"model.positions=rotary.*model.d_model / model.heads \(12 / 4 = 3\) must be even",
+        ),
     ],
 )
 def test_complaints_name_the_key(options: dict[str, object], complaint: str) -> None:
@@ -93,3 +166,137 @@ def test_complaints_name_the_key(options: dict[str, object], complaint: str) -> 
 def test_sharing_all_needs_one_vocabulary() -> None:
     with pytest.raises(ConfigError, match="share_embeddings=all needs one vocabulary"):
         TransformerConfig(share_embeddings="all").build(9, 9, shared=False)
+
+
+def test_rmsnorm_stands_where_layernorm_did() -> None:
+    """Per normalisation one bias less: 2 an encoder layer, 3 a decoder layer, and each stack's last."""
+    norms = 2 * 2 + 2 * 3 + 2
+    counts = {}
+    for kind in ("layernorm", "rmsnorm"):
+        model = TransformerConfig(d_model=16, heads=2, layers=2, normalization=kind).build(9, 9, True)
+        names = [type(m).__name__ for m in model.modules() if type(m).__name__ in ("LayerNorm", "RMSNorm")]
+        assert names == [{"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}[kind]] * norms
+        counts[kind] = model.parameter_count()
+    assert counts["layernorm"] - counts["rmsnorm"] == norms * 16
+
+
+def test_swiglu_s_parameters() -> None:
+    """At d_model 24 the matrices are as many numbers; the inner biases are 2 * 64 instead of 96."""
+    counts = {
+        activation: TransformerConfig(d_model=24, heads=2, layers=1, activation=activation)
+        .build(9, 9, True)
+        .parameter_count()
+        for activation in ("relu", "swiglu")
+    }
+    assert counts["swiglu"] - counts["relu"] == 2 * (2 * 64 - 96)  # two feed-forward sub-layers
+
+
+@pytest.mark.parametrize(
+    ("rates", "embedding", "sublayer"),
+    [
+        ({"dropout": 0.3}, 0.3, 0.3),
+        ({"dropout": 0.3, "embedding_dropout": 0.0}, 0.0, 0.3),
+        ({"dropout": 0.0, "embedding_dropout": 0.4}, 0.4, 0.0),
+        ({"dropout": 0.3, "embedding_dropout": 0.4}, 0.4, 0.3),
+    ],
+)
+def test_embedding_dropout_is_its_own(rates: dict[str, float], embedding: float, sublayer: float) -> None:
+    """The share of zeros in what the first layer is given, and in what its residual connections add."""
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=64, layers=1, **rates).build(40, 40, True).train()  # type: ignore[arg-type]
+    zeros: dict[str, float] = {}
+
+    def note(name: str, values: torch.Tensor) -> None:
+        zeros[name] = (values == 0).double().mean().item()
+
+    for name, layer in (("source", model.encoder[0]), ("target", model.decoder[0])):
+        layer.register_forward_pre_hook(lambda _, given, name=name: note(name, given[0]))
+    model.encoder[0].around_attention.dropout.register_forward_hook(lambda *given: note("sub-layer", given[-1]))
+    model(collate([list(range(4, 40))] * 8, [list(range(4, 40))] * 8))
+    assert zeros == {
+        "source": pytest.approx(embedding, abs=0.02),
+        "target": pytest.approx(embedding, abs=0.02),
+        "sub-layer": pytest.approx(sublayer, abs=0.02),
+    }
+
+
+def layerdropped(rate: float, layers: int = 2) -> Transformer:
+    torch.manual_seed(0)
+    config = TransformerConfig(d_model=8, heads=2, layers=layers, dropout=0.0, layerdrop=rate)
+    return config.build(9, 9, True)
+
+
+def test_layerdrop_leaves_layers_out_in_training_only() -> None:
+    batch = collate([[4, 5]], [[6, 7]])
+    dropping, whole = layerdropped(0.999999), layerdropped(0.0)
+    seen = dropping.train().inspect(batch)
+    assert seen.attention == {}
+    embedded = dropping.source_embedding(batch.source) * 8**0.5 + sinusoids(torch.arange(3), 8)
+    for state in seen.encoder_states:
+        torch.testing.assert_close(state, embedded)
+    embedded = dropping.target_embedding(batch.target_in) * 8**0.5 + sinusoids(torch.arange(3), 8)
+    torch.testing.assert_close(seen.features, torch.nn.functional.layer_norm(embedded[0], (8,)))
+    torch.testing.assert_close(dropping.eval()(batch), whole.eval()(batch), rtol=0, atol=0)
+
+
+def test_layerdrop_s_share() -> None:
+    """Encoder and decoder layers alike: 4000 draws each, within five standard deviations."""
+    model, batch, passes, layers = layerdropped(0.3, layers=8).train(), collate([[4]], [[5]]), 500, 8
+    kept = {"encoder": 0, "decoder": 0}
+    with torch.no_grad():
+        for _ in range(passes):
+            names = model.inspect(batch).attention
+            kept["encoder"] += sum(name.startswith("encoder") for name in names)
+            kept["decoder"] += sum(name.endswith("cross") for name in names)
+    draws = passes * layers
+    for count in kept.values():
+        assert count / draws == pytest.approx(0.7, abs=5 * (0.3 * 0.7 / draws) ** 0.5)
+
+
+def test_layerdrop_follows_torch_s_generator() -> None:
+    """Its state is in a checkpoint, so a resumed training skips the same layers; without layerdrop nothing is drawn."""
+    batch = collate([[4, 5]], [[6, 7]])
+    model = layerdropped(0.5, layers=6).train()
+    before = torch.get_rng_state()
+    first, second = model(batch), model(batch)
+    assert not torch.equal(first, second)
+    torch.set_rng_state(before)
+    assert torch.equal(model(batch), first)
+    for quiet in (layerdropped(0.0).train(), layerdropped(0.5).eval()):
+        before = torch.get_rng_state()
+        quiet(batch)
+        assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_skipped_layer_stays_as_it_is() -> None:
+    """No gradient, no update; over two batches a layer learns from those that went through it."""
+    model = layerdropped(0.5, layers=4).train()
+    objective = Objective(model, 0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+    weights = [layer.feedforward.outer.weight for layer in (*model.encoder, *model.decoder)]
+    for batches in (1, 2):
+        optimizer.zero_grad()
+        old = [weight.detach().clone() for weight in weights]
+        for _ in range(batches):
+            objective(collate([[4, 5]], [[6, 7]])).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        skipped = [weight.grad is None for weight in weights]
+        assert skipped == [torch.equal(weight, before) for weight, before in zip(weights, old, strict=True)]
+        assert 0 < sum(skipped) < 8
+
+
+def test_an_older_model_still_fits() -> None:
+    """Its configuration lacks what came later, which then is what it was; its weights have the names they had."""
+    first = ["d_model", "heads", "d_v", "d_ff", "layers", "decoder_layers", "norm", "activation", "positions"]
+    first += ["max_positions", "share_embeddings", "dropout", "attention_dropout", "activation_dropout", "name"]
+    config = TransformerConfig(layers=1)
+    stored = {key: value for key, value in dataclasses.asdict(config).items() if key in first}
+    assert build(TransformerConfig, stored, "model") == config
+    encoder = ["attention.query_key_value", "attention.output", "feedforward.inner", "feedforward.outer"]
+    encoder += ["around_attention.norm", "around_feedforward.norm"]
+    decoder = [*encoder, "cross.query", "cross.key_value", "cross.output", "around_cross.norm"]
+    modules = [f"encoder.0.{name}" for name in encoder] + [f"decoder.0.{name}" for name in decoder]
+    expected = {f"{name}.{kind}" for name in (*modules, "encoder_norm", "decoder_norm") for kind in ("weight", "bias")}
+    expected |= {f"{kind}_embedding.weight" for kind in ("source", "target", "output")}
+    assert set(config.build(9, 9, True).state_dict()) == expected

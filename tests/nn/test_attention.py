@@ -1,4 +1,4 @@
-"""Attention against its formula, written out with loops in float64; positions against theirs."""
+"""Attention against its formula, written out with loops in float64."""
 
 import math
 
@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from tolka.nn.attention import CrossAttention, SelfAttention, attend, attention_weights
-from tolka.nn.feedforward import FeedForward
-from tolka.nn.positions import LearnedPositions, SinusoidalPositions, sinusoids
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -61,30 +59,28 @@ def test_fused_projections_are_three_and_two_matrices() -> None:
     assert cross.memory(x)[1].shape == (1, 2, 4, 3)
 
 
-def test_sinusoids_by_hand() -> None:
-    table = sinusoids(torch.arange(3), 4)
-    for pos in range(3):
-        expected = [math.sin(pos), math.cos(pos), math.sin(pos / 100), math.cos(pos / 100)]
-        assert table[pos].tolist() == pytest.approx(expected, abs=1e-6)
-    assert sinusoids(torch.arange(3), 5).shape == (3, 5)
+def test_step_turns_by_position_and_caches_turned_keys() -> None:
+    """An odd d_v beside one head: rows of the fused product then start at odd places in memory."""
+    torch.manual_seed(0)
+    for heads, d_v in ((2, 4), (1, 5)):
+        attention = SelfAttention(d_model=8, heads=heads, d_v=d_v, rate=0.0, rotary=True).double()
+        x = torch.randn(3, 6, 8).double()
+        _, keys, values = attention.project(x)
+        cache = (keys[:, :, :0], values[:, :, :0])
+        steps = []
+        for t in range(6):
+            result, cache = attention.step(x[:, t : t + 1], cache)
+            steps.append(result)
+        torch.testing.assert_close(torch.cat(steps, dim=1), attention(x, None, causal=True))
+        torch.testing.assert_close(cache[0], keys)
+        torch.testing.assert_close(cache[1], values)
 
 
-def test_positions_beyond_the_table_are_the_same_function() -> None:
-    positions = SinusoidalPositions(16)
-    first = positions(0, 10).clone()
-    torch.testing.assert_close(positions(5000, 3), sinusoids(torch.arange(5000, 5003), 16))
-    torch.testing.assert_close(positions(0, 10), first)
-
-
-def test_learned_positions_share_the_last() -> None:
-    positions = LearnedPositions(4, limit=3)
-    vectors = positions(1, 4)
-    assert torch.equal(vectors[1], vectors[3])
-    assert not torch.equal(vectors[0], vectors[1])
-
-
-def test_feedforward_by_hand() -> None:
-    layer = FeedForward(3, 7, "relu", 0.0)
-    x = torch.randn(2, 3)
-    inner = (x @ layer.inner.weight.T + layer.inner.bias).clamp(min=0)
-    torch.testing.assert_close(layer(x), inner @ layer.outer.weight.T + layer.outer.bias)
+def test_values_are_not_turned() -> None:
+    plain, rotary = (SelfAttention(d_model=8, heads=2, d_v=4, rate=0.0, rotary=rotary) for rotary in (False, True))
+    rotary.load_state_dict(plain.state_dict())
+    x = torch.randn(1, 5, 8)
+    (query, key, value), (turned_query, turned_key, same) = plain.project(x), rotary.project(x)
+    assert torch.equal(value, same)
+    assert not torch.allclose(query[:, :, 1:], turned_query[:, :, 1:])
+    assert not torch.allclose(key[:, :, 1:], turned_key[:, :, 1:])

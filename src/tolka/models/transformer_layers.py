@@ -1,0 +1,195 @@
+"""What a Transformer is made of: its options, and the layers of its encoder and decoder.
+
+Shapes: B sentences, k hypotheses a sentence, S source, T target, D model width.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from tolka.checks import at_least, one_of, share_below_one, zero_or_more
+from tolka.errors import ConfigError
+from tolka.models.base import ModelConfig
+from tolka.nn.attention import CrossAttention, SelfAttention
+from tolka.nn.dropout import Dropout
+from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
+from tolka.nn.initialization import INITIALIZATIONS
+from tolka.nn.norms import NORMALIZATIONS
+
+_NORMS = ("post", "pre")
+_POSITIONS = ("sinusoidal", "learned", "rotary")
+_SHARING = ("auto", "all", "decoder", "none")
+
+
+@dataclass(frozen=True)
+class TransformerOptions(ModelConfig):
+    """What can be chosen; the defaults are the size called small."""
+
+    d_model: int = 256
+    """width of embeddings and layers"""
+    heads: int = 4
+    """attention heads; must divide d_model"""
+    d_v: int = 0
+    """width of one head's values; 0 = d_model / heads, like its keys"""
+    d_ff: int = 0
+    """inner feed-forward width; 0 = 4 * d_model (swiglu: 8/3 * d_model up to a multiple of 8, so as many weights)"""
+    layers: int = 3
+    """encoder layers, and decoder layers unless decoder_layers is set"""
+    decoder_layers: int = 0
+    """decoder layers; 0 = as many as the encoder"""
+    norm: str = "pre"
+    """where normalisation stands around a sub-layer f: post = N(x + f(x)) as in the paper, pre = x + f(N(x))"""
+    normalization: str = "layernorm"
+    """which one: layernorm, or rmsnorm, which neither centres nor has a bias (Zhang and Sennrich 2019)"""
+    activation: str = "relu"
+    """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
+    positions: str = "sinusoidal"
+    """sinusoidal or rotary (no length limit), or learned; rotary turns queries and keys of self-attention"""
+    max_positions: int = 512
+    """how many learned positions there are; later ones share the last"""
+    share_embeddings: str = "auto"
+    """one matrix for: all = source, target and output; decoder = target and output; none; auto = as many as possible"""
+    initialization: str = "xavier"
+    """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
+    dropout: float = 0.1
+    """on each sub-layer's output, and where embedding_dropout says so"""
+    embedding_dropout: float = -1.0
+    """on the sum of embedding and position; -1 = as dropout"""
+    attention_dropout: float = 0.0
+    """on the attention weights"""
+    activation_dropout: float = 0.0
+    """inside the feed-forward sub-layer"""
+    layerdrop: float = 0.0
+    """probability of skipping a whole layer in a training step (Fan et al. 2020)"""
+
+    def __post_init__(self) -> None:
+        at_least(self, "model", 1, "d_model", "heads", "layers", "max_positions")
+        zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
+        if self.d_model % self.heads:
+            raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
+        share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
+        if self.embedding_dropout != -1.0 and not 0.0 <= self.embedding_dropout < 1.0:
+            raise ConfigError(
+                f"model.embedding_dropout ({self.embedding_dropout}) must be -1 (as model.dropout), or at least 0 and "
+                "below 1"
+            )
+        one_of(self, "model", "norm", _NORMS)
+        one_of(self, "model", "normalization", NORMALIZATIONS)
+        one_of(self, "model", "positions", _POSITIONS)
+        one_of(self, "model", "share_embeddings", _SHARING)
+        one_of(self, "model", "activation", ACTIVATIONS)
+        one_of(self, "model", "initialization", INITIALIZATIONS)
+        if self.positions == "rotary" and self.key_width % 2:
+            raise ConfigError(
+                f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "
+                f"{self.heads} = {self.key_width}) must be even"
+            )
+
+    @property
+    def key_width(self) -> int:
+        """Of one head's queries and keys: d_k."""
+        return self.d_model // self.heads
+
+    @property
+    def value_width(self) -> int:
+        """Of one head's values."""
+        return self.d_v or self.key_width
+
+    @property
+    def inner_width(self) -> int:
+        """Of the feed-forward sub-layer."""
+        return self.d_ff or usual_inner_width(self.d_model, self.activation)
+
+    @property
+    def embedding_rate(self) -> float:
+        """Dropout on the sum of embedding and position."""
+        return self.dropout if self.embedding_dropout == -1.0 else self.embedding_dropout
+
+    def self_attention(self) -> SelfAttention:
+        """Of one layer, encoder or decoder."""
+        rotary = self.positions == "rotary"
+        return SelfAttention(self.d_model, self.heads, self.value_width, self.attention_dropout, rotary=rotary)
+
+    def cross_attention(self) -> CrossAttention:
+        """Of one decoder layer, to the encoder."""
+        return CrossAttention(self.d_model, self.heads, self.value_width, self.attention_dropout)
+
+    def feedforward(self) -> FeedForward:
+        """Of one layer, encoder or decoder."""
+        return FeedForward(self.d_model, self.inner_width, self.activation, self.activation_dropout)
+
+    def normaliser(self) -> nn.Module:
+        """Around one sub-layer, or at a stack's end."""
+        return NORMALIZATIONS[self.normalization](self.d_model)
+
+
+class Residual(nn.Module):
+    """Residual connection, dropout and normalisation around a sub-layer."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.pre = options.norm == "pre"
+        self.norm = options.normaliser()
+        self.dropout = Dropout(options.dropout)
+
+    def before(self, x: Tensor) -> Tensor:
+        """What the sub-layer is given."""
+        normed: Tensor = self.norm(x) if self.pre else x
+        return normed
+
+    def after(self, x: Tensor, result: Tensor) -> Tensor:
+        """What goes on, from the sub-layer's result."""
+        total: Tensor = x + self.dropout(result)
+        return total if self.pre else self.norm(total)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.attention = options.self_attention()
+        self.around_attention = Residual(options)
+        self.feedforward = options.feedforward()
+        self.around_feedforward = Residual(options)
+
+    def forward(self, x: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
+        """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
+        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), mask, False, maps))
+        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder, feed-forward."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.attention = options.self_attention()
+        self.around_attention = Residual(options)
+        self.cross = options.cross_attention()
+        self.around_cross = Residual(options)
+        self.feedforward = options.feedforward()
+        self.around_feedforward = Residual(options)
+
+    def forward(
+        self, x: Tensor, encoded: Tensor, mask: Tensor | None, maps: list[list[Tensor]] | None = None
+    ) -> Tensor:
+        """(B, T, D) -> (B, T, D), all positions at once.
+
+        The look-ahead mask alone keeps valid positions from padding, which only ever follows them.
+        """
+        self_maps, cross_maps = maps or (None, None)
+        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), None, True, self_maps))
+        memory = self.cross.memory(encoded)
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, cross_maps))
+        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
+
+    def step(
+        self, x: Tensor, cache: tuple[Tensor, Tensor], memory: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
+        sentences, beam, width = x.shape
+        new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
+        x = self.around_attention.after(x, new.view(sentences, beam, width))
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask))
+        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache

@@ -1,0 +1,38 @@
+"""What weights are before training."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from tolka.nn.linear import FusedLinear
+
+
+def kaiming_uniform(matrix: Tensor) -> Tensor:
+    """U(-a, a) with a = sqrt(6 / fan_in), whose variance 2 / fan_in is He et al.'s (2015, equation 10).
+
+    The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
+    """
+    return nn.init.kaiming_uniform_(matrix, nonlinearity="relu")
+
+
+# Xavier (Glorot and Bengio 2010, equation 16): U(-a, a) with a = sqrt(6 / (fan_in + fan_out)).
+INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_uniform_, "kaiming": kaiming_uniform}
+
+
+def initialise(model: nn.Module, initialization: str, embedding_std: float) -> None:
+    """Weights as `initialization` says, zero biases; embeddings from N(0, embedding_std^2), zero for padding.
+
+    A fused projection is initialised as if its parts were separate matrices (the fan-out is each part's own). Norms
+    keep the gain 1 and bias 0 that they were made with.
+    """
+    fill = INITIALIZATIONS[initialization]
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            for matrix in module.matrices() if isinstance(module, FusedLinear) else (module.weight,):
+                fill(matrix)
+            nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=embedding_std)
+            if module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx].detach())
