@@ -22,7 +22,14 @@ from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.optim import AdamWConfig
-from tolka.training.schedulers import InverseSqrtConfig, LinearConfig, NoamConfig
+from tolka.training.schedulers import (
+    ConstantConfig,
+    CosineConfig,
+    InverseSqrtConfig,
+    LinearConfig,
+    NoamConfig,
+    WarmupStableDecayConfig,
+)
 from tolka.training.trainer import TrainerConfig
 from tolka.translator import DecodingConfig
 
@@ -42,6 +49,9 @@ FILES: dict[str, Any] = {
     "optimizer/adamw": AdamWConfig(),
     "scheduler/inverse_sqrt": InverseSqrtConfig(),
     "scheduler/linear": LinearConfig(),
+    "scheduler/cosine": CosineConfig(),
+    "scheduler/wsd": WarmupStableDecayConfig(),
+    "scheduler/constant": ConstantConfig(),
     "scheduler/noam": NoamConfig(),
     "trainer/default": TrainerConfig(),
     "search/beam": BeamConfig(),
