@@ -271,10 +271,14 @@ class Trainer:
         torch.set_rng_state(saved.tensors["rng"])
         if "rng_cuda" in saved.tensors and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
-        for name, parameter in self.objective.model.named_parameters():
-            prefix = f"optimizer.{name}."
-            for key, value in saved.tensors.items():
-                if key.startswith(prefix):
-                    # A fused optimiser keeps all of its state, the step counter too, beside the parameter.
-                    self.optimizer.state[parameter][key.removeprefix(prefix)] = value.to(parameter.device)
+        # By torch's own way, which knows what of a state lives beside the parameter and what on the CPU.
+        own = self.optimizer.state_dict()
+        names: dict[Any, str] = {parameter: name for name, parameter in self.objective.model.named_parameters()}
+        parameters = (parameter for group in self.optimizer.param_groups for parameter in group["params"])
+        for number, parameter in enumerate(parameters):
+            prefix = f"optimizer.{names[parameter]}."
+            moments = {key.removeprefix(prefix): v for key, v in saved.tensors.items() if key.startswith(prefix)}
+            if moments:
+                own["state"][number] = moments
+        self.optimizer.load_state_dict(own)
         self.run.forget_after(self.state.update)
