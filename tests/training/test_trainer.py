@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tolka.batch import collate
+from tolka.batch import Batch, collate
 from tolka.checkpoint import ResumeState
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError, TolkaError
-from tolka.losses import Objective
+from tolka.losses import LossSum, Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
@@ -23,8 +23,8 @@ from tolka.training import precision as precision_module
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.schedulers import InverseSqrtConfig
-from tolka.training.trainer import Trainer, TrainerConfig
+from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig
+from tolka.training.trainer import Trainer, TrainerConfig, _Window
 
 CPU = torch.device("cpu")
 ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
@@ -215,6 +215,37 @@ def test_clipping_changes_the_step(tmp_path: Path) -> None:
     free.trainer.fit()
     clipped.trainer.fit()
     assert any(not torch.equal(a, b) for a, b in zip(free.model.parameters(), clipped.model.parameters(), strict=True))
+
+
+class Slope(torch.nn.Module):
+    """An objective whose gradient is the same everywhere: (8, 4, -8, 5), of norm 13."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(4))
+
+    def forward(self, batch: Batch) -> LossSum:
+        value = (self.weight * torch.tensor([8.0, 4.0, -8.0, 5.0])).sum()
+        return LossSum(value * batch.tokens, value.detach(), batch.tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "norm", "expected"),
+    [
+        (0.0, 0.0, [8.0, 4.0, -8.0, 5.0]),
+        (5.0, 0.0, [5.0, 4.0, -5.0, 5.0]),
+        (0.0, 6.5, [4.0, 2.0, -4.0, 2.5]),
+        (4.0, 2.0, [1.0, 1.0, -1.0, 1.0]),  # entries first: (4, 4, -4, 4), of norm 8; norm first, the 4 would stay half
+        (9.0, 14.0, [8.0, 4.0, -8.0, 5.0]),
+    ],
+)
+def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: list[float]) -> None:
+    trainer = Bench(tmp_path, clip_value=value, clip_norm=norm).trainer
+    slope = Slope()
+    trainer.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.optimizer = torch.optim.SGD(slope.parameters())
+    trainer._train_step(_Window())
+    assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ class TrainerConfig:
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
+    clip_value: float = 0.0
+    """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
     device: str = "auto"
@@ -56,7 +58,7 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
-        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_norm", "samples")
+        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "clip_value", "clip_norm", "samples")
         share_below_one(self, "trainer", "label_smoothing")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
@@ -189,6 +191,8 @@ class Trainer:
             self.scaler.scale(sums.loss / tokens).backward()
             window.add(sums.nll, sums.tokens)
         self.scaler.unscale_(self.optimizer)
+        if self.config.clip_value:
+            torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
         if self.config.clip_norm:
             torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
         self.scaler.step(self.optimizer)
