@@ -20,11 +20,12 @@ from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
 from tolka.training import precision as precision_module
+from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig
-from tolka.training.trainer import Trainer, TrainerConfig, _Window
+from tolka.training.trainer import Trainer, TrainerConfig
 
 CPU = torch.device("cpu")
 ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
@@ -244,7 +245,7 @@ def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: l
     slope = Slope()
     trainer.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
     trainer.optimizer = torch.optim.SGD(slope.parameters())
-    trainer._train_step(_Window())
+    trainer.probe()
     assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
@@ -323,3 +324,33 @@ def test_bf16_trains_like_fp32() -> None:
 def test_fp16_is_refused_on_a_cpu() -> None:
     with pytest.raises(ConfigError, match="fp16 needs a CUDA device"):
         choose_precision("fp16", CPU, objective(), lambda: collate(ROWS, ROWS))
+
+
+def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> None:
+    """Seeds, batches, dropout, accumulation and clipping are the trainer's: its log says the same, to the last bit."""
+    options: dict[str, Any] = {"accumulate": 2, "log_every": 1, "validate_every": 1000}
+    found = range_test(Bench(tmp_path / "a", **options).trainer)
+    run = Bench(tmp_path / "b", updates=20, **options)
+    run.trainer.scheduler = Sweep()
+    run.trainer.fit()
+    logged = [(line["lr"], line["train_loss"]) for line in run.trainer.run.history() if "train_loss" in line]
+    assert logged == list(zip(found.rates, found.losses, strict=True))[:20]
+
+
+def test_a_range_test_stops_when_the_loss_climbs_and_leaves_no_file(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    found = range_test(bench.trainer)
+    assert diverged(found.losses)
+    assert not diverged(found.losses[:-1])
+    assert len(found.losses) < 176
+    assert 1e-4 < found.recommended < 1.0
+    assert bench.saved == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_is_no_number_ends_a_range_test(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    with torch.no_grad():
+        bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
+    with pytest.raises(TolkaError, match="no learning rate can be recommended: the loss did not fall in 0 updates"):
+        range_test(bench.trainer)

@@ -51,6 +51,8 @@ class TrainerConfig:
     """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
+    find_lr: bool = False
+    """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     precision: str = "auto"
@@ -165,6 +167,13 @@ class Trainer:
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
         return None
+
+    def probe(self) -> float:
+        """One update of the weights; returns its nll per token, for which it waits. Nothing is logged or saved."""
+        window = _Window()
+        self._train_step(window)
+        assert window.nll is not None
+        return window.nll.item() / window.tokens
 
     def _next_group(self) -> list[Batch]:
         """The batches of one update; moves the state's place in the data."""
