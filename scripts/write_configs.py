@@ -22,8 +22,15 @@ from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
-from tolka.training.optim import AdamWConfig
-from tolka.training.schedulers import InverseSqrtConfig, LinearConfig, NoamConfig
+from tolka.training.optim import AdafactorConfig, AdamConfig, AdamWConfig, SGDConfig
+from tolka.training.schedulers import (
+    ConstantConfig,
+    CosineConfig,
+    InverseSqrtConfig,
+    LinearConfig,
+    NoamConfig,
+    WarmupStableDecayConfig,
+)
 from tolka.training.trainer import TrainerConfig
 from tolka.translator import DecodingConfig
 
@@ -41,8 +48,14 @@ FILES: dict[str, Any] = {
     "model/transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
     "model/transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
     "optimizer/adamw": AdamWConfig(),
+    "optimizer/adam": AdamConfig(),
+    "optimizer/sgd": SGDConfig(),
+    "optimizer/adafactor": AdafactorConfig(),
     "scheduler/inverse_sqrt": InverseSqrtConfig(),
     "scheduler/linear": LinearConfig(),
+    "scheduler/cosine": CosineConfig(),
+    "scheduler/wsd": WarmupStableDecayConfig(),
+    "scheduler/constant": ConstantConfig(),
     "scheduler/noam": NoamConfig(),
     "finetuning/default": FinetuningConfig(),
     "trainer/default": TrainerConfig(),

@@ -324,3 +324,10 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
             assert system.interval == pytest.approx(interval, abs=2e-10)
         assert f"{mine.p_value:.4f}" == other[3]
         assert mine.signature in printed
+
+
+def test_a_resample_without_a_match_is_a_score_like_others() -> None:
+    """One line of many matches at all: some resamples lack it, and their chrF is exactly 0."""
+    hypotheses, references = ["xx", "qq", "zz ww"], ["aa", "bb", "zz ww"]
+    scores = score(hypotheses, references, MetricsConfig(bootstrap=40))
+    assert all(entry.interval is not None and entry.interval[0] <= entry.interval[1] for entry in scores)

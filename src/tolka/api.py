@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memo
 from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
 from tolka.text.corpus import Pair
 from tolka.text.lines import read_lines, user_path
+from tolka.training.lr_finder import RangeTest
 from tolka.training.trainer import TrainState
 from tolka.translator import Tick, Translation, Translator
 
@@ -45,6 +46,8 @@ class TrainResult:
 
 def train(config: TrainConfig) -> TrainResult:
     """Train, keep the best model, test it. Logs to stderr and into the run's folder; TolkaError when it cannot."""
+    if config.trainer.find_lr:
+        raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
     started_at = time.perf_counter()
     keep_freed_memory()
     pipeline = Pipeline(config)
@@ -55,6 +58,19 @@ def train(config: TrainConfig) -> TrainResult:
     finally:
         pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+
+
+def find_lr(config: TrainConfig) -> RangeTest:
+    """Try learning rates on this run's fresh model and its text; recommends a peak rate and keeps no weights.
+
+    ConfigError when the run's folder holds a run that has begun; TolkaError when no rate makes the loss fall.
+    """
+    keep_freed_memory()
+    pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
+    try:
+        return pipeline.find_lr()
+    finally:
+        pipeline.run.release()
 
 
 def translate(

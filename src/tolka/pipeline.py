@@ -1,5 +1,6 @@
 """mt-train, stage by stage: read, prepare, train, test."""
 
+import json
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import tolka
+from tolka.atomic import replace_text
 from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, save_model
 from tolka.config import TrainConfig
 from tolka.data.loader import Loader
@@ -22,13 +24,14 @@ from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.progress import bar
 from tolka.report.card import model_card
-from tolka.report.plots import learning_curves
+from tolka.report.plots import learning_curves, lr_finder_curve
 from tolka.runtime import Precision, choose_device, describe, seed_everything
 from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
 from tolka.text.lines import user_path
 from tolka.text.tokenizer import Tokenizer
+from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.signals import stopped_by_signals
@@ -80,28 +83,11 @@ class Pipeline:
         """
         resuming = self.run.claim(self.config.as_dict())
         # The validation and test sets are read here as well: a bad file must not show after a day of training.
-        prepared, _, _ = self.prepared, self.validation_pairs, self.test_pairs
+        _ = self.prepared, self.validation_pairs, self.test_pairs
         resumed = self._resumed() if resuming else None
-        seed_everything(self.config.run.seed)
-        model = self._model(prepared.tokenizer)
-        objective = self.config.trainer.objective(model)
-        loader = Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler())
-        precision, reason = self._precision(objective, loader, resumed)
-        self._describe(loader, model.parameter_count(), precision, reason)
-        trainer = Trainer(
-            self.config.trainer,
-            objective,
-            self.config.optimizer.build(model),
-            self.config.scheduler,
-            self.config.optimizer.lr,
-            loader,
-            precision,
-            self.run,
-            self._validator(model, precision),
-            self._saver(model, precision),
-        )
+        trainer = self._trainer(resumed)
         if resumed:
-            load_weights(model, self.run.last)
+            load_weights(trainer.objective.model, self.run.last)
             trainer.resume(resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         with stopped_by_signals(trainer) as received:
@@ -113,6 +99,40 @@ class Pipeline:
                 128 + received[0],
             )
         return state
+
+    def find_lr(self) -> RangeTest:
+        """Recommend a peak rate instead of training; leaves lr_finder.json and its plot.
+
+        A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
+        settings without it train here as if nothing had been.
+        """
+        self.run.claim(self.config.as_dict())
+        found = range_test(self._trainer(None))
+        replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
+        self._draw("learning-rate range test", lr_finder_curve)
+        self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
+        return found
+
+    def _trainer(self, resumed: ResumeState | None) -> Trainer:
+        """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
+        seed_everything(self.config.run.seed)
+        model = self._model(self.prepared.tokenizer)
+        objective = self.config.trainer.objective(model)
+        loader = Loader(self.prepared.store, self.config.batching, self.config.run.seed, self._sampler())
+        precision, reason = self._precision(objective, loader, resumed)
+        self._describe(loader, model.parameter_count(), precision, reason)
+        return Trainer(
+            self.config.trainer,
+            objective,
+            self.config.optimizer.build(model),
+            self.config.scheduler,
+            self.config.optimizer.lr,
+            loader,
+            precision,
+            self.run,
+            self._validator(model, precision),
+            self._saver(model, precision),
+        )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
         """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
@@ -204,8 +224,11 @@ class Pipeline:
 
     def draw(self) -> None:
         """The run's plots, where matplotlib is there to draw them."""
+        self._draw("learning curves", learning_curves)
+
+    def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
         try:
-            self.run.log(f"learning curves: {learning_curves(self.run.path)}")
+            self.run.log(f"{what}: {plot(self.run.path)}")
         except TolkaError as error:
             self.run.log(str(error))
 

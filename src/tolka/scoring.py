@@ -199,7 +199,24 @@ def _metrics(references: Sequence[str], config: MetricsConfig, language: str) ->
         metrics[LEGACY_NAME] = BLEU(
             lowercase=True, tokenize=tokenizer, smooth_method="none", force=True, references=streams
         )
+    for metric in metrics.values():
+        if not isinstance(metric, BLEU):
+            _of_one_kind(metric)
     return metrics
+
+
+def _of_one_kind(metric: Any) -> None:
+    """chrF and TER score a resample in float32, but as a plain 0.0 where nothing matched; sacrebleu's mean of a mixture
+    is a TypeError."""
+    compute = metric._compute_score_from_stats
+
+    def scored(stats: Any) -> Any:
+        result = compute(stats)
+        if hasattr(stats, "dtype"):
+            result.score = stats.dtype.type(result.score)
+        return result
+
+    metric._compute_score_from_stats = scored
 
 
 def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison:

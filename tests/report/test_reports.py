@@ -2,6 +2,7 @@
 
 import builtins
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tolka.errors import TolkaError
 from tolka.report.card import model_card
-from tolka.report.plots import learning_curves
+from tolka.report.plots import learning_curves, lr_finder_curve
 from tolka.report.summary import closing_words
 
 SIGNATURE = "nrefs:1|case:mixed"
@@ -39,7 +40,33 @@ def test_curves_are_a_picture(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def write_range_test(run: Path) -> None:
+    curve = [{"lr": 10.0 ** (n / 5 - 6), "train_loss": 9.0 - n / 5, "smoothed": 9.0 - n / 5} for n in range(20)]
+    curve.append({"lr": 1.0, "train_loss": 80.0, "smoothed": 30.0})
+    (run / "lr_finder.json").write_text(json.dumps({"recommended": curve[15]["lr"], "reason": "so", "curve": curve}))
+
+
+def test_the_range_test_is_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logarithmic axis, the rate marked and named, and no room for the cliff at the end."""
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    write_range_test(tmp_path)
+    drawn: list[Any] = []
+    real = figure.savefig
+    monkeypatch.setattr(figure, "savefig", lambda self, *rest, **more: (drawn.append(self), real(self, *rest, **more)))
+    path = lr_finder_curve(tmp_path)
+    assert path == tmp_path / "plots" / "lr_finder.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    (axes,) = drawn[0].axes
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "learning rate")
+    labels = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
+    assert labels["recommended peak: 0.001"] == pytest.approx([0.001, 0.001])
+    assert 9.0 < axes.get_ylim()[1] < 12.0
+
+
+@pytest.mark.parametrize("plot", [learning_curves, lr_finder_curve])
+def test_without_matplotlib_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plot: Callable[[Path], Path]
+) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -49,7 +76,7 @@ def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, monkey
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
-        learning_curves(tmp_path)
+        plot(tmp_path)
 
 
 def test_the_card_has_every_score_with_its_signature() -> None:

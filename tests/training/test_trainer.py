@@ -7,24 +7,25 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from tolka.batch import collate
+from tolka.batch import Batch, collate
 from tolka.checkpoint import ResumeState, save_model
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError, TolkaError
-from tolka.losses import Objective
+from tolka.losses import LossSum, Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
 from tolka.training import precision as precision_module
 from tolka.training.averaging import Ema
-from tolka.training.optim import AdamWConfig
+from tolka.training.lr_finder import Sweep, diverged, range_test
+from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.schedulers import InverseSqrtConfig
+from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig
 from tolka.training.trainer import Trainer, TrainerConfig
 
 CPU = torch.device("cpu")
@@ -35,7 +36,14 @@ STORE = TokenStore.from_rows(ROWS, ROWS[::-1])
 class Bench:
     """A trainer on a tiny model, with everything it is handed recorded."""
 
-    def __init__(self, folder: Path, scores: list[float] | None = None, seed: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        scores: list[float] | None = None,
+        seed: int = 1,
+        optimizer: OptimizerConfig | None = None,
+        **options: Any,
+    ) -> None:
         folder.mkdir(exist_ok=True)
         torch.manual_seed(seed)
         model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
@@ -48,7 +56,7 @@ class Bench:
         self.trainer = Trainer(
             config,
             config.objective(model),
-            AdamWConfig().build(model),
+            (optimizer or AdamWConfig()).build(model),
             InverseSqrtConfig(warmup=5),
             0.01,
             Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
@@ -103,12 +111,25 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
 
 
-def goes_on_to_the_same_weights(first: Bench, straight: Bench, folder: Path, updates: int, **options: Any) -> None:
+def through_a_file(state: ResumeState, path: Path) -> ResumeState:
+    """What another process reads: the tensors share no memory with the run that saved them."""
+    save_file(state.tensors, path)
+    return ResumeState(load_file(path), json.loads(json.dumps(state.facts)))
+
+
+def goes_on_to_the_same_weights(
+    first: Bench,
+    straight: Bench,
+    folder: Path,
+    updates: int,
+    optimizer: OptimizerConfig | None = None,
+    **options: Any,
+) -> None:
     """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
     assert first.last is not None
-    second = Bench(folder, seed=99, updates=updates, **options)
+    second = Bench(folder, seed=99, optimizer=optimizer, updates=updates, **options)
     second.model.load_state_dict(first.weights)
-    second.trainer.resume(first.last)
+    second.trainer.resume(through_a_file(first.last, folder / "state.safetensors"))
     second.trainer.fit()
     for name, value in straight.model.state_dict().items():
         assert torch.equal(value, second.model.state_dict()[name]), name
@@ -125,6 +146,37 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) 
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37, **options)
     if "ema" in options:
         assert_same(first.trainer.ema.average, first.weights)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [*(OPTIMIZERS.get(name)() for name in OPTIMIZERS.names()), SGDConfig(momentum=0.0), SGDConfig(nesterov=True)],
+    ids=str,
+)
+def test_every_optimizer_goes_on_exactly(tmp_path: Path, optimizer: OptimizerConfig) -> None:
+    straight = Bench(tmp_path / "a", optimizer=optimizer, updates=18)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", optimizer=optimizer, updates=9)
+    first.trainer.fit()
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=18, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS.names())
+def test_the_state_comes_back_where_and_as_it_was(tmp_path: Path, name: str) -> None:
+    """Each optimiser's own way: its keys, types and devices, also of the counters."""
+    first = Bench(tmp_path / "a", optimizer=OPTIMIZERS.get(name)(), updates=3)
+    first.trainer.fit()
+    second = Bench(tmp_path / "b", seed=99, optimizer=OPTIMIZERS.get(name)(), updates=3)
+    assert first.last is not None
+    second.trainer.resume(through_a_file(first.last, tmp_path / "state.safetensors"))
+    pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
+    states = [(first.trainer.optimizer.state[a], second.trainer.optimizer.state[b]) for a, b in pairs]
+    assert all(before for before, _ in states)
+    for before, after in states:
+        assert before.keys() == after.keys()
+        for key, value in before.items():
+            assert (value.dtype, value.device, value.shape) == (after[key].dtype, after[key].device, after[key].shape)
+            assert torch.equal(value, after[key]), key
 
 
 def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path) -> None:
@@ -175,21 +227,43 @@ def test_clipping_changes_the_step(tmp_path: Path) -> None:
     assert any(not torch.equal(a, b) for a, b in zip(free.model.parameters(), clipped.model.parameters(), strict=True))
 
 
+class Slope(torch.nn.Module):
+    """An objective whose gradient is the same everywhere: (8, 4, -8, 5), of norm 13."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(4))
+
+    def forward(self, batch: Batch) -> LossSum:
+        value = (self.weight * torch.tensor([8.0, 4.0, -8.0, 5.0])).sum()
+        return LossSum(value * batch.tokens, value.detach(), batch.tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "norm", "expected"),
+    [
+        (0.0, 0.0, [8.0, 4.0, -8.0, 5.0]),
+        (5.0, 0.0, [5.0, 4.0, -5.0, 5.0]),
+        (0.0, 6.5, [4.0, 2.0, -4.0, 2.5]),
+        (4.0, 2.0, [1.0, 1.0, -1.0, 1.0]),  # entries first: (4, 4, -4, 4), of norm 8; norm first, the 4 would stay half
+        (9.0, 14.0, [8.0, 4.0, -8.0, 5.0]),
+    ],
+)
+def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: list[float]) -> None:
+    trainer = Bench(tmp_path, clip_value=value, clip_norm=norm).trainer
+    slope = Slope()
+    trainer.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.optimizer = torch.optim.SGD(slope.parameters())
+    trainer.probe()
+    assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:
     bench = Bench(tmp_path, updates=20)
     with torch.no_grad():
         bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
     with pytest.raises(TolkaError, match=r"training loss is nan at update 5: try a lower optimizer\.lr"):
         bench.trainer.fit()
-
-
-def test_weight_decay_spares_norms_and_biases() -> None:
-    model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
-    decayed, spared = AdamWConfig(weight_decay=0.1).build(model).param_groups
-    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
-    assert all(p.dim() == 2 for p in decayed["params"])
-    assert all(p.dim() == 1 for p in spared["params"])
-    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
 
 
 @pytest.mark.parametrize(
@@ -259,13 +333,6 @@ def test_bf16_trains_like_fp32() -> None:
 def test_fp16_is_refused_on_a_cpu() -> None:
     with pytest.raises(ConfigError, match="fp16 needs a CUDA device"):
         choose_precision("fp16", CPU, objective(), lambda: collate(ROWS, ROWS))
-
-
-def test_the_optimizer_s_options_arrive() -> None:
-    model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
-    optimizer = AdamWConfig(lr=0.5, beta1=0.8, beta2=0.7, eps=0.25).build(model)
-    for group in optimizer.param_groups:
-        assert (group["lr"], group["betas"], group["eps"]) == (0.5, (0.8, 0.7), 0.25)
 
 
 def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
@@ -346,3 +413,33 @@ def test_the_moving_average_by_hand() -> None:
     model.weight.data.fill_(17.0)
     ema.update(100)
     assert ema.average["weight"].item() == pytest.approx(16.0)
+
+
+def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> None:
+    """Seeds, batches, dropout, accumulation and clipping are the trainer's: its log says the same, to the last bit."""
+    options: dict[str, Any] = {"accumulate": 2, "log_every": 1, "validate_every": 1000}
+    found = range_test(Bench(tmp_path / "a", **options).trainer)
+    run = Bench(tmp_path / "b", updates=20, **options)
+    run.trainer.scheduler = Sweep()
+    run.trainer.fit()
+    logged = [(line["lr"], line["train_loss"]) for line in run.trainer.run.history() if "train_loss" in line]
+    assert logged == list(zip(found.rates, found.losses, strict=True))[:20]
+
+
+def test_a_range_test_stops_when_the_loss_climbs_and_leaves_no_file(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    found = range_test(bench.trainer)
+    assert diverged(found.losses)
+    assert not diverged(found.losses[:-1])
+    assert len(found.losses) < 176
+    assert 1e-4 < found.recommended < 1.0
+    assert bench.saved == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_is_no_number_ends_a_range_test(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    with torch.no_grad():
+        bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
+    with pytest.raises(TolkaError, match="no learning rate can be recommended: the loss did not fall in 0 updates"):
+        range_test(bench.trainer)

@@ -14,6 +14,7 @@ _EXAMPLES = """examples:
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
            corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
+  mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text
   mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
   mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
@@ -56,9 +57,12 @@ def run(arguments: Sequence[str]) -> int:
         print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False), end="")
         return DONE
 
-    from tolka.api import train
+    from tolka.api import find_lr, train
     from tolka.progress import say
 
+    if config.trainer.find_lr:
+        find_lr(config)
+        return DONE
     say(train(config).summary())
     return DONE
 

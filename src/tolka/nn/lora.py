@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tolka.nn.linear import FusedLinear
 
-class LoraLinear(nn.Linear):
+
+class LoraLinear(FusedLinear):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r.
 
     A (r, in) starts at random, B (out, r) at zero, so that at first nothing has changed. Its `state_dict` is that of a
@@ -18,7 +20,8 @@ class LoraLinear(nn.Linear):
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
         """Takes over the layer's own weight and bias."""
-        super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
+        widths = linear.widths if isinstance(linear, FusedLinear) else [linear.out_features]
+        super().__init__(linear.in_features, widths)
         self.weight, self.bias = linear.weight, linear.bias
         self.scale = alpha / rank
         self.lora_a = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
@@ -48,7 +51,7 @@ class LoraLinear(nn.Linear):
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
     """Give every linear layer an adapter and put all else to rest; returns how many layers there were."""
     model.requires_grad_(False)
-    found = [(parent, name, child) for parent, name, child in _children(model) if type(child) is nn.Linear]
+    found = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
     for parent, name, child in found:
         setattr(parent, name, LoraLinear(child, rank, alpha))
     return len(found)

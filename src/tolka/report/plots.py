@@ -12,15 +12,11 @@ def learning_curves(run: Path) -> Path:
 
     TolkaError when matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
+    figure = _figure(10, 4)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     training = [line for line in lines if "train_loss" in line]
     validations = [line for line in lines if "valid_loss" in line]
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
     losses, scores = figure.subplots(1, 2)
     _draw(losses, training, "train_loss", "training", color="tab:gray")
     _draw(losses, validations, "valid_loss", "validation", color="tab:blue", marker="o")
@@ -35,7 +31,43 @@ def learning_curves(run: Path) -> Path:
     if validations and "signatures" in validations[-1]:
         signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
         figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
-    path = run / "plots" / "curves.png"
+    return _saved(figure, run / "plots" / "curves.png")
+
+
+def lr_finder_curve(run: Path) -> Path:
+    """Draw plots/lr_finder.png from a run's lr_finder.json: loss over rate, and the rate recommended; returns its path.
+
+    TolkaError when matplotlib is not installed.
+    """
+    figure = _figure(7, 4)
+    found = json.loads((run / "lr_finder.json").read_text(encoding="utf-8"))
+    curve, recommended = found["curve"], found["recommended"]
+    rates, smoothed = [point["lr"] for point in curve], [point["smoothed"] for point in curve]
+    losses = [point["train_loss"] for point in curve]
+
+    axes = figure.subplots()
+    axes.plot(rates, losses, ".", color="tab:gray", alpha=0.6, markersize=4, label="one update")
+    axes.plot(rates, smoothed, color="tab:blue", label="smoothed")
+    axes.axvline(recommended, color="tab:red", linestyle="--", label=f"recommended peak: {recommended:.2g}")
+    axes.set(xscale="log", xlabel="learning rate", ylabel="nll per token (nats)", title="Learning-rate range test")
+    # The last updates may be tens of nats up; what counts is the way down.
+    low, high = min([*losses, *smoothed]), max(smoothed[: rates.index(recommended) + 1])
+    axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left")
+    return _saved(figure, run / "plots" / "lr_finder.png")
+
+
+def _figure(width: float, height: float) -> Any:
+    """An empty figure, in inches; TolkaError when matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _saved(figure: Any, path: Path) -> Path:
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     return path

@@ -1,14 +1,18 @@
 """Optimisers by name."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
+
+_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros divides by no zero
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class OptimizerConfig(ABC):
 
     def __post_init__(self) -> None:
         if self.lr <= 0:
-            raise ConfigError(f"optimizer.lr ({self.lr}) must be above 0; 0.001 suits most models")
+            raise ConfigError(f"optimizer.lr ({self.lr}) must be above 0; the default is {type(self).lr:g}")
 
     @abstractmethod
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
@@ -30,32 +34,174 @@ class OptimizerConfig(ABC):
 OPTIMIZERS: Registry[OptimizerConfig] = Registry("optimizer", "tolka.training")
 
 
-@OPTIMIZERS.register("adamw")
 @dataclass(frozen=True)
-class AdamWConfig(OptimizerConfig):
-    """AdamW (Loshchilov and Hutter 2019) with the betas of Vaswani et al. (2017)."""
+class MomentsConfig(OptimizerConfig):
+    """What Adam and AdamW share; the betas are those of Vaswani et al. (2017)."""
 
-    name: str = "adamw"
-    """the kind of optimiser: adamw"""
     beta1: float = 0.9
     """decay of the mean of gradients"""
     beta2: float = 0.98
     """decay of the mean of squared gradients"""
     eps: float = 1e-9
     """added to the root of the second moment"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share_below_one(self, "optimizer", "beta1", "beta2")
+        zero_or_more(self, "optimizer", "off", "eps")
+
+
+@OPTIMIZERS.register("adamw")
+@dataclass(frozen=True)
+class AdamWConfig(MomentsConfig):
+    """AdamW (Loshchilov and Hutter 2019)."""
+
+    name: str = "adamw"
+    """the kind of optimiser: adamw"""
     weight_decay: float = 0.01
     """decoupled decay of matrices; norms and biases have none"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share_below_one(self, "optimizer", "beta1", "beta2")
-        zero_or_more(self, "optimizer", "off", "eps", "weight_decay")
+        zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build; fused: one kernel for all parameters instead of many for each."""
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        groups = [
-            {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": self.weight_decay},
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-        ]
+        groups = _matrices_decay(model, self.weight_decay)
         return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
+
+
+@OPTIMIZERS.register("adam")
+@dataclass(frozen=True)
+class AdamConfig(MomentsConfig):
+    """Adam (Kingma and Ba 2015), as Vaswani et al. (2017) trained: no decay of weights."""
+
+    name: str = "adam"
+    """the kind of optimiser: adam"""
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """See OptimizerConfig.build; fused as AdamW is."""
+        betas = self.beta1, self.beta2
+        return torch.optim.Adam(_trained(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)
+
+
+@OPTIMIZERS.register("sgd")
+@dataclass(frozen=True)
+class SGDConfig(OptimizerConfig):
+    """Gradient descent with momentum: velocity = momentum * velocity + gradient; weight -= rate * velocity."""
+
+    name: str = "sgd"
+    """the kind of optimiser: sgd"""
+    lr: float = 0.1
+    """the peak learning rate of every schedule (scheduler=noam takes its own lr_init instead)"""
+    momentum: float = 0.9
+    """share of the velocity that is kept; 0 = off"""
+    nesterov: bool = False
+    """move by gradient + momentum * velocity instead (Sutskever et al. 2013)"""
+    weight_decay: float = 0.0
+    """this times a weight is added to its gradient, in matrices; norms and biases have none"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share_below_one(self, "optimizer", "momentum")
+        zero_or_more(self, "optimizer", "off", "weight_decay")
+        if self.nesterov and not self.momentum:
+            raise ConfigError("optimizer.nesterov (True) needs a velocity: set optimizer.momentum above 0, as in 0.9")
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """See OptimizerConfig.build.
+
+        Not fused: when fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was
+        never written, of which the next update makes weights (seen in torch 2.13).
+        """
+        groups = _matrices_decay(model, self.weight_decay)
+        return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
+
+
+@OPTIMIZERS.register("adafactor")
+@dataclass(frozen=True)
+class AdafactorConfig(OptimizerConfig):
+    """Adafactor (Shazeer and Stern 2018): m + n numbers for an (m, n) matrix, where Adam keeps 2mn."""
+
+    name: str = "adafactor"
+    """the kind of optimiser: adafactor"""
+    lr: float = 0.01
+    """the peak learning rate of every schedule, times the size (root mean square) of the matrix that it moves"""
+    decay: float = 0.8
+    """squared gradients are averaged with the decay 1 - step ** -decay"""
+    clip: float = 1.0
+    """ceiling on the root mean square of an update, before the learning rate"""
+    least_size: float = 0.001
+    """a parameter counts as at least this large, so that zeros can move"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("decay", "clip", "least_size"):
+            if getattr(self, key) <= 0:
+                raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be above 0")
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """See OptimizerConfig.build."""
+        return Adafactor(_trained(model), self.lr, self.decay, self.clip, self.least_size)
+
+
+class Adafactor(torch.optim.Optimizer):
+    """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, at a rate that is set from outside.
+
+    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule that bends the chosen one, and waits
+    for the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
+    """
+
+    def __init__(self, params: Iterable[Tensor], lr: float, decay: float, clip: float, least_size: float) -> None:
+        super().__init__(params, {"lr": lr, "decay": decay, "clip": clip, "least_size": least_size})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._move(parameter, parameter.grad, group)
+
+    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        # On the CPU, so that reading it waits for no GPU; `load_state_dict` leaves a tensor of this name where it is.
+        state["step"] = state.get("step", torch.tensor(0.0)) + 1
+        fresh = state["step"].item() ** -group["decay"]
+        squares = gradient.square().add_(_LEAST_SQUARE)
+        if parameter.dim() >= 2:
+            rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), fresh)  # (..., m, 1)
+            columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), fresh)  # (..., 1, n)
+            # The squares' estimate is rows @ columns / mean(rows).
+            update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
+        else:
+            update = gradient * _averaged(state, "squares", squares, fresh).rsqrt()
+        excess = (_size(update) / group["clip"]).clamp(min=1.0)
+        size = _size(parameter).clamp(min=group["least_size"])
+        parameter.sub_(update.mul_(group["lr"] * size / excess))
+
+
+def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
+    """The running mean under that key, after `new` was given its share of it; the first share is all."""
+    state[key] = state[key].lerp_(new, share) if key in state else new
+    mean: Tensor = state[key]
+    return mean
+
+
+def _size(tensor: Tensor) -> Tensor:
+    """Root mean square, 0-dim."""
+    return tensor.square().mean().sqrt()
+
+
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def _matrices_decay(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two parameter groups: matrices decay, norms and biases do not."""
+    parameters = _trained(model)
+    return [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]

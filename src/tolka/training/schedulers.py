@@ -1,9 +1,10 @@
 """Learning-rate schedules: pure functions of the step, which counts from 1."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from tolka.checks import zero_or_more
+from tolka.checks import at_least, zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
 
@@ -21,6 +22,44 @@ class SchedulerConfig(ABC):
     @abstractmethod
     def rate(self, step: int, peak: float) -> float:
         """The learning rate of update `step` (from 1); peak: optimizer.lr."""
+
+    def setting_of(self, peak: float) -> str:
+        """The setting that makes `peak` the highest rate, as one types it."""
+        return f"optimizer.lr={peak:.2g}"
+
+
+@dataclass(frozen=True)
+class EndingConfig(SchedulerConfig):
+    """Linear warm-up to the peak, then down to a floor at an update that is known beforehand."""
+
+    horizon: int = 20000
+    """update at which the rate reaches its floor; a key of its own, so that raising trainer.updates bends nothing"""
+    floor: float = 0.01
+    """share of the peak that is left at the horizon, and after it"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.horizon <= self.warmup:
+            raise ConfigError(
+                f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
+                "set it to trainer.updates"
+            )
+        if not 0.0 <= self.floor <= 1.0:
+            raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
+
+    def rate(self, step: int, peak: float) -> float:
+        """peak * step / warmup, then peak * (1 - (1 - floor) * fallen(step))."""
+        if step < self.warmup:
+            return peak * step / self.warmup
+        return peak * (1.0 - (1.0 - self.floor) * self.fallen(min(step, self.horizon)))
+
+    @abstractmethod
+    def fallen(self, step: int) -> float:
+        """Share of the way from peak to floor, 0 at the warm-up's end, 1 at the horizon; warmup <= step <= horizon."""
+
+    def way(self, step: int) -> float:
+        """Share of the updates between the warm-up's end and the horizon."""
+        return (step - self.warmup) / (self.horizon - self.warmup)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.training")
@@ -40,34 +79,71 @@ class InverseSqrtConfig(SchedulerConfig):
         return float(peak * min(step / warmup, (warmup / step) ** 0.5))
 
 
+@SCHEDULERS.register("constant")
+@dataclass(frozen=True)
+class ConstantConfig(SchedulerConfig):
+    """Linear warm-up to the peak, which then stays."""
+
+    name: str = "constant"
+    """the kind of schedule: constant"""
+
+    def rate(self, step: int, peak: float) -> float:
+        """peak * min(step / warmup, 1)."""
+        return peak * min(step / max(self.warmup, 1), 1.0)
+
+
 @SCHEDULERS.register("linear")
 @dataclass(frozen=True)
-class LinearConfig(SchedulerConfig):
-    """Linear warm-up to the peak, then a straight line down: the better curve when the length is known beforehand."""
+class LinearConfig(EndingConfig):
+    """A straight line down: better than inverse_sqrt when the length is known beforehand."""
 
     name: str = "linear"
     """the kind of schedule: linear"""
-    horizon: int = 20000
-    """update at which the line reaches its floor; a key of its own, so that raising trainer.updates bends nothing"""
-    floor: float = 0.01
-    """share of the peak that is left at the horizon, and after it"""
+
+    def fallen(self, step: int) -> float:
+        """(step - warmup) / (horizon - warmup)."""
+        return self.way(step)
+
+
+@SCHEDULERS.register("cosine")
+@dataclass(frozen=True)
+class CosineConfig(EndingConfig):
+    """Half a cosine down (Loshchilov and Hutter 2017, equation 5), without their restarts."""
+
+    name: str = "cosine"
+    """the kind of schedule: cosine"""
+
+    def fallen(self, step: int) -> float:
+        """(1 - cos(pi * (step - warmup) / (horizon - warmup))) / 2."""
+        return (1.0 - math.cos(math.pi * self.way(step))) / 2.0
+
+
+@SCHEDULERS.register("wsd")
+@dataclass(frozen=True)
+class WarmupStableDecayConfig(EndingConfig):
+    """Warm-up, a stable stretch at the peak, and a short decay (Hu et al. 2024).
+
+    The decay has the shape 1 - sqrt, which Haegele et al. (2024, section 3) found better than a straight line, and as
+    good as a cosine once it takes a fifth of the updates.
+    """
+
+    name: str = "wsd"
+    """the kind of schedule: wsd"""
+    decay: int = 4000
+    """updates of the decay, the last ones before the horizon"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.horizon <= self.warmup:
+        at_least(self, "scheduler", 1, "decay")
+        if self.warmup + self.decay > self.horizon:
             raise ConfigError(
-                f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
-                "set it to trainer.updates"
+                f"scheduler.warmup ({self.warmup}) and scheduler.decay ({self.decay}) do not fit into "
+                f"scheduler.horizon ({self.horizon}); a decay of a fifth of the horizon is usual"
             )
-        if not 0.0 <= self.floor <= 1.0:
-            raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
 
-    def rate(self, step: int, peak: float) -> float:
-        """peak * step / warmup, then peak * (1 - (1 - floor) * (step - warmup) / (horizon - warmup))."""
-        if step < self.warmup:
-            return peak * step / self.warmup
-        way = min(1.0, (step - self.warmup) / (self.horizon - self.warmup))
-        return peak * (1.0 - (1.0 - self.floor) * way)
+    def fallen(self, step: int) -> float:
+        """sqrt((step - (horizon - decay)) / decay), before that 0."""
+        return math.sqrt(max(0, step - (self.horizon - self.decay)) / self.decay)
 
 
 @SCHEDULERS.register("noam")
@@ -90,3 +166,7 @@ class NoamConfig(SchedulerConfig):
     def rate(self, step: int, peak: float) -> float:
         """lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
+
+    def setting_of(self, peak: float) -> str:
+        """See SchedulerConfig.setting_of: the peak is lr_init / sqrt(warmup)."""
+        return f"scheduler.lr_init={peak * max(self.warmup, 1) ** 0.5:.2g}"

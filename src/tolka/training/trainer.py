@@ -65,8 +65,12 @@ class TrainerConfig:
     """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
     average_of: str = "last"
     """which of them: the last or the best"""
+    clip_value: float = 0.0
+    """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
+    find_lr: bool = False
+    """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     precision: str = "auto"
@@ -74,9 +78,8 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
-        zero_or_more(
-            self, "trainer", "off", "max_minutes", "patience", "average", "clip_norm", "samples", "r_drop", "simcut"
-        )
+        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
+        zero_or_more(self, "trainer", "off", "r_drop", "simcut")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
@@ -199,6 +202,13 @@ class Trainer:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
         return None
 
+    def probe(self) -> float:
+        """One update of the weights; returns its nll per token, for which it waits. Nothing is logged or saved."""
+        window = _Window()
+        self._train_step(window)
+        assert window.nll is not None
+        return window.nll.item() / window.tokens
+
     def _next_group(self) -> list[Batch]:
         """The batches of one update; moves the state's place in the data."""
         group = []
@@ -224,6 +234,8 @@ class Trainer:
             self.scaler.scale(sums.loss / tokens).backward()
             window.add(sums.nll, sums.tokens)
         self.scaler.unscale_(self.optimizer)
+        if self.config.clip_value:
+            torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
         if self.config.clip_norm:
             torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
         self.scaler.step(self.optimizer)
@@ -347,10 +359,10 @@ class Trainer:
         for parameter, moments in self.optimizer.state.items():
             for key, value in moments.items():
                 tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value).detach().cpu()
-        if self._saves_other_weights:
-            tensors |= {f"raw.{name}": weight.detach().cpu() for weight, name in names.items()}
+        if self._saves_other_weights:  # copies: on a CPU the model's own are about to be exchanged for those
+            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in names.items()}
         if self.ema:
-            tensors |= {f"ema.{name}": weight.cpu() for name, weight in self.ema.average.items()}
+            tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         return ResumeState(tensors, {"train": asdict(self.state), "scaler": self.scaler.state_dict()})
 
     def resume(self, saved: ResumeState) -> None:
@@ -361,14 +373,19 @@ class Trainer:
         torch.set_rng_state(saved.tensors["rng"])
         if "rng_cuda" in saved.tensors and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
-        for name, parameter in self.objective.model.named_parameters():
+        for name, weight in self.objective.model.named_parameters():
             if self.ema:
                 self.ema.average[name].copy_(saved.tensors[f"ema.{name}"])
             if self._saves_other_weights:
-                parameter.data.copy_(saved.tensors[f"raw.{name}"])
-            prefix = f"optimizer.{name}."
-            for key, value in saved.tensors.items():
-                if key.startswith(prefix):
-                    # A fused optimiser keeps all of its state, the step counter too, beside the parameter.
-                    self.optimizer.state[parameter][key.removeprefix(prefix)] = value.to(parameter.device)
+                weight.data.copy_(saved.tensors[f"raw.{name}"])
+        # By torch's own way, which knows what of a state lives beside the parameter and what on the CPU.
+        own = self.optimizer.state_dict()
+        names: dict[Any, str] = {parameter: name for name, parameter in self.objective.model.named_parameters()}
+        parameters = (parameter for group in self.optimizer.param_groups for parameter in group["params"])
+        for number, parameter in enumerate(parameters):
+            prefix = f"optimizer.{names[parameter]}."
+            moments = {key.removeprefix(prefix): v for key, v in saved.tensors.items() if key.startswith(prefix)}
+            if moments:
+                own["state"][number] = moments
+        self.optimizer.load_state_dict(own)
         self.run.forget_after(self.state.update)
