@@ -123,7 +123,7 @@ class CosineConfig(EndingConfig):
 class WarmupStableDecayConfig(EndingConfig):
     """Warm-up, a stable stretch at the peak, and a short decay (Hu et al. 2024).
 
-    The decay has the shape 1 - sqrt, which Haegele et al. (2024, section 3) found better than a straight line, and as
+    The decay has the shape 1 - sqrt, which Hägele et al. (2024, section 3) found better than a straight line, and as
     good as a cosine once it takes a fifth of the updates.
     """
 
