@@ -23,6 +23,7 @@ from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optim import AdafactorConfig, AdamConfig, AdamWConfig, SGDConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.schedulers import (
     ConstantConfig,
     CosineConfig,
@@ -31,7 +32,6 @@ from tolka.training.schedulers import (
     NoamConfig,
     WarmupStableDecayConfig,
 )
-from tolka.training.trainer import TrainerConfig
 from tolka.translator import DecodingConfig
 
 # File -> the config that it holds, with what differs from the class's defaults.

@@ -34,8 +34,10 @@ class TrainResult:
     def summary(self) -> str:
         """For a terminal: scores, time, memory, and the command to type next."""
         decoding = ", ".join(f"{test.name} {test.sentences / test.seconds:.0f} sentences/s" for test in self.tests)
+        mean = ", ".join(map(str, self.state.best_mean_of))
+        which = f"mean of updates {mean}" if mean else f"update {self.state.best_update} of {self.state.update}"
         facts = {
-            "best model": f"{self.model} (update {self.state.best_update} of {self.state.update})",
+            "best model": f"{self.model} ({which})",
             "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included",
             "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
         }

@@ -1,7 +1,7 @@
 """The three commands' configurations: what `compose` gives, as frozen dataclasses that check it and carry it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from tolka.text.lines import user_path
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optim import OPTIMIZERS, OptimizerConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.schedulers import SCHEDULERS, SchedulerConfig
-from tolka.training.trainer import TrainerConfig
 from tolka.translator import DecodingConfig
 
 
@@ -127,6 +127,9 @@ _CLASSES: dict[str, type] = {
 }
 
 
+_TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
+
+
 def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
     values, choices = compose("train", overrides)
@@ -181,8 +184,14 @@ def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
 
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
-    """The configuration that `TrainConfig.as_dict` gave, from a run's or a model's config.yaml."""
-    return TrainConfig(**_build_groups(values))
+    """The configuration that `TrainConfig.as_dict` gave, from a run's or a model's config.yaml.
+
+    Settings that an older version did not know get their defaults, which are what it did.
+    """
+    missing: dict[str, Any] = {
+        name: {} for name, cls in _CLASSES.items() if name in _TRAIN_GROUPS and name not in values
+    }
+    return TrainConfig(**_build_groups({**values, **missing}))
 
 
 def _build_groups(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import tolka
 from tolka.atomic import replace_text
 from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, save_model
-from tolka.config import TrainConfig
+from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
 from tolka.data.sampling import SubwordSampler
@@ -81,7 +81,7 @@ class Pipeline:
 
         StoppedError, with the state saved, when a signal asked for an end.
         """
-        resuming = self.run.claim(self.config.as_dict())
+        resuming = self.run.claim(self.config.as_dict(), _completed)
         # The validation and test sets are read here as well: a bad file must not show after a day of training.
         _ = self.prepared, self.validation_pairs, self.test_pairs
         resumed = self._resumed() if resuming else None
@@ -106,7 +106,7 @@ class Pipeline:
         A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
         settings without it train here as if nothing had been.
         """
-        self.run.claim(self.config.as_dict())
+        self.run.claim(self.config.as_dict(), _completed)
         found = range_test(self._trainer(None))
         replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
         self._draw("learning-rate range test", lr_finder_curve)
@@ -347,3 +347,11 @@ class Pipeline:
 def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
     with bar(title, len(pairs), " sentences") as progress:
         return translator([pair.source for pair in pairs], progress.update)
+
+
+def _completed(saved: Any) -> Any:
+    """A run's saved configuration, with the defaults of settings that have come since; what cannot be read stays."""
+    try:
+        return rebuild(saved).as_dict()
+    except (TolkaError, TypeError, AttributeError):
+        return saved

@@ -62,6 +62,22 @@ def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (["corpus.target=xa"], ["corpus.source and corpus.target are both 'xa'; they must differ"]),
         (["scheduler.warmup=6"], ["scheduler.warmup (6) is longer than the training (trainer.updates 5)"]),
+        (
+            ["trainer.r_drop=5", "model.dropout=0"],
+            ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
+        ),
+        (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
+        (
+            ["trainer.simcut=3", "trainer.simcut_words=0"],
+            ["trainer.simcut needs words to cut: set trainer.simcut_words"],
+        ),
+        (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
+        (["trainer.average_of=first"], ["trainer.average_of ('first') is unknown. Known: best, last."]),
+        (["batching.sampling=1.5"], ["batching.sampling (1.5) must be at least 0 and below 1"]),
+        (
+            ["scheduler=linear", "scheduler.horizon=2"],
+            ["scheduler.horizon (2) must be longer than scheduler.warmup (2)"],
+        ),
         (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
         (["=5"], ["'=5' is no setting"]),
         (["+foo=1"], ["'+foo=1' is no setting"]),

@@ -305,3 +305,15 @@ def test_a_corpus_key_without_a_kind_of_corpus_says_what_to_add(command: Command
     outcome = command("mt-train", "corpus.train=data/train", "corpus.source=en", "corpus.target=de")
     assert outcome.code == 2
     assert "corpus.train needs to know the kind of corpus: add corpus=files" in outcome.error
+
+
+def test_a_run_of_an_older_version_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """Settings, and a whole group, that have come since then have the defaults that it ran with."""
+    assert command("mt-train", *tiny).code == 0
+    path = tmp_path / "run" / "config.yaml"
+    saved = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del saved["finetuning"], saved["trainer"]["r_drop"], saved["model"]["normalization"]
+    path.write_text(yaml.safe_dump(saved), encoding="utf-8")
+    assert command("mt-train", *tiny, "trainer.updates=6").code == 0
+    outcome = command("mt-train", *tiny, "trainer.updates=6", "trainer.r_drop=1")
+    assert (outcome.code, "trainer.r_drop (0.0, now 1.0)" in outcome.error) == (2, True)

@@ -23,10 +23,11 @@ from tolka.training import precision as precision_module
 from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig
-from tolka.training.trainer import Trainer, TrainerConfig
+from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -38,8 +38,10 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self._lock: IO[str] | None = None
 
-    def claim(self, config: Mapping[str, Any]) -> bool:
+    def claim(self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved) -> bool:
         """Make the folder this configuration's; returns whether there is a run in it to go on with.
+
+        complete: adds to a saved configuration what has become a setting since it was saved.
 
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
         its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
@@ -49,7 +51,7 @@ class RunFolder:
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
             begun = any(path.exists() for path in (self.best, self.last, self.metrics))
-            differing = differences(_settings(saved), config) if begun else []
+            differing = differences(complete(_settings(saved)), config) if begun else []
             if differing:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "

@@ -13,87 +13,18 @@ from torch import Tensor
 
 from tolka.batch import Batch
 from tolka.checkpoint import ResumeState, average_weights
-from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.data.loader import Loader
-from tolka.errors import ConfigError, TolkaError
-from tolka.losses import Objective, r_drop, simcut
-from tolka.models.base import Seq2Seq
+from tolka.errors import TolkaError
+from tolka.losses import Objective
 from tolka.progress import bar
-from tolka.runtime import PRECISIONS, Precision
+from tolka.runtime import Precision
 from tolka.scoring import Validation
 from tolka.training.averaging import Ema, weights_kept
+from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
 
-METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
-
-
-@dataclass(frozen=True)
-class TrainerConfig:
-    """The loop's options."""
-
-    updates: int = 20000
-    """updates of the weights at most"""
-    max_minutes: float = 0.0
-    """minutes of training at most, validations included; 0 = no limit"""
-    validate_every: int = 500
-    """updates between two validations"""
-    patience: int = 10
-    """stop after this many validations without a better trainer.metric; 0 = never"""
-    metric: str = "bleu"
-    """which model is best, on the validation set: bleu, chrf, nll or ppl"""
-    log_every: int = 50
-    """updates between two lines in metrics.jsonl"""
-    samples: int = 3
-    """sample translations shown at each validation"""
-    label_smoothing: float = 0.1
-    """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
-    word_dropout: float = 0.0
-    """probability that a word that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
-    r_drop: float = 0.0
-    """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
-    simcut: float = 0.0
-    """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks words should agree; 0 = off"""
-    simcut_words: float = 0.05
-    """share of the words that SimCut's second pass lacks"""
-    accumulate: int = 1
-    """batches whose gradients make one update, divided once by all their target tokens"""
-    ema: float = 0.0
-    """moving average of the weights, which is then validated and saved: share that an update keeps (0.999); 0 = off"""
-    average: int = 0
-    """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
-    average_of: str = "last"
-    """which of them: the last or the best"""
-    clip_value: float = 0.0
-    """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
-    clip_norm: float = 1.0
-    """ceiling on the norm of the gradient; 0 = off"""
-    find_lr: bool = False
-    """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
-    device: str = "auto"
-    """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
-    precision: str = "auto"
-    """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
-
-    def __post_init__(self) -> None:
-        at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
-        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
-        zero_or_more(self, "trainer", "off", "r_drop", "simcut")
-        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
-        one_of(self, "trainer", "metric", METRICS)
-        one_of(self, "trainer", "precision", PRECISIONS)
-        one_of(self, "trainer", "average_of", ("last", "best"))
-        if self.r_drop and self.simcut:
-            raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
-        if self.simcut and not self.simcut_words:
-            raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
-
-    def objective(self, model: Seq2Seq) -> Objective:
-        """The model with the loss that these options ask for."""
-        agreement = r_drop(self.r_drop) if self.r_drop else None
-        agreement = simcut(self.simcut, self.simcut_words) if self.simcut else agreement
-        return Objective(model, self.label_smoothing, self.word_dropout, agreement)
 
 
 @dataclass
@@ -107,6 +38,7 @@ class TrainState:
     seconds: float = 0.0
     best: float | None = None
     best_update: int = 0
+    best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
     stale: int = 0
     validated_at: int = 0
     kept: dict[str, float] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints to be averaged
@@ -295,7 +227,7 @@ class Trainer:
         better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
         state.stale = 0 if better else state.stale + 1
         if better:
-            state.best, state.best_update = value, state.update
+            state.best, state.best_update, state.best_mean_of = value, state.update, list(mean_of)
         state.validated_at = state.update
         state.seconds = time.perf_counter() - self._started_at
         scores = self._scores(mean_of)
