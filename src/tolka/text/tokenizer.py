@@ -99,8 +99,9 @@ class Tokenizer:
 
     @staticmethod
     def _encode(processor: Any, texts: Sequence[str]) -> list[list[int]]:
-        rows: list[list[int]] = processor.encode(list(texts), out_type=int)
-        return rows
+        # One by one, here and below: a list goes through SentencePiece's thread pool, which was seen (0.2.3, busy
+        # machine) to wait for ever.
+        return [processor.encode(text, out_type=int) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
         """Other segmentations of source rows into the same text; see `_resample`."""
@@ -113,7 +114,7 @@ class Tokenizer:
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Plain text of each row of target ids."""
         # Bytes of a broken character come back as U+FFFD.
-        return [str(text).translate(_NO_TEXT) for text in self._processors[-1].decode([list(row) for row in rows])]
+        return [str(self._processors[-1].decode(list(row))).translate(_NO_TEXT) for row in rows]
 
     def save(self, folder: Path) -> list[Path]:
         """Write tokenizer.model, or source.model and target.model; returns the paths."""
@@ -144,20 +145,19 @@ def _resample(processor: Any, rows: Sequence[Sequence[int]], amount: float, seed
     from sentencepiece import set_random_generator_seed
 
     before = [list(row) for row in rows]
-    texts = processor.decode(before)
-    drawn: list[list[list[int]]] = []
+    texts = [processor.decode(row) for row in before]
+    drawn: list[list[int]] = []
 
     def draw() -> None:
-        options = {"enable_sampling": True, "alpha": amount, "nbest_size": -1, "num_threads": 1}
-        drawn.append(processor.encode(texts, out_type=int, **options))
+        options = {"enable_sampling": True, "alpha": amount, "nbest_size": -1}
+        drawn.extend(processor.encode(text, out_type=int, **options) for text in texts)
 
     # SentencePiece has one generator a thread and seeds it at the thread's first draw only: a new thread starts anew.
     set_random_generator_seed(seed % 2**32)
     thread = threading.Thread(target=draw)
     thread.start()
     thread.join()
-    spelt = processor.decode(drawn[0])
-    return [new if other == text else old for old, new, text, other in zip(before, drawn[0], texts, spelt, strict=True)]
+    return [new if processor.decode(new) == text else old for old, new, text in zip(before, drawn, texts, strict=True)]
 
 
 def train_tokenizer(
