@@ -25,9 +25,10 @@ def test_commands_were_found() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_s_settings_are_known(command: str) -> None:
+def test_every_command_s_settings_are_known(command: str, trained: Path) -> None:
     program, *arguments = shlex.split(re.split(r" [<>#] ?", command + " ")[0])
     settings = [argument for argument in arguments if "=" in argument]
+    settings = [re.sub(r"^run\.init_from=.*", f"run.init_from={trained}", setting) for setting in settings]
     if program == "mt-train":
         train_config([s for s in with_recipe(settings) if "MODEL" not in s and s != "model=mine"])
     elif program == "mt-translate":
