@@ -39,6 +39,17 @@ OPTIONS: dict[str, list[str]] = {
     "activation dropout 0.1": ["model.activation_dropout=0.1"],
     "LayerDrop 0.1": ["model.layerdrop=0.1"],
     "embeddings not shared": ["model.share_embeddings=none"],
+    "word dropout 0.1": ["trainer.word_dropout=0.1"],
+    "R-Drop": ["trainer.r_drop=5"],
+    "SimCut": ["trainer.simcut=3"],
+    "moving average": ["trainer.ema=0.999"],
+    "no clipping": ["trainer.clip_norm=0"],
+    "clipping by value": ["trainer.clip_norm=0", "trainer.clip_value=1"],
+    "Adam": ["optimizer=adam"],
+    "SGD": ["optimizer=sgd"],
+    "Adafactor": ["optimizer=adafactor"],
+    "encoder frozen": ["finetuning.freeze=[encoder]"],
+    "adapters of rank 8": ["finetuning.lora_rank=8"],
 }
 
 
@@ -68,19 +79,19 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
     """A fresh training: what makes an update as mt-train would and returns its target tokens; its parameters."""
     from tolka.config import train_config
     from tolka.data.loader import Loader
-    from tolka.losses import Objective
     from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
     from tolka.training.run import RunFolder
-    from tolka.training.trainer import Trainer, _Window
+    from tolka.training.trainer import Trainer
 
     keep_freed_memory()
     size = ["model=transformer_small", f"batching.tokens={tokens}", "batching.max_length=64", "trainer.precision=fp32"]
     config = train_config([*size, *OPTIONS[option]])
     seed_everything(config.run.seed)
     model = config.model.build(VOCABULARY, VOCABULARY, shared=True)
+    config.finetuning.apply(model)
     trainer = Trainer(
         config.trainer,
-        Objective(model, config.trainer.label_smoothing),
+        config.trainer.objective(model),
         config.optimizer.build(model),
         config.scheduler,
         config.optimizer.lr,
@@ -88,13 +99,13 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
         Precision(choose_device("cpu"), config.trainer.precision),
         RunFolder(folder),
         validate=lambda update: sys.exit("no validation here"),
-        save=lambda state, scores: None,
+        save=lambda folder, state, scores: None,
     )
     trainer.objective.train()
 
     def update() -> int:
         before = trainer.state.tokens
-        trainer._train_step(_Window())
+        trainer.probe()
         return trainer.state.tokens - before
 
     return update, model.parameter_count()

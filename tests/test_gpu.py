@@ -1,6 +1,7 @@
 """What only a CUDA device can show; run with -m gpu."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.training.optim import AdamWConfig
+from tolka.training.optim import OPTIMIZERS, AdamWConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 
 pytestmark = [
@@ -22,9 +24,18 @@ SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
 
 
-def test_the_gpu_computes_what_the_cpu_does() -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"norm": "post", "positions": "learned"},
+        {"positions": "rotary", "normalization": "rmsnorm", "activation": "swiglu"},
+    ],
+    ids=str,
+)
+def test_the_gpu_computes_what_the_cpu_does(options: dict[str, Any]) -> None:
     torch.manual_seed(0)
-    model = TransformerConfig(d_model=32, layers=2).build(12, 12, True).eval()
+    model = TransformerConfig(d_model=32, layers=2, **options).build(12, 12, True).eval()
     batch = collate(SOURCES, TARGETS)
     with torch.no_grad():
         expected = model(batch)
@@ -40,6 +51,42 @@ def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
         greedy = GreedyConfig().search(model, batch.source, batch.source_lengths)
         beam = BeamConfig(beam_size=1).search(model, batch.source, batch.source_lengths)
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"r_drop": 5.0}, {"simcut": 3.0, "simcut_words": 0.3}, {"word_dropout": 0.3}, {"label_smoothing": 0.0}],
+    ids=str,
+)
+def test_the_loss_on_the_gpu_is_the_cpu_s_where_no_chance_is_in_it(options: dict[str, Any]) -> None:
+    """Without dropout R-Drop's passes agree; dropped words are drawn on the device, so those only must be finite."""
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=32, layers=2, dropout=0.0).build(12, 12, True)
+    objective = TrainerConfig(**options).objective(model)
+    batch = collate(SOURCES, TARGETS)
+    expected = objective(batch).loss.item()
+    sums = objective.to("cuda")(batch.to(torch.device("cuda")))
+    sums.loss.backward()
+    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
+    if "simcut" not in options and "word_dropout" not in options:
+        assert sums.loss.item() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "adafactor"])
+def test_each_optimiser_lowers_the_loss(optimizer: str) -> None:
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=1, dropout=0.0).build(12, 12, True).to(device)
+    objective, batch = Objective(model, 0.0), collate(SOURCES, TARGETS).to(device)
+    steps = OPTIMIZERS.get(optimizer)().build(model)
+    losses = []
+    for _ in range(30):
+        steps.zero_grad()
+        sums = objective(batch)
+        (sums.loss / sums.tokens).backward()
+        steps.step()
+        losses.append(sums.loss.item())
+    assert losses[-1] < 0.8 * losses[0]
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
