@@ -66,13 +66,14 @@ def draw(numbers: Numbers, folder: Path) -> None:
     axes = figure.subplots()
     positions = range(LENGTH + 1)
     axes.plot(positions, numbers["bag"], "k--", linewidth=1, label="ln(words not yet copied)")
-    for kind in KINDS:
+    for number, kind in enumerate(KINDS):
         points = list(zip(*(r["forced"] for r in _runs(numbers, kind)), strict=True))
         means = [sum(seeds) / len(seeds) for seeds in points]
-        axes.plot(positions, means, color=COLOURS[kind], marker="o", markersize=4, label=kind)
+        size = 9 - 2 * number  # one curve may cover another
+        axes.plot(positions, means, color=COLOURS[kind], marker="o", markersize=size, label=kind)
         axes.fill_between(positions, list(map(min, points)), list(map(max, points)), color=COLOURS[kind], alpha=0.15)
     axes.set(xlabel="target position", ylabel="nll (nats)", title=f"Copying {LENGTH} random words", ylim=(-0.05, None))
-    axes.set_xticks(positions, [*map(str, range(LENGTH)), f"{LENGTH}, </s>"])
+    axes.set_xticks(positions, [*map(str, range(LENGTH)), "</s>"])
     axes.grid(color=GREY, alpha=0.25)
     axes.legend(fontsize=8, title="positions", title_fontsize=8)
     figure.savefig(folder / "copying.png", dpi=110)

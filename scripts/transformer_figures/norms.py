@@ -147,9 +147,17 @@ def draw(numbers: Numbers, folder: Path) -> None:
             means = gradient_means(numbers, norm)[stack]
             look = {"color": COLOURS[norm], "linestyle": style, "label": f"{norm}-norm, {stack}"}
             layers.plot(range(1, DEEP + 1), means, marker="o", markersize=4, **look)
-    curves.set(xlabel="update", ylabel="training nll per token (nats)", title=f"Peak rate {SHOWN_PEAK:g}, three seeds")
+    curves.set(
+        xlabel="update",
+        ylabel="training nll per token (nats)",
+        title=f"{DEEP} + {DEEP} layers, rate {SHOWN_PEAK:g}, three seeds",
+    )
     rates.set(xscale="log", xlabel="peak learning rate", ylabel="validation nll per token (nats)")
-    rates.set(title=f"After {UPDATES} updates", xticks=PEAKS, xticklabels=[f"{peak:g}" for peak in PEAKS])
+    rates.set(
+        title=f"{DEEP} + {DEEP} layers, after {UPDATES} updates",
+        xticks=PEAKS,
+        xticklabels=[f"{peak:g}" for peak in PEAKS],
+    )
     rates.minorticks_off()
     layers.set(
         xlabel="layer, the last nearest the output", ylabel="norm of the gradient of W₂", title="Before training"
@@ -158,4 +166,4 @@ def draw(numbers: Numbers, folder: Path) -> None:
     for axes in (curves, rates, layers):
         axes.grid(color=GREY, alpha=0.25)
         axes.legend(fontsize=8)
-    figure.savefig(folder / "norms.png", dpi=110)
+    figure.savefig(folder / "norms.png", dpi=90)
