@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+import torch
+
 from tolka.runtime import keep_freed_memory
 from transformer_figures import copying, facts, forcing, norms, positions, scaling
 from transformer_figures.common import Numbers, Sample
@@ -74,6 +76,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "numbers.json"
     keep_freed_memory()
+    torch.set_num_threads(1)  # sums in the same order, however many cores there are
     with tempfile.TemporaryDirectory() as cache:
         for name in options.only:
             if not options.redraw:
