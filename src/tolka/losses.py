@@ -62,44 +62,52 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     """
-    rows = torch.arange(targets.numel(), device=targets.device)
-    chosen = logits[rows, targets]
-    mean = logits.mean(dim=-1) if smoothing > 0.0 else chosen
-    top = logits.amax(dim=-1, keepdim=True)
-    # One exp over the vocabulary serves the normaliser and the gradient; everything wide happens in place.
-    exponentials = logits.sub_(top).exp_()
-    normaliser = exponentials.sum(dim=-1, keepdim=True)
-    log_z = (top + normaliser.log()).squeeze(-1)
-    nll = (log_z - chosen).sum()
-    loss = (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum()
-    gradient = exponentials.div_(normaliser).sub_(smoothing / logits.size(-1))
-    gradient[rows, targets] -= 1.0 - smoothing
-    return loss, nll, gradient
+    loss, nll, _ = _into_probabilities(logits, targets, smoothing)
+    return loss, nll, _less_target(logits, targets, smoothing)
 
 
 def agreement_gradients(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, agreement: Agreement
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Loss sum, nll sum and d loss / d logits of both passes; `first` and `second` (C, V) may be overwritten.
+    """Loss sum, nll sum and d loss / d logits of both passes; overwrites `first` and `second` (C, V).
 
-    d KL(p || q) / d logits is p * (log p - log q - KL) for p, and q - p for q.
+    With the smoothed target t, d CE(p) / d logits is p - t; d KL(p || q) / d logits is p * (log p - log q - KL) for p
+    and q - p for q. Collected by p and q, so that each wide matrix is read as seldom as can be.
     """
     (share_p, share_q), (weight_pq, weight_qp) = agreement.shares, agreement.weights
-    difference = first.log_softmax(-1) - second.log_softmax(-1)  # log p - log q
-    # These turn the logits into p - t and q - t, where t is the smoothed target.
-    loss_p, nll_p, p = smoothed_gradient(first, targets, smoothing)
-    loss_q, nll_q, q = smoothed_gradient(second, targets, smoothing)
-    gradients = [p * share_p, q * share_q]
-    for distribution in (p, q):  # and now back into p and q
-        distribution += smoothing / distribution.size(-1)
-        distribution[torch.arange(targets.numel(), device=targets.device), targets] += 1.0 - smoothing
-    kl_pq = (p * difference).sum(-1, keepdim=True)
-    kl_qp = -(q * difference).sum(-1, keepdim=True)
-    excess = p - q
-    gradients[0] += weight_pq * p * (difference - kl_pq) + weight_qp * excess
-    gradients[1] -= weight_qp * q * (difference + kl_qp) + weight_pq * excess
+    difference = first - second
+    loss_p, nll_p, log_z_p = _into_probabilities(first, targets, smoothing)
+    loss_q, nll_q, log_z_q = _into_probabilities(second, targets, smoothing)
+    p, q = first, second
+    difference.sub_(log_z_p - log_z_q)  # log p - log q
+    kl_pq = torch.linalg.vecdot(p, difference)[:, None]
+    kl_qp = -torch.linalg.vecdot(q, difference)[:, None]
     loss = share_p * loss_p + share_q * loss_q + weight_pq * kl_pq.sum() + weight_qp * kl_qp.sum()
+    of_p = difference.mul(weight_pq).add_(share_p + weight_qp - weight_pq * kl_pq).mul_(p).sub_(q, alpha=weight_qp)
+    of_q = difference.mul_(-weight_qp).add_(share_q + weight_pq - weight_qp * kl_qp).mul_(q).sub_(p, alpha=weight_pq)
+    gradients = [_less_target(of_p, targets, smoothing, share_p), _less_target(of_q, targets, smoothing, share_q)]
     return loss, share_p * nll_p + share_q * nll_q, gradients
+
+
+def _into_probabilities(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Softmax in place over (C, V); the loss sum, the nll sum and the logarithms of the normalisers, (C, 1)."""
+    chosen = logits.gather(1, targets[:, None])
+    mean = logits.mean(dim=-1, keepdim=True) if smoothing else chosen
+    top = logits.amax(dim=-1, keepdim=True)
+    # One exp over the vocabulary serves the normaliser and the gradient; everything wide happens in place.
+    normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
+    logits.div_(normaliser)
+    log_z = top + normaliser.log()
+    nll = (log_z - chosen).sum()
+    return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll, log_z
+
+
+def _less_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
+    """The gradient (C, V), in place, minus `share` of the smoothed target."""
+    if share:
+        gradient.sub_(share * smoothing / gradient.size(-1))
+        gradient[torch.arange(targets.numel(), device=targets.device), targets] -= share * (1.0 - smoothing)
+    return gradient
 
 
 def _chunk(model: Seq2Seq, features: Tensor) -> int:
