@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tolka.training.finetuning import FinetuningConfig
+
 VOCABULARY = 8000
 PAIRS = 4000
 DEFAULT = "default"
@@ -48,8 +50,13 @@ OPTIONS: dict[str, list[str]] = {
     "Adam": ["optimizer=adam"],
     "SGD": ["optimizer=sgd"],
     "Adafactor": ["optimizer=adafactor"],
-    "encoder frozen": ["finetuning.freeze=[encoder]"],
-    "adapters of rank 8": ["finetuning.lora_rank=8"],
+    "encoder frozen": [],
+    "adapters of rank 8": [],
+}
+# mt-train takes these with a model to go on from only; their cost is that of fresh weights.
+FINETUNING = {
+    "encoder frozen": FinetuningConfig(freeze=["encoder"]),
+    "adapters of rank 8": FinetuningConfig(lora_rank=8),
 }
 
 
@@ -88,7 +95,7 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
     config = train_config([*size, *OPTIONS[option]])
     seed_everything(config.run.seed)
     model = config.model.build(VOCABULARY, VOCABULARY, shared=True)
-    config.finetuning.apply(model)
+    FINETUNING.get(option, config.finetuning).apply(model)
     trainer = Trainer(
         config.trainer,
         config.trainer.objective(model),

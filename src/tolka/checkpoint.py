@@ -7,8 +7,9 @@ state/, to go on training. Nothing is pickled.
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import tolka
 from tolka.atomic import standing, whole_folder
 from tolka.errors import CheckpointError, TolkaError
 from tolka.models.base import MODELS, Seq2Seq
+from tolka.nn.lora import adapter_tensors, merged_state
 from tolka.settings import build
-from tolka.text.tokenizer import Tokenizer
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 
 FORMAT = 1
 _WEIGHTS, _CONFIG, _MANIFEST = "model.safetensors", "config.yaml", "manifest.json"
@@ -34,7 +36,8 @@ _STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 class SavedModel:
     """What a model directory holds.
 
-    config: the whole training configuration. longest_source: pieces of the longest source it was trained on.
+    config: the whole training configuration, with what has become an option of the model since. longest_source: pieces
+    of the longest source it was trained on.
     """
 
     folder: Path
@@ -62,18 +65,18 @@ def save_model(
     scores: Mapping[str, Any],
     card: str,
     state: ResumeState | None = None,
-    adapter: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one.
 
-    adapter: what `load_adapter` will give, beside the weights into which it is merged.
+    Low-rank adapters are merged into the weights, and written apart for `load_adapter`.
     """
     with whole_folder(folder) as work:
-        # `state_dict` names a shared matrix several times; safetensors stores each storage once, under its first name.
-        _save_tensors(_unique(model.state_dict()), work / _WEIGHTS)
+        # A state names a shared matrix several times; safetensors stores each storage once, under its first name.
+        _save_tensors(_unique(merged_state(model)), work / _WEIGHTS)
         (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
+        adapter = {name: tensor.cpu().contiguous() for name, tensor in adapter_tensors(model).items()}
         if adapter:
-            _save_tensors({name: t.cpu().contiguous() for name, t in adapter.items()}, work / _ADAPTER)
+            _save_tensors(adapter, work / _ADAPTER)
         tokenizer.save(work)
         (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
         (work / "README.md").write_text(card, encoding="utf-8")
@@ -81,14 +84,28 @@ def save_model(
             (work / "state").mkdir()
             _save_tensors({name: t.contiguous() for name, t in state.tensors.items()}, work / _STATE_TENSORS)
             (work / _STATE_FACTS).write_text(json.dumps(state.facts), encoding="utf-8")
-        files = sorted(path for path in work.rglob("*") if path.is_file())
-        manifest = {
-            "format": FORMAT,
-            "tolka": tolka.__version__,
-            "longest_source": longest_source,
-            "files": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
-        }
-        (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        _write_manifest(work, longest_source)
+
+
+def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
+    """Give a model directory other scores and another card; all else stays as it is."""
+    longest_source = int(_checked_manifest(folder)["longest_source"])
+    with whole_folder(folder) as work:
+        shutil.copytree(folder, work, dirs_exist_ok=True)
+        (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
+        (work / "README.md").write_text(card, encoding="utf-8")
+        _write_manifest(work, longest_source)
+
+
+def _write_manifest(work: Path, longest_source: int) -> None:
+    files = sorted(path for path in work.rglob("*") if path.is_file() and path.name != _MANIFEST)
+    manifest = {
+        "format": FORMAT,
+        "tolka": tolka.__version__,
+        "longest_source": longest_source,
+        "files": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
+    }
+    (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -117,13 +134,15 @@ def load_model(folder: Path) -> SavedModel:
     except TolkaError as error:
         raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
     _load_weights(model, folder)
-    return SavedModel(
-        folder, model.eval(), tokenizer, {str(k): v for k, v in config.items()}, manifest["longest_source"], scores
-    )
+    settings = {**{str(key): value for key, value in config.items()}, "model": asdict(model_config)}
+    return SavedModel(folder, model.eval(), tokenizer, settings, manifest["longest_source"], scores)
 
 
 def load_settings(folder: Path) -> dict[str, Any]:
-    """The training configuration in a model directory, or in a run directory's `best/`, with its groups checked."""
+    """The training configuration in a model directory, or in a run directory's `best/`.
+
+    Options of the model and the tokenizer that have come since it was written have their defaults.
+    """
     folder = _model_folder(folder)
     try:
         config = yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8"))
@@ -131,7 +150,16 @@ def load_settings(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder / _CONFIG} cannot be read ({' '.join(str(error).split())})") from None
     if not isinstance(config, dict) or not all(isinstance(config.get(g), dict) for g in ("model", "tokenizer")):
         raise CheckpointError(f"{folder / _CONFIG} does not describe a model and its tokenizer")
-    return {str(key): value for key, value in config.items()}
+    try:
+        model = build(MODELS.get(str(config["model"].get("name"))), config["model"], "model")
+        tokenizer = build(TokenizerConfig, config["tokenizer"], "tokenizer")
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
+    return {
+        **{str(key): value for key, value in config.items()},
+        "model": asdict(model),
+        "tokenizer": asdict(tokenizer),
+    }
 
 
 def load_state(folder: Path) -> ResumeState:
@@ -147,12 +175,15 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
     _load_weights(model, folder)
 
 
-def load_adapter(folder: Path) -> dict[str, Tensor]:
-    """A low-rank adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product of which is to be added."""
+def load_adapter(folder: Path) -> tuple[dict[str, Tensor], Tokenizer]:
+    """A low-rank adapter, and the tokenizer that it was made with.
+
+    The adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added.
+    """
     folder = _model_folder(folder)
     if _ADAPTER not in _checked_manifest(folder)["files"]:
         raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
-    return _read_tensors(folder / _ADAPTER)
+    return _read_tensors(folder / _ADAPTER), Tokenizer.load(folder)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:

@@ -30,7 +30,9 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
     CheckpointError when the adapter is missing or made for weights of other names or shapes.
     """
-    base, tensors = load_model(model), load_adapter(adapter)
+    base, tensors, tokenizer = load_model(model), *load_adapter(adapter)
+    if base.tokenizer.digests != tokenizer.digests:
+        raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other pieces")
     weights = base.model.state_dict()
     for name in sorted({key.rsplit(".", 1)[0] for key in tensors}):
         a, b = tensors[f"{name}.a"], tensors[f"{name}.b"]

@@ -147,6 +147,8 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
 def _inherited(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """The values, with the sizes and the tokenizer of the model in run.init_from where nothing else was asked for.
 
+    Asked for is what the command line names, and what an experiment sets to something else than the default.
+
     ConfigError, with the keys, when something else was asked for that its weights cannot follow.
     """
     folder = user_path(str(values["run"]["init_from"]))
@@ -228,6 +230,17 @@ def _cross_check(config: TrainConfig) -> None:
         raise ConfigError(
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): "
             "the learning rate would never reach its peak; lower the one or raise the other"
+        )
+    finetuning = config.finetuning
+    if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:
+        raise ConfigError(
+            "finetuning.freeze and finetuning.lora_rank keep weights as they are, and without run.init_from these "
+            "would be random: name the model to go on from"
+        )
+    if finetuning.lora_rank and config.trainer.average:
+        raise ConfigError(
+            "finetuning.lora_rank and trainer.average do not go together: a mean of merged models has no adapter of "
+            "that rank; set trainer.average=0 (trainer.ema averages the adapter itself)"
         )
     if config.trainer.r_drop and not (config.model.stochastic or config.trainer.word_dropout):
         raise ConfigError(

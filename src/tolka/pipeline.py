@@ -11,7 +11,7 @@ from typing import Any
 
 import tolka
 from tolka.atomic import replace_text
-from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, save_model
+from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, rescore, save_model
 from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
@@ -21,7 +21,6 @@ from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
-from tolka.nn.lora import adapter_tensors
 from tolka.progress import bar
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves, lr_finder_curve
@@ -87,8 +86,7 @@ class Pipeline:
         resumed = self._resumed() if resuming else None
         trainer = self._trainer(resumed)
         if resumed:
-            load_weights(trainer.objective.model, self.run.last)
-            trainer.resume(resumed)
+            trainer.resume(resumed, lambda: load_weights(trainer.objective.model, self.run.last))
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         with stopped_by_signals(trainer) as received:
             state = trainer.fit()
@@ -120,7 +118,7 @@ class Pipeline:
         objective = self.config.trainer.objective(model)
         loader = Loader(self.prepared.store, self.config.batching, self.config.run.seed, self._sampler())
         precision, reason = self._precision(objective, loader, resumed)
-        self._describe(loader, model.parameter_count(), precision, reason)
+        self._describe(loader, resumed.facts["train"]["epoch"] if resumed else 0, model, precision, reason)
         return Trainer(
             self.config.trainer,
             objective,
@@ -140,6 +138,9 @@ class Pipeline:
         if self.start is not None:
             model.load_state_dict(self.start.model.state_dict())
             self.run.log(f"weights, sizes and tokenizer: from {self.start.folder}")
+            old, new = self.start.config["corpus"], self.config.corpus
+            if (old["source"], old["target"]) != (new.source, new.target):
+                self.run.log(f"note: it was trained from {old['source']} to {old['target']}")
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
@@ -182,7 +183,6 @@ class Pipeline:
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
                 state,
-                adapter_tensors(model),
             )
 
         return save
@@ -200,7 +200,7 @@ class Pipeline:
                 "test": {result.name: result.as_dict() for result in results},
             }
             card = model_card(saved.config, saved.scores["facts"], scores)
-            save_model(self.run.best, saved.model, saved.tokenizer, saved.config, saved.longest_source, scores, card)
+            rescore(self.run.best, scores, card)
         return results
 
     def _test_one(
@@ -331,9 +331,9 @@ class Pipeline:
             "tolka": tolka.__version__,
         }
 
-    def _describe(self, loader: Loader, parameters: int, precision: Precision, reason: str) -> None:
-        padding = loader.padding()
-        batches = len(loader.plan(0))
+    def _describe(self, loader: Loader, epoch: int, model: Seq2Seq, precision: Precision, reason: str) -> None:
+        padding = loader.padding(epoch)
+        batches = len(loader.plan(epoch))
         self.run.log(
             f"batches: {batches} an epoch, {padding.target_tokens / batches:.0f} target tokens on average; "
             f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
@@ -341,7 +341,9 @@ class Pipeline:
         updates, peak = self.config.trainer.updates, self.config.optimizer.lr
         last = self.config.scheduler.rate(updates, peak)
         self.run.log(f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} at update {updates}")
-        self.run.log(f"model: {parameters:,} parameters on {describe(self.device)}, {precision.name} ({reason})")
+        parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
+        size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
+        self.run.log(f"model: {size} on {describe(self.device)}, {precision.name} ({reason})")
 
 
 def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:

@@ -72,6 +72,7 @@ def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:
             ["trainer.simcut needs words to cut: set trainer.simcut_words"],
         ),
         (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
+        (["trainer.average=1"], ["trainer.average (1) must be 0 (none), or at least 2"]),
         (["trainer.average_of=first"], ["trainer.average_of ('first') is unknown. Known: best, last."]),
         (["batching.sampling=1.5"], ["batching.sampling (1.5) must be at least 0 and below 1"]),
         (

@@ -1,5 +1,6 @@
 """Going on from a model, and models made of models."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from tolka.checkpoint import load_model
@@ -58,7 +60,7 @@ def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], 
     assert "run.init_from" in outcome.error
 
 
-@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"], ["trainer.average=2", "trainer.validate_every=2"]])
+@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"]])
 def test_adapters_are_merged_saved_and_resumed(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]
 ) -> None:
@@ -74,11 +76,57 @@ def test_adapters_are_merged_saved_and_resumed(
     old = tensors(trained / "best")
     assert old.keys() == resumed.keys()
     assert torch.equal(old["target_embedding.weight"], resumed["target_embedding.weight"])
-    merged = tmp_path / "merged"
-    assert command("mt-train", "merge", trained, tmp_path / "run" / "last", "-o", merged).code == 0
+    merged = tmp_path / "merged"  # with the adapter of best/, which has been through the test stage
+    assert command("mt-train", "merge", trained, tmp_path / "run", "-o", merged).code == 0
+    best = tensors(tmp_path / "run" / "best")
     for name, value in tensors(merged).items():
-        torch.testing.assert_close(value, resumed[name])
+        torch.testing.assert_close(value, best[name])
     assert command("mt-translate", merged, stdin=b"ferry\n").code == 0
+
+
+def test_two_vocabularies_and_an_older_model(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """From last/, by a path relative to here; settings that the model's version did not know have their defaults."""
+    assert command("mt-train", *tiny, "tokenizer.shared=false", "model.share_embeddings=decoder").code == 0
+    base = tmp_path / "base"
+    (tmp_path / "run").rename(base)
+    forget(base / "last", "normalization", "layerdrop")
+    assert command("mt-train", *going_on(tiny, base / "last")).code == 0
+    assert (tmp_path / "run" / "best" / "source.model").is_file()
+    outcome = command("mt-train", *going_on(tiny, base / "last", "model.normalization=rmsnorm"))
+    assert (outcome.code, "model.normalization (layernorm, now rmsnorm)" in outcome.error) == (2, True)
+    assert command("mt-train", "average", base / "last", base, "-o", tmp_path / "mean").code == 0
+
+
+def forget(model: Path, *keys: str) -> None:
+    """Make the directory one of a version that did not have these options of the model."""
+    config = yaml.safe_load((model / "config.yaml").read_text(encoding="utf-8"))
+    config["model"] = {key: value for key, value in config["model"].items() if key not in keys}
+    (model / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    manifest = json.loads((model / "manifest.json").read_text())
+    manifest["files"]["config.yaml"] = hashlib.sha256((model / "config.yaml").read_bytes()).hexdigest()
+    (model / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_an_adapter_for_another_tokenizer_is_refused(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    assert command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=2")).code == 0
+    (tmp_path / "run").rename(tmp_path / "tuned")
+    assert command("mt-train", *tiny, "tokenizer.type=unigram").code == 0
+    outcome = command("mt-train", "merge", tmp_path / "run", tmp_path / "tuned", "-o", tmp_path / "merged")
+    assert (outcome.code, "was made for another tokenizer" in outcome.error) == (1, True)
+
+
+def test_test_sets_of_one_name_are_told_apart_by_their_folders(
+    command: Command, tiny: list[str], trained: Path, corpus: Path
+) -> None:
+    (corpus / "old").mkdir()
+    for language in ("xa", "xb"):
+        (corpus / "old" / f"test.{language}").write_bytes((corpus / f"test.{language}").read_bytes())
+    outcome = command("mt-train", *going_on(tiny, trained, f"corpus.test=[{corpus}/test,{corpus}/old/test]"))
+    assert outcome.code == 0
+    assert "test set corpus-test: 8 pairs" in outcome.err
+    assert "test set old-test: 8 pairs" in outcome.err
 
 
 def test_dropout_may_be_set_and_nothing_else_changes(tiny: list[str], trained: Path) -> None:
@@ -120,6 +168,11 @@ def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_
     assert (outcome.code, "Did you mean 'encoder'?" in outcome.error) == (2, True)
     outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
     assert (outcome.code, "-o OUT goes with average and merge" in outcome.error) == (2, True)
+    for lonely in ("finetuning.lora_rank=4", "finetuning.freeze=[encoder]"):
+        outcome = command("mt-train", *tiny, lonely)
+        assert (outcome.code, "name the model to go on from" in outcome.error) == (2, True)
+    outcome = command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=4", "trainer.average=3"))
+    assert (outcome.code, "do not go together" in outcome.error) == (2, True)
     outcome = command("mt-train", "merge", trained, trained, "-o", tmp_path / "x")
     assert (outcome.code, "has no adapter.safetensors" in outcome.error) == (1, True)
 

@@ -61,13 +61,14 @@ def test_a_pair_that_grew_too_long_keeps_its_pieces() -> None:
         assert found == (kept if too_long else wanted)
 
 
-def test_a_row_that_would_spell_another_text_stays() -> None:
-    """An unknown token decodes to a mark that no longer is unknown."""
+def test_what_is_unknown_stays_unknown() -> None:
     config = TokenizerConfig(vocab_size=100, byte_fallback=False)
     tokenizer = train_tokenizer(config, lambda: iter(PAIRS), lambda remark: None)
     unknown = tokenizer.encode_source(["lower \N{SNOWMAN}"])
     assert 3 in unknown[0]
-    assert tokenizer.resample_source(unknown, 0.5, seed=1)[0].count(3) == unknown[0].count(3)
+    (drawn,) = tokenizer.resample_source(unknown, 0.5, seed=1)
+    assert drawn.count(3) == unknown[0].count(3)
+    assert tokenizer.decode_target([drawn]) == tokenizer.decode_target(unknown)
 
 
 def test_the_loader_cuts_batches_by_the_drawn_lengths() -> None:

@@ -23,7 +23,7 @@ class BatchingConfig:
     sentences: int = 0
     """ceiling on the sentences of a batch; 0 = no ceiling"""
     sampling: float = 0.0
-    """other pieces for a word each epoch: bpe, share of merges left out (0.1); unigram, exponent (0.2); 0 = off"""
+    """other pieces each epoch: bpe, share of merges left out (0.1); unigram, exponent (0.2; less is wilder); 0 = off"""
 
     def __post_init__(self) -> None:
         at_least(self, "batching", 1, "max_length")

@@ -59,16 +59,23 @@ def loss_by_position(model: Seq2Seq, batches: Iterable[Batch]) -> LossByPosition
     totals = torch.zeros(4, 0, dtype=torch.float64)
     training = model.training
     model.eval()
-    with torch.no_grad():
+    try:
         for batch in batches:
-            forced, _ = _run(model, batch, _truth)
-            free, fed = _run(model, batch, _likeliest)
-            same = (fed == batch.target_in).cumprod(dim=1)
-            counted = torch.stack([forced, free, same, torch.ones_like(same)]) * (batch.target_out != PAD)
-            totals = _added(totals, counted.sum(dim=1).cpu())
-    model.train(training)
+            totals = _added(totals, _sums(model, batch))
+    finally:
+        model.train(training)
     forced_nll, free_nll, on_track, tokens = totals.tolist()
     return LossByPosition(forced_nll, free_nll, list(map(int, on_track)), list(map(int, tokens)))
+
+
+@torch.no_grad()
+def _sums(model: Seq2Seq, batch: Batch) -> Tensor:
+    """(4, T): what LossByPosition holds, in its order."""
+    forced, _ = _run(model, batch, _truth)
+    free, fed = _run(model, batch, _likeliest)
+    same = (fed == batch.target_in).cumprod(dim=1)
+    counted = torch.stack([forced, free, same, torch.ones_like(same)]) * (batch.target_out != PAD)
+    return counted.sum(dim=1).cpu()
 
 
 def _run(model: Seq2Seq, batch: Batch, choose: _Choice) -> tuple[Tensor, Tensor]:

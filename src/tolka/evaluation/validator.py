@@ -30,14 +30,14 @@ class Validator:
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
         self._language, self._samples, self._folder = language, samples, folder
 
-    def __call__(self, update: int) -> Validation:
-        """Measure the model as it is; leaves its translations in `folder`."""
+    def __call__(self, update: int, what: str = "") -> Validation:
+        """Measure the model as it is; leaves its translations in `folder`. what: if it is not simply that update's."""
         perplexity = self._meter.measure(self._translator.model, self._precision)
         with bar("validating", len(self._pairs), " sentences") as progress:
             hypotheses = self._translator([pair.source for pair in self._pairs], progress.update)
         self._folder.mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in hypotheses)
-        (self._folder / f"{update:07d}.txt").write_text(text, encoding="utf-8")
+        (self._folder / f"{update:07d}{what and '-' + what}.txt").write_text(text, encoding="utf-8")
         bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
         values = {
             "nll": perplexity.nll / perplexity.tokens,
@@ -45,8 +45,9 @@ class Validator:
             "bleu": bleu.value,
             "chrf": chrf.value,
         }
+        shown = f"update {update}, {what}" if what else f"update {update}"
         line = (
-            f"{self._shown(hypotheses)}update {update}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
+            f"{self._shown(hypotheses)}{shown}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         return Validation(values, line, {"bleu": bleu.signature, "chrf": chrf.signature})

@@ -76,7 +76,7 @@ class Seq2Seq(nn.Module, ABC):
         raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
 
     def parameter_count(self) -> int:
-        """Trained numbers, each shared one counted once."""
+        """Numbers in its weights, each shared one counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +13,7 @@ from tolka.nn.linear import FusedLinear
 class LoraLinear(FusedLinear):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r.
 
-    A (r, in) starts at random, B (out, r) at zero, so that at first nothing has changed. Its `state_dict` is that of a
-    plain layer with the adapter merged into the weight; loading one puts it into W and starts the adapter anew.
+    A (r, in) starts at random, B (out, r) at zero, so that at first nothing has changed.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
@@ -37,16 +35,6 @@ class LoraLinear(FusedLinear):
         with torch.no_grad():
             return self.weight + self.scale * self.lora_b @ self.lora_a
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[f"{prefix}weight"] = self.merged()
-        for name in ("lora_a", "lora_b"):
-            del destination[prefix + name]
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        plain = {**state_dict, f"{prefix}lora_a": self.lora_a, f"{prefix}lora_b": torch.zeros_like(self.lora_b)}
-        super()._load_from_state_dict(plain, prefix, *rest)
-
 
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
     """Give every linear layer an adapter and put all else to rest; returns how many layers there were."""
@@ -61,6 +49,21 @@ def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
     for parent in list(model.modules()):
         for name, child in parent.named_children():
             yield parent, name, child
+
+
+def has_adapters(model: nn.Module) -> bool:
+    """Whether some of its layers have one."""
+    return any(isinstance(module, LoraLinear) for module in model.modules())
+
+
+def merged_state(model: nn.Module) -> dict[str, Tensor]:
+    """The `state_dict` of the plain model that computes the same; the model's own where it has no adapters."""
+    state = model.state_dict()
+    for name, module in model.named_modules():
+        if isinstance(module, LoraLinear):
+            state[f"{name}.weight"] = module.merged()
+            del state[f"{name}.lora_a"], state[f"{name}.lora_b"]
+    return state
 
 
 def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:

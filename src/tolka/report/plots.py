@@ -15,7 +15,7 @@ def learning_curves(run: Path) -> Path:
     figure = _figure(10, 4)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     training = [line for line in lines if "train_loss" in line]
-    validations = [line for line in lines if "valid_loss" in line]
+    validations = [line for line in lines if "valid_loss" in line and "mean_of_updates" not in line]
 
     losses, scores = figure.subplots(1, 2)
     _draw(losses, training, "train_loss", "training", color="tab:gray")

@@ -3,8 +3,8 @@
 import hashlib
 import io
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,11 @@ class Tokenizer:
         return [processor.encode(text, out_type=int) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other segmentations of source rows into the same text; see `_resample`."""
+        """Other pieces that spell the same source texts; see `_resample`."""
         return _resample(self._processors[0], rows, amount, seed)
 
     def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other segmentations of target rows into the same text; see `_resample`."""
+        """Other pieces that spell the same target texts; see `_resample`."""
         return _resample(self._processors[-1], rows, amount, seed)
 
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -137,27 +137,21 @@ class Tokenizer:
 
 
 def _resample(processor: Any, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-    """Segment the rows' texts anew, at random, the same for the same seed; a row that would spell another text stays.
+    """Segment the texts that the rows spell anew, at random, the same for the same seed.
 
     amount: for BPE the probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); for unigram the
     exponent of the segmentations' probabilities (Kudo 2018), where less is more random.
     """
     from sentencepiece import set_random_generator_seed
 
-    before = [list(row) for row in rows]
-    texts = [processor.decode(row) for row in before]
-    drawn: list[list[int]] = []
-
-    def draw() -> None:
+    def draw() -> list[list[int]]:
         options = {"enable_sampling": True, "alpha": amount, "nbest_size": -1}
-        drawn.extend(processor.encode(text, out_type=int, **options) for text in texts)
+        return [processor.encode(processor.decode(list(row)), out_type=int, **options) for row in rows]
 
     # SentencePiece has one generator a thread and seeds it at the thread's first draw only: a new thread starts anew.
     set_random_generator_seed(seed % 2**32)
-    thread = threading.Thread(target=draw)
-    thread.start()
-    thread.join()
-    return [new if processor.decode(new) == text else old for old, new, text in zip(before, drawn, texts, strict=True)]
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(draw).result()
 
 
 def train_tokenizer(

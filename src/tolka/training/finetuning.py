@@ -34,13 +34,16 @@ class FinetuningConfig:
         """Freeze, or add adapters; ConfigError for a part that is not there, or when nothing is left to train."""
         if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
             raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
-        names = [name for name, _ in model.named_modules() if name]
-        for part in self.freeze:
-            if part not in names:
-                top = [name for name in names if "." not in name]
-                near = did_you_mean(part, names).split(" Known:")[0]
-                raise ConfigError(f"finetuning.freeze: the model has no part '{part}'.{near} Parts: {', '.join(top)}")
-            model.get_submodule(part).requires_grad_(False)
+        parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
+        for name in self.freeze:
+            if name not in parts:
+                top = [part for part in parts if "." not in part]
+                near = did_you_mean(name, parts).split(" Known:")[0]
+                raise ConfigError(
+                    f"finetuning.freeze: the model has no part '{name}' with weights of its own.{near} "
+                    f"Parts: {', '.join(top)} (embeddings that are shared have one name)"
+                )
+            parts[name].requires_grad_(False)
         if not any(weight.requires_grad for weight in model.parameters()):
             raise ConfigError(
                 f"finetuning.freeze ({', '.join(self.freeze)}) leaves nothing to train: freeze fewer parts"

@@ -79,7 +79,7 @@ class RangeTest:
 def range_test(trainer: Trainer) -> RangeTest:
     """Use up a trainer that has trained nothing yet: its weights, its optimiser and its place in the data move on.
 
-    Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall.
+    Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
     trainer.scheduler = Sweep()
     trainer.objective.train()
@@ -101,7 +101,7 @@ def diverged(losses: Sequence[float]) -> bool:
 
 
 def judge(losses: Sequence[float]) -> RangeTest:
-    """The curve of these losses, met at the sweep's rates. TolkaError when they do not fall."""
+    """The curve of these losses, met at the sweep's rates. TolkaError when they fall by less than 0.2 nats."""
     # The last updates may be tens of nats up; uncut, they would lift the smoothed curve far around them.
     cut = [min(loss, losses[0] + _DIVERGED) for loss in losses]
     smoothed = [_smoothed(cut, place) for place in range(len(cut))]
@@ -109,8 +109,9 @@ def judge(losses: Sequence[float]) -> RangeTest:
     fall = smoothed[0] - min(smoothed) if smoothed else 0.0
     if fall < _LEAST_FALL:
         raise TolkaError(
-            f"no learning rate can be recommended: the loss did not fall in {len(losses)} updates from {_LOWEST:g} up; "
-            "try trainer.precision=fp32 or another optimizer"
+            f"no learning rate can be recommended: the loss fell by less than {_LEAST_FALL:g} nats in {len(losses)} "
+            f"updates from {_LOWEST:g} up; a model that is trained already has little to fall, a fresh one may need "
+            "trainer.precision=fp32"
         )
     enough = next(place for place, loss in enumerate(smoothed) if loss <= smoothed[0] - _SHARE * fall)
     return RangeTest(rates, list(losses), smoothed, rates[enough])

@@ -32,13 +32,13 @@ class TrainerConfig:
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
     word_dropout: float = 0.0
-    """probability that a word that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
+    """probability that a piece that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
     r_drop: float = 0.0
     """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
     simcut: float = 0.0
-    """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks words should agree; 0 = off"""
+    """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks pieces should agree; 0 = off"""
     simcut_words: float = 0.05
-    """share of the words that SimCut's second pass lacks"""
+    """share of the pieces that SimCut's second pass lacks"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -66,6 +66,8 @@ class TrainerConfig:
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "average_of", ("last", "best"))
+        if self.average == 1:
+            raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:

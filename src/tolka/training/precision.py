@@ -44,7 +44,9 @@ def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
     for _ in range(_TRIAL_ROUNDS):
         started_at = time.perf_counter()
         with precision.autocast():
-            objective(batch).loss.backward()
+            loss = objective(batch).loss
+        if loss.requires_grad:
+            loss.backward()
         seconds.append(time.perf_counter() - started_at)
     objective.zero_grad(set_to_none=True)
     torch.set_rng_state(before)

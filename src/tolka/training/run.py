@@ -97,9 +97,9 @@ class RunFolder:
         return self.path / "checkpoints" / f"{update:07d}"
 
     def drop_checkpoints(self, but: Collection[str]) -> None:
-        """Delete the checkpoints of all other updates."""
-        for folder in (self.path / "checkpoints").glob("[0-9]*"):
-            if str(int(folder.name)) not in but:
+        """Delete the checkpoints of all other updates, and what a crash has left of one."""
+        for folder in (self.path / "checkpoints").glob("*"):
+            if not folder.name.isdigit() or str(int(folder.name)) not in but:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:

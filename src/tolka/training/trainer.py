@@ -16,10 +16,12 @@ from tolka.checkpoint import ResumeState, average_weights
 from tolka.data.loader import Loader
 from tolka.errors import TolkaError
 from tolka.losses import Objective
+from tolka.nn.lora import has_adapters
 from tolka.progress import bar
 from tolka.runtime import Precision
 from tolka.scoring import Validation
 from tolka.training.averaging import Ema, weights_kept
+from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
@@ -72,10 +74,11 @@ class Trainer:
         loader: Loader,
         precision: Precision,
         run: RunFolder,
-        validate: Callable[[int], Validation],
+        validate: Callable[[int, str], Validation],
         save: Callable[[Path, ResumeState | None, dict[str, Any]], None],
     ) -> None:
-        """peak: the schedule's highest rate. validate: scores the model as it is, given the update's number.
+        """peak: the schedule's highest rate. validate: scores the model as it is, given the update's number and, if it
+        is not simply the model of that update, a word on what it is.
 
         save: writes the model as it is into a folder, with what to resume from where that is not None; its third
         argument is for scores.json.
@@ -86,6 +89,8 @@ class Trainer:
         self.state = TrainState(precision=precision.name)
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
+        # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
+        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         self._latest = Validation({}, "")
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
@@ -163,8 +168,15 @@ class Trainer:
         for batch in group:
             with self.precision.autocast():
                 sums = self.objective(batch.to(self.precision.device))
-            self.scaler.scale(sums.loss / tokens).backward()
+            if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
+                self.scaler.scale(sums.loss / tokens).backward()
             window.add(sums.nll, sums.tokens)
+        self.state.tokens += tokens
+        if any(weight.grad is not None for weight in self.objective.parameters()):
+            self._move_weights()
+
+    def _move_weights(self) -> None:
+        """Unscale, clip, step."""
         self.scaler.unscale_(self.optimizer)
         if self.config.clip_value:
             torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
@@ -174,7 +186,6 @@ class Trainer:
         self.scaler.update()
         if self.ema:
             self.ema.update(self.state.update)
-        self.state.tokens += tokens
 
     def _log(self, window: _Window) -> str:
         """Write a training line; returns the same for the progress bar. TolkaError when the loss is no number."""
@@ -220,7 +231,7 @@ class Trainer:
         """Validate the model as it is and write it down; whether it is the best so far."""
         state = self.state
         self.objective.eval()
-        self._latest = result = self.validate(state.update)
+        self._latest = result = self.validate(state.update, "mean" if mean_of else "")
         self.objective.train()
         self._check(result.values["nll"], "validation")
         value = result.values[self.config.metric]
@@ -251,16 +262,20 @@ class Trainer:
     def _average(self) -> None:
         """Score the mean of the kept checkpoints; it becomes the best model if it is."""
         state = self.state
-        if len(state.kept) < 2 or state.averaged_at == state.update:
+        updates = sorted(update for update in map(int, state.kept) if self.run.checkpoint(update).is_dir())
+        if self.config.average < 2 or state.averaged_at == state.update:
             return
-        state.averaged_at = state.update
-        updates = sorted(map(int, state.kept))
+        if len(updates) < 2:
+            self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
+            return
         mean = average_weights([self.run.checkpoint(update) for update in updates])
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
+        stale, latest = state.stale, self._latest  # of the model that would go on
         with weights_kept(self.objective.model):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(updates):
                 self.save(self.run.best, None, self._scores(updates))
+        state.averaged_at, state.stale, self._latest = state.update, stale, latest
         self._save_last()
 
     def _save_last(self) -> None:
@@ -277,47 +292,34 @@ class Trainer:
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
 
     @property
-    def _saves_other_weights(self) -> bool:
-        """Whether a saved model has not the weights that are trained: their average, or adapters merged into them."""
-        model = self.objective.model
-        return bool(self.ema) or not dict(model.named_parameters()).keys() <= model.state_dict().keys()
+    def _names(self) -> dict[Tensor, str]:
+        return {weight: name for name, weight in self.objective.model.named_parameters()}
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
-        tensors = {"rng": torch.get_rng_state()}
+        tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
         if self.precision.device.type == "cuda":
             tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        names: dict[Any, str] = {parameter: name for name, parameter in self.objective.model.named_parameters()}
-        for parameter, moments in self.optimizer.state.items():
-            for key, value in moments.items():
-                tensors[f"optimizer.{names[parameter]}.{key}"] = torch.as_tensor(value).detach().cpu()
         if self._saves_other_weights:  # copies: on a CPU the model's own are about to be exchanged for those
-            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in names.items()}
+            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         return ResumeState(tensors, {"train": asdict(self.state), "scaler": self.scaler.state_dict()})
 
-    def resume(self, saved: ResumeState) -> None:
-        """Go on from what `resume_state` gave, and from the weights in `last/`, which the caller has loaded."""
+    def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
+        """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
         self.run.drop_checkpoints(self.state.kept)
         self.scaler.load_state_dict(saved.facts["scaler"])
         torch.set_rng_state(saved.tensors["rng"])
         if "rng_cuda" in saved.tensors and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
-        for name, weight in self.objective.model.named_parameters():
-            if self.ema:
-                self.ema.average[name].copy_(saved.tensors[f"ema.{name}"])
+        if not self._saves_other_weights:
+            load_weights()
+        for weight, name in self._names.items():
             if self._saves_other_weights:
                 weight.data.copy_(saved.tensors[f"raw.{name}"])
-        # By torch's own way, which knows what of a state lives beside the parameter and what on the CPU.
-        own = self.optimizer.state_dict()
-        names: dict[Any, str] = {parameter: name for name, parameter in self.objective.model.named_parameters()}
-        parameters = (parameter for group in self.optimizer.param_groups for parameter in group["params"])
-        for number, parameter in enumerate(parameters):
-            prefix = f"optimizer.{names[parameter]}."
-            moments = {key.removeprefix(prefix): v for key, v in saved.tensors.items() if key.startswith(prefix)}
-            if moments:
-                own["state"][number] = moments
-        self.optimizer.load_state_dict(own)
+            if self.ema:
+                self.ema.average[name].copy_(saved.tensors[f"ema.{name}"])
+        load_state_tensors(self.optimizer, self._names, saved.tensors)
         self.run.forget_after(self.state.update)

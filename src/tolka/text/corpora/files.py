@@ -1,5 +1,6 @@
 """Pairs of text files, found from a prefix; and the embedded sample, which is such files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,16 +36,20 @@ class FilesConfig(CorpusConfig):
         return Corpus(self._sources("train"), self._sources("valid"), self._sources("test"))
 
     def _sources(self, key: str) -> list[PairSource]:
-        return [self._find(prefix, key) for prefix in getattr(self, key)]
+        bases = [self._base(prefix, key) for prefix in getattr(self, key)]
+        return [self._find(base, name, key) for base, name in zip(bases, _names(bases), strict=True)]
 
-    def _find(self, prefix: str, key: str) -> ParallelFiles:
+    def _base(self, prefix: str, key: str) -> Path:
         base = self._folder() / user_path(prefix)
         if not prefix or not base.name:
             raise ConfigError(
                 f"corpus.{key} ('{prefix}') must be the prefix of two files, as in corpus.{key}=data/{key}"
             )
+        return base
+
+    def _find(self, base: Path, name: str, key: str) -> ParallelFiles:
         source, target = (_existing(base, language, key) for language in (self.source, self.target))
-        return ParallelFiles(source, target, name=base.name)
+        return ParallelFiles(source, target, name)
 
     def _folder(self) -> Path:
         return user_path(self.root)
@@ -68,6 +73,15 @@ class SampleConfig(FilesConfig):
 
     def _folder(self) -> Path:
         return user_path(self.root) if self.root else sample_dir()
+
+
+def _names(bases: Sequence[Path]) -> list[str]:
+    """Short names, with as many of the folders as tell them apart: new/test and old/test are new-test and old-test."""
+    for parts in range(1, max((len(base.parts) for base in bases), default=0) + 1):
+        names = ["-".join(base.parts[-parts:]) for base in bases]
+        if len(set(names)) == len(names):
+            return names
+    return [base.name for base in bases]
 
 
 def _existing(base: Path, language: str, key: str) -> Path:
