@@ -1,4 +1,4 @@
-"""Print the README's results row of a run, or of several runs that differ in their seed: mean and deviation.
+"""Print the results row of a run, or of several runs that differ in their seed: mean and deviation.
 
     python scripts/results_row.py runs/multi30k
     python scripts/results_row.py runs/tiny-1 runs/tiny-2 runs/tiny-3
