@@ -112,7 +112,7 @@ def test_adafactor_by_the_formula(decay: float, clip: float) -> None:
 
 
 def test_adafactor_lets_zeros_move_and_leaves_what_has_no_gradient() -> None:
-    """One entry of four has a gradient: its update is 1, the mean square 1/4 is not clipped; a size of 0 counts 0.01."""
+    """One entry of four has a gradient: its update is 1, the mean square 1/4 is not clipped; a size 0 counts 0.01."""
     moved = after_updates(AdafactorConfig(lr=0.1, least_size=0.01), [0.0] * 4, [[0.0, 0.0, 0.0, 7.0]])
     np.testing.assert_allclose(moved, [0.0, 0.0, 0.0, -0.1 * 0.01], rtol=1e-9)
 
