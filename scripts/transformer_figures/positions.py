@@ -133,6 +133,7 @@ def draw(numbers: Numbers, folder: Path) -> None:
             bars.plot([place + shift] * len(values), values, "k.", markersize=4)
     bars.set(ylabel="validation nll per token (nats)", title=f"After {UPDATES} updates, three seeds (dots)")
     bars.set_xticks(range(len(KINDS)), KINDS)
+    bars.set_ylim(top=1.3 * max(r["shuffled_nll"] for r in numbers["runs"]))  # room for the legend
     for axes in (curve, bars):
         axes.grid(color=GREY, alpha=0.25)
         axes.legend(fontsize=8)
