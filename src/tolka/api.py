@@ -10,7 +10,8 @@ from tolka.checkpoint import load_model
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.pipeline import Pipeline, TestResult
+from tolka.evaluation.tester import TestResult
+from tolka.pipeline import Pipeline
 from tolka.progress import bar
 from tolka.report.summary import closing_words
 from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes

@@ -3,8 +3,8 @@
 import json
 import signal
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,16 @@ from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
 from tolka.data.sampling import SubwordSampler
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
-from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
-from tolka.progress import bar
+from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves, lr_finder_curve
 from tolka.runtime import Precision, choose_device, describe, seed_everything
-from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
+from tolka.scoring import choose_bleu_tokenizer
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
 from tolka.text.lines import user_path
@@ -36,35 +37,6 @@ from tolka.training.run import RunFolder
 from tolka.training.signals import stopped_by_signals
 from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
-
-
-@dataclass(frozen=True)
-class TestResult:
-    """One test set's scores, and the time that its translations took.
-
-    changes: against the model that training went on from, if it did; forgetting shows on a test set of the old text.
-    """
-
-    __test__ = False  # not a test class, whatever pytest thinks of its name
-
-    name: str
-    scores: list[Score]
-    perplexity: Perplexity
-    sentences: int
-    seconds: float
-    changes: list[Comparison] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For scores.json."""
-        changes = [
-            {"name": c.name, "before": c.a.value, "after": c.b.value, "p_value": c.p_value, "signature": c.signature}
-            for c in self.changes
-        ]
-        return {
-            "metrics": [score.as_dict() for score in self.scores],
-            "perplexity": self.perplexity.as_dict(),
-            **({"changes": changes} if changes else {}),
-        }
 
 
 class Pipeline:
@@ -168,7 +140,8 @@ class Pipeline:
         self, model: Seq2Seq, precision: Precision
     ) -> Callable[[Path, ResumeState | None, dict[str, Any]], None]:
         """Writes a model directory, with the state to resume from where there is one."""
-        facts = self._facts(model.parameter_count(), precision)
+        merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
+        facts = self._facts(model.parameter_count() - merged, precision)
         config = self.config.as_dict()
 
         def save(folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
@@ -189,10 +162,18 @@ class Pipeline:
 
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
-        saved = load_model(self.run.best)
-        translator = Translator.of(saved, self.config.search, self._decoding())
-        before = Translator.of(self.start, self.config.search, self._decoding()) if self.start else None
-        results = [self._test_one(name, pairs, translator, before) for name, pairs in self.test_pairs.items()]
+        saved, decoding = load_model(self.run.best), self._decoding()
+        before = Translator.of(self.start, self.config.search, decoding) if self.start else None
+        tester = Tester(
+            Translator.of(saved, self.config.search, decoding),
+            before,
+            self.config.metrics,
+            self.config.corpus.target,
+            self._fp32(),
+            decoding.tokens,
+            self.run.path / "samples",
+        )
+        results = [tester(name, pairs) for name, pairs in self.test_pairs.items()]
         if results:
             scores = {
                 **saved.scores,
@@ -202,25 +183,6 @@ class Pipeline:
             card = model_card(saved.config, saved.scores["facts"], scores)
             rescore(self.run.best, scores, card)
         return results
-
-    def _test_one(
-        self, name: str, pairs: Sequence[Pair], translator: Translator, before: Translator | None
-    ) -> TestResult:
-        config, references = self.config, [pair.target for pair in pairs]
-        started_at = time.perf_counter()
-        hypotheses = _translated(f"testing on {name}", pairs, translator)
-        seconds = time.perf_counter() - started_at
-        (self.run.path / "samples").mkdir(exist_ok=True)
-        text = "".join(f"{line}\n" for line in hypotheses)
-        (self.run.path / "samples" / f"{name}.{config.corpus.target}.txt").write_text(text, encoding="utf-8")
-        scores = score(hypotheses, references, config.metrics, config.corpus.target)
-        changes: list[Comparison] = []
-        if before is not None and config.metrics.bootstrap:
-            old = _translated(f"the model before, on {name}", pairs, before)
-            changes = compare(old, hypotheses, references, config.metrics, config.corpus.target)
-        meter = PerplexityMeter(pairs, translator.tokenizer, self._decoding().tokens)
-        perplexity = meter.measure(translator.model, self._fp32())
-        return TestResult(name, scores, perplexity, len(pairs), seconds, changes)
 
     def draw(self) -> None:
         """The run's plots, where matplotlib is there to draw them."""
@@ -344,11 +306,6 @@ class Pipeline:
         parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
         size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
         self.run.log(f"model: {size} on {describe(self.device)}, {precision.name} ({reason})")
-
-
-def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
-    with bar(title, len(pairs), " sentences") as progress:
-        return translator([pair.source for pair in pairs], progress.update)
 
 
 def _completed(saved: Any) -> Any:

@@ -1,0 +1,87 @@
+"""What is measured when training has ended: each test set, with the search that people will use."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.progress import bar
+from tolka.runtime import Precision
+from tolka.scoring import Comparison, MetricsConfig, Score, compare, score
+from tolka.text.corpus import Pair
+from tolka.translator import Translator
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test set's scores, and the time that its translations took.
+
+    changes: against the model that training went on from, if it did; forgetting shows on a test set of the old text.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    name: str
+    scores: list[Score]
+    perplexity: Perplexity
+    sentences: int
+    seconds: float
+    changes: list[Comparison] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For scores.json."""
+        changes = [
+            {"name": c.name, "before": c.a.value, "after": c.b.value, "p_value": c.p_value, "signature": c.signature}
+            for c in self.changes
+        ]
+        return {
+            "metrics": [score.as_dict() for score in self.scores],
+            "perplexity": self.perplexity.as_dict(),
+            **({"changes": changes} if changes else {}),
+        }
+
+
+class Tester:
+    """Translates a test set, scores it, and compares with the model that training went on from."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        before: Translator | None,
+        metrics: MetricsConfig,
+        language: str,
+        precision: Precision,
+        tokens: int,
+        folder: Path,
+    ) -> None:
+        """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
+
+        folder: takes the translations.
+        """
+        self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
+        self._precision, self._tokens, self._folder = precision, tokens, folder
+
+    def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
+        """Measure one test set; without resamples (metrics.bootstrap=0) nothing is compared."""
+        references = [pair.target for pair in pairs]
+        started_at = time.perf_counter()
+        hypotheses = _translated(f"testing on {name}", pairs, self._translator)
+        seconds = time.perf_counter() - started_at
+        self._folder.mkdir(exist_ok=True)
+        text = "".join(f"{line}\n" for line in hypotheses)
+        (self._folder / f"{name}.{self._language}.txt").write_text(text, encoding="utf-8")
+        changes: list[Comparison] = []
+        if self._before is not None and self._metrics.bootstrap:
+            old = _translated(f"the model before, on {name}", pairs, self._before)
+            changes = compare(old, hypotheses, references, self._metrics, self._language)
+        meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens)
+        perplexity = meter.measure(self._translator.model, self._precision)
+        scores = score(hypotheses, references, self._metrics, self._language)
+        return TestResult(name, scores, perplexity, len(pairs), seconds, changes)
+
+
+def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
+    with bar(title, len(pairs), " sentences") as progress:
+        return translator([pair.source for pair in pairs], progress.update)
