@@ -1,5 +1,5 @@
 #!/bin/sh
-# The README's row "Multi30k small". DIR holds train, valid and test_2016_flickr, each as .en and .de; without DIR they
+# The experiment "Multi30k small", and its row of results. DIR holds train, valid and test_2016_flickr, each as .en and .de; without DIR they
 # come from the Hub. Usage: scripts/reproduce_multi30k.sh [DIR]
 set -eu
 mt-train experiment=multi30k ${1:+"corpus.root=$1"}

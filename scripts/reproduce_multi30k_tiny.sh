@@ -1,5 +1,5 @@
 #!/bin/sh
-# The README's row "Multi30k tiny": three seeds, mean and deviation. DIR holds train, valid and test_2016_flickr, each as
+# The experiment "Multi30k tiny", and its row of results: three seeds, mean and deviation. DIR holds train, valid and test_2016_flickr, each as
 # .en and .de; without DIR they come from the Hub. Usage: scripts/reproduce_multi30k_tiny.sh [DIR]
 set -eu
 for seed in 1 2 3; do
