@@ -1,11 +1,13 @@
 """What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
 
+import builtins
 import io
 import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -112,6 +114,19 @@ def settings(corpus: Path, run: Path) -> list[str]:
 def tiny(corpus: Path, tmp_path: Path) -> list[str]:
     """The arguments of mt-train for `corpus`; the run goes to tmp_path/run."""
     return settings(corpus, tmp_path / "run")
+
+
+@pytest.fixture
+def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the extra `plots` were not installed."""
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from torch import Tensor
 import tolka
 from tolka.atomic import standing, whole_folder
 from tolka.errors import CheckpointError, TolkaError
-from tolka.models.base import MODELS, Seq2Seq
+from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.nn.lora import adapter_tensors, merged_state
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
@@ -119,22 +119,17 @@ def load_model(folder: Path) -> SavedModel:
     """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
     folder = _model_folder(folder)
     manifest = _checked_manifest(folder)
+    settings, model_config = _read_settings(folder)
     try:
-        config = yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8"))
         scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
     tokenizer = Tokenizer.load(folder)
-    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
-        raise CheckpointError(f"{folder / _CONFIG} does not describe a model")
-    options = {str(key): value for key, value in config["model"].items()}
     try:
-        model_config = build(MODELS.get(str(options.get("name"))), options, "model")
         model = model_config.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
     except TolkaError as error:
         raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
     _load_weights(model, folder)
-    settings = {**{str(key): value for key, value in config.items()}, "model": asdict(model_config)}
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest["longest_source"], scores)
 
 
@@ -144,22 +139,31 @@ def load_settings(folder: Path) -> dict[str, Any]:
     Options of the model and the tokenizer that have come since it was written have their defaults.
     """
     folder = _model_folder(folder)
+    settings, _ = _read_settings(folder)
+    if not isinstance(settings.get("tokenizer"), dict):
+        raise CheckpointError(f"{folder / _CONFIG} does not describe a tokenizer")
     try:
-        config = yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError) as error:
-        raise CheckpointError(f"{folder / _CONFIG} cannot be read ({' '.join(str(error).split())})") from None
-    if not isinstance(config, dict) or not all(isinstance(config.get(g), dict) for g in ("model", "tokenizer")):
-        raise CheckpointError(f"{folder / _CONFIG} does not describe a model and its tokenizer")
-    try:
-        model = build(MODELS.get(str(config["model"].get("name"))), config["model"], "model")
-        tokenizer = build(TokenizerConfig, config["tokenizer"], "tokenizer")
+        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
     except TolkaError as error:
         raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
-    return {
-        **{str(key): value for key, value in config.items()},
-        "model": asdict(model),
-        "tokenizer": asdict(tokenizer),
-    }
+    return {**settings, "tokenizer": asdict(tokenizer)}
+
+
+def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """config.yaml, and its model; the model's options that have come since it was written have their defaults."""
+    path = folder / _CONFIG
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
+        raise CheckpointError(f"{path} does not describe a model")
+    options = {str(key): value for key, value in config["model"].items()}
+    try:
+        model = build(MODELS.get(str(options.get("name"))), options, "model")
+    except TolkaError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
 
 
 def load_state(folder: Path) -> ResumeState:

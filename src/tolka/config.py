@@ -190,9 +190,7 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
 
     Settings that an older version did not know get their defaults, which are what it did.
     """
-    missing: dict[str, Any] = {
-        name: {} for name, cls in _CLASSES.items() if name in _TRAIN_GROUPS and name not in values
-    }
+    missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - values.keys()}
     return TrainConfig(**_build_groups({**values, **missing}))
 
 

@@ -1,6 +1,5 @@
 """mt-train trainer.find_lr=true: a recommendation, and nothing that a training would leave or miss."""
 
-import builtins
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,17 +56,8 @@ def test_a_run_that_has_begun_is_not_touched(command: Command, tiny: list[str], 
     assert "going on from update 5" in command("mt-train", *tiny).err
 
 
-def test_without_matplotlib_there_is_a_recommendation(
-    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+@pytest.mark.usefixtures("without_matplotlib")
+def test_without_matplotlib_there_is_a_recommendation(command: Command, tiny: list[str], tmp_path: Path) -> None:
     found = command("mt-train", *tiny, "trainer.find_lr=true")
     assert found.code == 0
     assert "no plots: matplotlib is not installed" in found.err

@@ -1,6 +1,5 @@
 """What is left for people to read: the plot, the model card, the closing words."""
 
-import builtins
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -63,18 +62,9 @@ def test_the_range_test_is_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert 9.0 < axes.get_ylim()[1] < 12.0
 
 
+@pytest.mark.usefixtures("without_matplotlib")
 @pytest.mark.parametrize("plot", [learning_curves, lr_finder_curve])
-def test_without_matplotlib_one_line_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plot: Callable[[Path], Path]
-) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, plot: Callable[[Path], Path]) -> None:
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
         plot(tmp_path)
 
