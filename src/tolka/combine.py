@@ -17,11 +17,15 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
     """
     if len(folders) < 2:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
-    first, *others = [load_model(folder) for folder in folders]
-    for other in others:
+    first = load_model(folders[0])
+    found, longest_source = [first.folder], first.longest_source
+    for folder in folders[1:]:  # one beside the first in memory, however many there are
+        other = load_model(folder)
         _check_alike(first, other)
-    first.model.load_state_dict(average_weights([saved.folder for saved in (first, *others)]), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(str, folders))}", max(s.longest_source for s in (first, *others)))
+        found.append(other.folder)
+        longest_source = max(longest_source, other.longest_source)
+    first.model.load_state_dict(average_weights(found), strict=False)
+    _write(first, out, f"the mean of {', '.join(map(str, folders))}", longest_source)
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
