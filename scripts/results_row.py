@@ -2,6 +2,7 @@
 
     python scripts/results_row.py runs/multi30k
     python scripts/results_row.py runs/tiny-1 runs/tiny-2 runs/tiny-3
+    python scripts/results_row.py --each runs/plain runs/r_drop
 
 Reads what mt-train left: best/scores.json, best/config.yaml and metrics.jsonl. A number is never shown without its
 signature: those follow the table.
@@ -70,11 +71,14 @@ def main() -> None:
     """Rows for every test set, then the signatures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
-    runs = [Run(folder) for folder in parser.parse_args().runs]
+    parser.add_argument("--each", action="store_true", help="a row for each run, in place of the mean")
+    arguments = parser.parse_args()
+    runs = [Run(folder) for folder in arguments.runs]
     print(HEADER, RULE, sep="\n")
     signatures = {}
     for test in runs[0].scores["test"]:
-        print(row(runs, test))
+        for group in [[run] for run in runs] if arguments.each else [runs]:
+            print(row(group, test))
         signatures |= {name: entry["signature"] for name, entry in runs[0].metrics(test).items()}
     print()
     for name, signature in signatures.items():

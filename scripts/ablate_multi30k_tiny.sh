@@ -1,0 +1,24 @@
+#!/bin/sh
+# What each part of the experiment "Multi30k tiny" gives, and what is not in it would: 3000 updates each, one thing changed at a time, one
+# table. DIR as for reproduce_multi30k_tiny.sh. Usage: scripts/ablate_multi30k_tiny.sh [DIR]
+set -eu
+runs=
+change() {
+    name=$1
+    shift
+    mt-train experiment=multi30k_tiny run.name="ablation-$name" trainer.updates=3000 scheduler.horizon=3000 \
+        trainer.validate_every=1000 trainer.average=0 ${corpus:+"corpus.root=$corpus"} "$@"
+    runs="$runs runs/ablation-$name"
+}
+corpus=${1:-}
+change base
+change dropout-0.1 model.dropout=0.1
+change inverse_sqrt scheduler=inverse_sqrt scheduler.warmup=500
+change vocabulary-4000 tokenizer.vocab_size=4000
+change r_drop trainer.r_drop=5
+change simcut trainer.simcut=3
+change word_dropout trainer.word_dropout=0.1
+change sampling batching.sampling=0.1
+change ema trainer.ema=0.999
+# shellcheck disable=SC2086  # names of runs, without blanks
+python "$(dirname "$0")/results_row.py" --each $runs
