@@ -50,6 +50,7 @@ OPTIONS: dict[str, list[str]] = {
     "Adam": ["optimizer=adam"],
     "SGD": ["optimizer=sgd"],
     "Adafactor": ["optimizer=adafactor"],
+    "Muon": ["optimizer=muon"],
     "encoder frozen": [],
     "adapters of rank 8": [],
 }

@@ -22,7 +22,7 @@ from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
-from tolka.training.optim import AdafactorConfig, AdamConfig, AdamWConfig, SGDConfig
+from tolka.training.optim import AdafactorConfig, AdamConfig, AdamWConfig, MuonConfig, SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedulers import (
     ConstantConfig,
@@ -51,6 +51,7 @@ FILES: dict[str, Any] = {
     "optimizer/adam": AdamConfig(),
     "optimizer/sgd": SGDConfig(),
     "optimizer/adafactor": AdafactorConfig(),
+    "optimizer/muon": MuonConfig(),
     "scheduler/inverse_sqrt": InverseSqrtConfig(),
     "scheduler/linear": LinearConfig(),
     "scheduler/cosine": CosineConfig(),

@@ -72,7 +72,7 @@ def test_the_loss_on_the_gpu_is_the_cpu_s_where_no_chance_is_in_it(options: dict
         assert sums.loss.item() == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "adafactor"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "adafactor", "muon"])
 def test_each_optimiser_lowers_the_loss(optimizer: str) -> None:
     torch.manual_seed(0)
     device = torch.device("cuda")

@@ -130,7 +130,7 @@ def test_adafactor_equals_torch_s_where_torch_does_not_cap_the_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "numbers"), [("adamw", 2 * 6 * 5), ("adam", 2 * 6 * 5), ("sgd", 30), ("adafactor", 11)]
+    ("name", "numbers"), [("adamw", 2 * 6 * 5), ("adam", 2 * 6 * 5), ("sgd", 30), ("adafactor", 11), ("muon", 30)]
 )
 def test_memory(name: str, numbers: int) -> None:
     """What is kept for a matrix of 6 by 5, the step's counter apart: 2mn, mn, or m + n."""
@@ -145,7 +145,7 @@ def test_memory(name: str, numbers: int) -> None:
 @pytest.mark.parametrize("name", OPTIMIZERS.names())
 def test_the_rate_set_from_outside_scales_the_update(name: str) -> None:
     """What a schedule does: twice the rate, twice the first update; the default is not looked at again."""
-    config = OPTIMIZERS.get(name)(**({"weight_decay": 0.0} if name == "adamw" else {}))
+    config = OPTIMIZERS.get(name)(**({"weight_decay": 0.0} if name in ("adamw", "muon") else {}))
     one, two = (np.array(WEIGHT) - after_updates(config, WEIGHT, GRADIENTS[:1], lr) for lr in (0.3, 0.6))
     np.testing.assert_allclose(two, 2 * one, rtol=1e-9)
 

@@ -1,7 +1,7 @@
 """Optimisers by name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
+from tolka.models.base import Seq2Seq
+from tolka.nn.linear import FusedLinear
 from tolka.registry import Registry
-
-_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros divides by no zero
+from tolka.training.adafactor import Adafactor
+from tolka.training.muon import Muon
 
 
 @dataclass(frozen=True)
@@ -145,53 +147,42 @@ class AdafactorConfig(OptimizerConfig):
         return Adafactor(_trained(model), self.lr, self.decay, self.clip, self.least_size)
 
 
-class Adafactor(torch.optim.Optimizer):
-    """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, at a rate that is set from outside.
+@OPTIMIZERS.register("muon")
+@dataclass(frozen=True)
+class MuonConfig(AdamWConfig):
+    """Muon (Jordan et al. 2024) for the matrices inside the layers, AdamW for all else.
 
-    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule that bends the chosen one, and waits
-    for the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
+    Embeddings, the output layer, norms and biases are AdamW's, whose rates do for both (Liu et al. 2025).
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float, decay: float, clip: float, least_size: float) -> None:
-        super().__init__(params, {"lr": lr, "decay": decay, "clip": clip, "least_size": least_size})
+    name: str = "muon"
+    """the kind of optimiser: muon"""
+    momentum: float = 0.95
+    """share of the running mean of a matrix' gradients that is kept"""
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
-        assert closure is None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._move(parameter, parameter.grad, group)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share_below_one(self, "optimizer", "momentum")
 
-    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
-        # On the CPU, so that reading it waits for no GPU; `load_state_dict` leaves a tensor of this name where it is.
-        state["step"] = state.get("step", torch.tensor(0.0)) + 1
-        fresh = state["step"].item() ** -group["decay"]
-        squares = gradient.square().add_(_LEAST_SQUARE)
-        if parameter.dim() >= 2:
-            rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), fresh)  # (..., m, 1)
-            columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), fresh)  # (..., 1, n)
-            # The squares' estimate is rows @ columns / mean(rows).
-            update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
-        else:
-            update = gradient * _averaged(state, "squares", squares, fresh).rsqrt()
-        excess = (_size(update) / group["clip"]).clamp(min=1.0)
-        size = _size(parameter).clamp(min=group["least_size"])
-        parameter.sub_(update.mul_(group["lr"] * size / excess))
-
-
-def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
-    """The running mean under that key, after `new` was given its share of it; the first share is all."""
-    state[key] = state[key].lerp_(new, share) if key in state else new
-    mean: Tensor = state[key]
-    return mean
-
-
-def _size(tensor: Tensor) -> Tensor:
-    """Root mean square, 0-dim."""
-    return tensor.square().mean().sqrt()
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """See OptimizerConfig.build."""
+        modules = list(model.modules())
+        tables = [module.weight for module in modules if isinstance(module, nn.Embedding)]
+        tables += model.logits_parameters() if isinstance(model, Seq2Seq) else []
+        outside = {id(weight) for weight in tables}
+        matrices, others = _matrices_decay(model, self.weight_decay)
+        inside = [weight for weight in matrices["params"] if id(weight) not in outside]
+        matrices["params"] = [weight for weight in matrices["params"] if id(weight) in outside]
+        return Muon(
+            inside,
+            [matrices, others],
+            {module.weight: module.widths for module in modules if isinstance(module, FusedLinear)},
+            self.lr,
+            self.momentum,
+            self.weight_decay,
+            (self.beta1, self.beta2),
+            self.eps,
+        )
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:
