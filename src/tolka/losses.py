@@ -200,6 +200,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing, self.word_dropout, self.agreement = label_smoothing, word_dropout, agreement
+        self.agreeing = True  # whether the second pass is made
 
     def forward(self, batch: Batch) -> LossSum:
         """Teacher forcing over the batch; label smoothing, dropped words and a second pass in training mode only."""
@@ -222,7 +223,7 @@ class Objective(nn.Module):
         """What the model sees, pass by pass; each draws its own dropped words."""
         if not self.training:
             return [batch]
-        if self.agreement is None:
+        if self.agreement is None or not self.agreeing:
             return [batch.with_words_dropped(self.word_dropout)]
         second = batch.with_words_dropped(self.agreement.cut)
         return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]

@@ -66,6 +66,10 @@ def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:
             ["trainer.r_drop=5", "model.dropout=0"],
             ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
         ),
+        (
+            ["trainer.agreement_after=9"],
+            ["trainer.agreement_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
+        ),
         (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
         (
             ["trainer.simcut=3", "trainer.simcut_words=0"],

@@ -139,7 +139,13 @@ def goes_on_to_the_same_weights(
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"ema": 0.9, "accumulate": 3}, {"r_drop": 5.0, "word_dropout": 0.2}, {"simcut": 3.0, "simcut_words": 0.3}],
+    [
+        {},
+        {"ema": 0.9, "accumulate": 3},
+        {"r_drop": 5.0, "word_dropout": 0.2},
+        {"simcut": 3.0, "simcut_words": 0.3, "agreement_after": 10},
+        {"r_drop": 5.0, "agreement_after": 25},
+    ],
     ids=str,
 )
 def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) -> None:
@@ -152,6 +158,22 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) 
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37, **options)
     if "ema" in options:
         assert_same(first.trainer.ema.average, first.weights)
+
+
+@pytest.mark.parametrize("second_pass", [{"r_drop": 5.0}, {"simcut": 3.0}], ids=str)
+def test_a_second_pass_put_off_changes_nothing_before(tmp_path: Path, second_pass: dict[str, float]) -> None:
+    def trained(**options: Any) -> dict[str, torch.Tensor]:
+        bench = Bench(tmp_path / str(options.get("agreement_after")), updates=6, **options)
+        bench.trainer.fit()
+        return bench.weights
+
+    plain, later, sooner = (
+        trained(),
+        trained(**second_pass, agreement_after=6),
+        trained(**second_pass, agreement_after=5),
+    )
+    assert_same(later, plain)
+    assert any(not torch.equal(weight, plain[name]) for name, weight in sooner.items())
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ class TrainerConfig:
     """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks pieces should agree; 0 = off"""
     simcut_words: float = 0.05
     """share of the pieces that SimCut's second pass lacks"""
+    agreement_after: int = 0
+    """updates made before R-Drop's or SimCut's second pass begins: alone, one pass learns faster, at half the price"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -61,7 +63,7 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
-        zero_or_more(self, "trainer", "off", "r_drop", "simcut")
+        zero_or_more(self, "trainer", "off", "r_drop", "simcut", "agreement_after")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
@@ -72,6 +74,12 @@ class TrainerConfig:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
             raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
+
+        if self.agreement_after and not (self.r_drop or self.simcut):
+            raise ConfigError(
+                f"trainer.agreement_after ({self.agreement_after}) puts off a second pass, and there is none: set "
+                "trainer.r_drop or trainer.simcut, or leave it out"
+            )
 
     def objective(self, model: Seq2Seq) -> Objective:
         """The model with the loss that these options ask for."""

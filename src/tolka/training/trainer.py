@@ -163,6 +163,7 @@ class Trainer:
         rate = self.scheduler.rate(self.state.update, self.peak)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
+        self.objective.agreeing = self.state.update > self.config.agreement_after
         tokens = sum(batch.tokens for batch in group)
         self.optimizer.zero_grad(set_to_none=True)
         for batch in group:
