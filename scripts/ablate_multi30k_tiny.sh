@@ -13,7 +13,7 @@ change() {
 corpus=${1:-}
 change base
 change dropout-0.1 model.dropout=0.1
-change inverse_sqrt scheduler=inverse_sqrt scheduler.warmup=500
+change constant_rate scheduler.floor=1
 change vocabulary-4000 tokenizer.vocab_size=4000
 change r_drop trainer.r_drop=5
 change simcut trainer.simcut=3

@@ -38,6 +38,11 @@ class Run:
         return {entry["name"]: entry for entry in self.scores["test"][test]["metrics"]}
 
 
+def signatures_of(run: Run, test: str) -> dict[str, str]:
+    """Printed name -> how it was computed."""
+    return {name: entry["signature"] for name, entry in run.metrics(test).items()}
+
+
 def spread(values: Sequence[float], digits: int) -> str:
     """'37.12', or 'mean ± standard deviation' of several."""
     if len(values) == 1:
@@ -77,9 +82,11 @@ def main() -> None:
     print(HEADER, RULE, sep="\n")
     signatures = {}
     for test in runs[0].scores["test"]:
+        if any(signatures_of(run, test) != signatures_of(runs[0], test) for run in runs):
+            parser.error(f"scored in different ways on {test}, so no one table holds them: {arguments.runs}")
         for group in [[run] for run in runs] if arguments.each else [runs]:
             print(row(group, test))
-        signatures |= {name: entry["signature"] for name, entry in runs[0].metrics(test).items()}
+        signatures |= signatures_of(runs[0], test)
     print()
     for name, signature in signatures.items():
         print(f"- {name}: `{signature}`")

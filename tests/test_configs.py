@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,7 @@ from tolka.resources import config_dir
 from tolka.search.base import SEARCHES
 from tolka.text.corpus import CORPORA
 from tolka.training.optim import OPTIMIZERS
-from tolka.training.schedulers import SCHEDULERS
+from tolka.training.schedulers import SCHEDULERS, InverseSqrtConfig
 
 ROOT = Path(__file__).parents[1]
 
@@ -150,3 +151,22 @@ def test_the_other_commands() -> None:
 def test_path_keys_exist() -> None:
     keys = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
     assert keys >= compose_module._PATH_KEYS
+
+
+def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:
+    config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"])
+    assert (config.scheduler, config.model.layers) == (InverseSqrtConfig(warmup=500), 4)  # type: ignore[attr-defined]
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: scheduler.horizon (6000), which experiment=multi30k_tiny sets, is left out")
+    with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'"):
+        train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])
+
+
+def test_every_line_of_the_ablation_is_a_configuration() -> None:
+    text = (ROOT / "scripts" / "ablate_multi30k_tiny.sh").read_text(encoding="utf-8").replace("\\\n", "")
+    common = re.search(r"mt-train (experiment=\S+) run\.name=\S+ (.*?) \$\{corpus", text)
+    changes = [line.split()[2:] for line in text.splitlines() if line.startswith("change ")]
+    assert common is not None
+    assert len(changes) > 5
+    made = [train_config([common[1], *common[2].split(), *change]) for change in changes]
+    assert len({repr(config) for config in made}) == len(made)

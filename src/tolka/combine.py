@@ -19,11 +19,12 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
     first = load_model(folders[0])
     found, longest_source = [first.folder], first.longest_source
-    for folder in folders[1:]:  # one beside the first in memory, however many there are
+    for folder in folders[1:]:
         other = load_model(folder)
         _check_alike(first, other)
         found.append(other.folder)
         longest_source = max(longest_source, other.longest_source)
+        del other  # so that two of them are in memory at most, however many there are
     first.model.load_state_dict(average_weights(found), strict=False)
     _write(first, out, f"the mean of {', '.join(map(str, folders))}", longest_source)
 

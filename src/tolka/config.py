@@ -1,6 +1,6 @@
 """The three commands' configurations: what `compose` gives, as frozen dataclasses that check it and carry it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from tolka.compose import compose
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.models.base import MODELS, TRAINING_ONLY, ModelConfig
+from tolka.progress import say
 from tolka.registry import Registry, did_you_mean
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
@@ -133,8 +134,10 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
     values, choices = compose("train", overrides)
+    given = {override.partition("=")[0] for override in overrides}
+    values = _without_foreign(values, given, choices)
     if values["run"]["init_from"]:
-        values = _inherited(values, overrides)
+        values = _inherited(values, given)
     groups = _build_groups(values)
     run: RunConfig = groups["run"]
     if not run.name:
@@ -144,16 +147,34 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     return config
 
 
-def _inherited(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def _without_foreign(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+    """The values, less what an experiment sets for a kind that the command line has replaced by one without that key.
+
+    given: the keys that the command line names; choices: the file taken in each group.
+    """
+    kept = dict(values)
+    for group in _REGISTRIES.keys() & given:
+        name = str(values[group].get("name"))
+        known = {field.name for field in fields(_REGISTRIES[group].get(name))}
+        foreign = [key for key in values[group] if key not in known and f"{group}.{key}" not in given]
+        kept[group] = {key: value for key, value in values[group].items() if key not in foreign}
+        for key in foreign:
+            say(
+                f"note: {group}.{key} ({values[group][key]}), which experiment={choices['experiment']} sets, is left "
+                f"out: {group}={choices[group]} has no such key"
+            )
+    return kept
+
+
+def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
     """The values, with the sizes and the tokenizer of the model in run.init_from where nothing else was asked for.
 
-    Asked for is what the command line names, and what an experiment sets to something else than the default.
+    Asked for is what the command line names (given), and what an experiment sets to something else than the default.
 
     ConfigError, with the keys, when something else was asked for that its weights cannot follow.
     """
     folder = user_path(str(values["run"]["init_from"]))
     saved, defaults = load_settings(folder), compose("train", [])[0]
-    given = {override.partition("=")[0] for override in overrides}
     inherited, differing = dict(values), []
     for group in ("model", "tokenizer"):
         asked = {
@@ -228,6 +249,11 @@ def _cross_check(config: TrainConfig) -> None:
         raise ConfigError(
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): "
             "the learning rate would never reach its peak; lower the one or raise the other"
+        )
+    if config.trainer.agreement_after >= updates:
+        raise ConfigError(
+            f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "
+            "the second pass would never begin"
         )
     finetuning = config.finetuning
     if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:

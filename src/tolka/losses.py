@@ -17,9 +17,9 @@ from tolka.models.base import Seq2Seq
 # no such cache and wants fewer, larger kernels.
 _CHUNK_VALUES = 4 * 2**20
 _CHUNKS_ON_GPU = 16
-# Two passes' gradients take three wide matrices at once, in some twenty operations: on a CPU by blocks of rows that its
-# second cache level nearly holds (262 x 8000: 34 ms in one block, 24 in five; 1 thread, 1 MB of that cache).
-_AGREEING_ROWS_ON_CPU = 64
+# Two passes' gradients take four wide matrices at once, in some twenty operations: on a CPU in blocks of this many
+# values, 2 MB in fp32, which stay nearer to it than the whole chunk would.
+_AGREEING_VALUES_ON_CPU = 2**19
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def agreement_gradients(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, agreement: Agreement
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Loss sum, nll sum and d loss / d logits of both passes; overwrites `first` and `second` (C, V)."""
-    rows = _AGREEING_ROWS_ON_CPU if first.device.type == "cpu" else max(1, targets.numel())
+    rows = max(1, _AGREEING_VALUES_ON_CPU // first.size(1) if first.device.type == "cpu" else targets.numel())
     parts = zip(_pieces(first, rows), _pieces(second, rows), _pieces(targets, rows), strict=True)
     sums = [_agreement_of_rows(p, q, wanted, smoothing, agreement) for p, q, wanted in parts]
     loss, nll = torch.stack([torch.stack(each) for each in sums]).sum(dim=0).unbind()

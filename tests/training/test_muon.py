@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import FusedLinear
+from tolka.nn.lora import LoraLinear
 from tolka.training.muon import orthogonalised
 from tolka.training.optim import AdamWConfig, MuonConfig
 
@@ -37,13 +38,14 @@ def test_orthogonalised_takes_each_matrix_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("momentum", "decay"), [(0.9, 0.0), (0.5, 0.1), (0.0, 0.0)])
-def test_update_by_the_formula(momentum: float, decay: float) -> None:
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
+def test_update_by_the_formula(shape: tuple[int, int], momentum: float, decay: float) -> None:
     """M = b M + (1 - b) G; W = (1 - lr d) W - 0.2 sqrt(max(m, n)) lr O(b M + (1 - b) G)."""
-    model = nn.Linear(4, 3, bias=False).double()
-    weight, mean = model.weight.detach().numpy().copy(), np.zeros((3, 4))
+    model = nn.Linear(*shape[::-1], bias=False).double()
+    weight, mean = model.weight.detach().numpy().copy(), np.zeros(shape)
     optimizer = MuonConfig(lr=0.01, momentum=momentum, weight_decay=decay).build(model)
     for step in range(3):
-        gradient = random(3, 4, seed=step)
+        gradient = random(*shape, seed=step)
         mean = momentum * mean + (1 - momentum) * gradient.numpy()
         ahead = momentum * mean + (1 - momentum) * gradient.numpy()
         direction = orthogonalised(torch.tensor(ahead)[None])[0].numpy()
@@ -67,8 +69,19 @@ def test_maps_in_one_parameter_move_as_if_apart() -> None:
         torch.testing.assert_close(moved, linear.weight)
 
 
+def test_adapters_of_maps_in_one_parameter_move_as_if_apart() -> None:
+    """B of an adapter (10, 2) holds those of three maps below each other."""
+    layer = LoraLinear(FusedLinear(4, [4, 4, 2]), rank=2, alpha=1.0).double()
+    layer.weight.requires_grad_(False)
+    layer.lora_b.grad = torch.cat([random(4, 2), 100 * random(4, 2, seed=1), random(2, 2, seed=2)])
+    MuonConfig(lr=1.0).build(layer).step()
+    for part, gradient in zip(layer.lora_b.split([4, 4, 2]), layer.lora_b.grad.split([4, 4, 2]), strict=True):
+        expected = -0.2 * max(part.shape) ** 0.5 * orthogonalised(gradient[None])[0]
+        torch.testing.assert_close(part.detach(), expected)
+
+
 def stepped(config: AdamWConfig, share: str) -> tuple[Seq2Seq, dict[str, Tensor]]:
-    """A small Transformer's parameters after one update, and the optimiser's choice for each, by name."""
+    """A small Transformer after one update, and its parameters by name."""
     torch.manual_seed(1)
     model = TransformerConfig(d_model=8, heads=2, layers=1, share_embeddings=share).build(11, 11, True)
     optimizer = config.build(model)
@@ -80,13 +93,23 @@ def stepped(config: AdamWConfig, share: str) -> tuple[Seq2Seq, dict[str, Tensor]
 
 @pytest.mark.parametrize("share", ["all", "decoder", "none"])
 def test_embeddings_output_layer_norms_and_biases_are_adamw_s(share: str) -> None:
-    (model, muon), (_, adamw) = (stepped(config, share) for config in (MuonConfig(), AdamWConfig()))
+    options: dict[str, float] = {"beta1": 0.5, "beta2": 0.6, "eps": 0.1, "weight_decay": 0.2}
+    (model, muon), (_, adamw) = (stepped(config(**options), share) for config in (MuonConfig, AdamWConfig))
     names = {weight: name for name, weight in model.named_parameters()}
     tables = {names[weight] for weight in model.logits_parameters()}
     tables |= {name for name in muon if "embed" in name}
     assert len([name for name in tables if muon[name].dim() == 2]) == {"all": 1, "decoder": 2, "none": 3}[share]
     for name, weight in muon.items():
         assert torch.equal(weight, adamw[name]) is (name in tables or weight.dim() < 2), name
+
+
+def test_the_output_layer_is_adamw_s_whatever_it_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A linear layer, say, that no embedding shares."""
+    model = TransformerConfig(d_model=8, heads=2, layers=1).build(11, 11, True)
+    linear = next(module.weight for module in model.modules() if isinstance(module, nn.Linear))
+    assert any(weight is linear for weight in MuonConfig().build(model).param_groups[0]["params"])
+    monkeypatch.setattr(model, "logits_parameters", lambda: [linear])
+    assert not any(weight is linear for weight in MuonConfig().build(model).param_groups[0]["params"])
 
 
 def test_an_update_that_overflowed_in_fp16_is_passed_over_whole() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _STEPS = 5
 _LEAST_NORM = 1e-7  # a gradient of zeros stays one
-_SIZE = 0.2  # root mean square of an AdamW update over its rate, as Liu et al. (2025, section 2.2) found it
+_SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.4 (Liu et al. 2025, section 2.2)
 
 
 class Muon(torch.optim.Optimizer):
@@ -53,7 +53,9 @@ class Muon(torch.optim.Optimizer):
         for weight in group["params"]:
             if weight.grad is None:
                 continue
-            mean = self.state[weight].setdefault("mean", torch.zeros_like(weight))
+            if "mean" not in self.state[weight]:
+                self.state[weight]["mean"] = torch.zeros_like(weight)
+            mean = self.state[weight]["mean"]
             mean.lerp_(weight.grad, 1.0 - group["momentum"])
             ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov's look ahead
             weight.mul_(1.0 - group["lr"] * group["weight_decay"])

@@ -12,6 +12,7 @@ from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.nn.linear import FusedLinear
+from tolka.nn.lora import LoraLinear
 from tolka.registry import Registry
 from tolka.training.adafactor import Adafactor
 from tolka.training.muon import Muon
@@ -152,7 +153,8 @@ class AdafactorConfig(OptimizerConfig):
 class MuonConfig(AdamWConfig):
     """Muon (Jordan et al. 2024) for the matrices inside the layers, AdamW for all else.
 
-    Embeddings, the output layer, norms and biases are AdamW's, whose rates do for both (Liu et al. 2025).
+    Embeddings, the output layer, norms and biases are AdamW's, for which alone beta1, beta2 and eps count; the rate
+    and the decay do for both (Liu et al. 2025).
     """
 
     name: str = "muon"
@@ -167,22 +169,31 @@ class MuonConfig(AdamWConfig):
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build."""
         modules = list(model.modules())
-        tables = [module.weight for module in modules if isinstance(module, nn.Embedding)]
+        tables: list[Tensor] = [module.weight for module in modules if isinstance(module, nn.Embedding)]
         tables += model.logits_parameters() if isinstance(model, Seq2Seq) else []
         outside = {id(weight) for weight in tables}
         matrices, others = _matrices_decay(model, self.weight_decay)
-        inside = [weight for weight in matrices["params"] if id(weight) not in outside]
-        matrices["params"] = [weight for weight in matrices["params"] if id(weight) in outside]
+        inside = [weight for weight in matrices["params"] if id(weight) not in outside and weight.dim() == 2]
+        apart = {id(weight) for weight in inside}
+        matrices["params"] = [weight for weight in matrices["params"] if id(weight) not in apart]
         return Muon(
             inside,
             [matrices, others],
-            {module.weight: module.widths for module in modules if isinstance(module, FusedLinear)},
+            {weight: rows for module in modules for weight, rows in _stacked(module).items()},
             self.lr,
             self.momentum,
             self.weight_decay,
             (self.beta1, self.beta2),
             self.eps,
         )
+
+
+def _stacked(module: nn.Module) -> dict[Tensor, list[int]]:
+    """Parameters in which several maps stand below each other -> rows of each map."""
+    if not isinstance(module, FusedLinear):
+        return {}
+    stacked: list[Tensor] = [module.weight, *([module.lora_b] if isinstance(module, LoraLinear) else [])]
+    return dict.fromkeys(stacked, module.widths)
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:

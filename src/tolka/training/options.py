@@ -63,7 +63,8 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
-        zero_or_more(self, "trainer", "off", "r_drop", "simcut", "agreement_after")
+        zero_or_more(self, "trainer", "off", "r_drop", "simcut")
+        at_least(self, "trainer", 0, "agreement_after")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
