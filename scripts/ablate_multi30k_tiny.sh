@@ -15,6 +15,7 @@ change base
 change dropout-0.1 model.dropout=0.1
 change constant_rate scheduler.floor=1
 change vocabulary-4000 tokenizer.vocab_size=4000
+change muon optimizer=muon optimizer.lr=0.003
 change r_drop trainer.r_drop=5
 change simcut trainer.simcut=3
 change word_dropout trainer.word_dropout=0.1
