@@ -37,10 +37,9 @@ class Run:
         """Printed name -> entry of scores.json."""
         return {entry["name"]: entry for entry in self.scores["test"][test]["metrics"]}
 
-
-def signatures_of(run: Run, test: str) -> dict[str, str]:
-    """Printed name -> how it was computed."""
-    return {name: entry["signature"] for name, entry in run.metrics(test).items()}
+    def signatures(self, test: str) -> dict[str, str]:
+        """Printed name -> how it was computed."""
+        return {name: entry["signature"] for name, entry in self.metrics(test).items()}
 
 
 def spread(values: Sequence[float], digits: int) -> str:
@@ -82,11 +81,11 @@ def main() -> None:
     print(HEADER, RULE, sep="\n")
     signatures = {}
     for test in runs[0].scores["test"]:
-        if any(signatures_of(run, test) != signatures_of(runs[0], test) for run in runs):
+        if any(run.signatures(test) != runs[0].signatures(test) for run in runs):
             parser.error(f"scored in different ways on {test}, so no one table holds them: {arguments.runs}")
         for group in [[run] for run in runs] if arguments.each else [runs]:
             print(row(group, test))
-        signatures |= signatures_of(runs[0], test)
+        signatures |= runs[0].signatures(test)
     print()
     for name, signature in signatures.items():
         print(f"- {name}: `{signature}`")

@@ -78,13 +78,11 @@ def save_model(
         if adapter:
             _save_tensors(adapter, work / _ADAPTER)
         tokenizer.save(work)
-        (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
-        (work / "README.md").write_text(card, encoding="utf-8")
         if state is not None:
             (work / "state").mkdir()
             _save_tensors({name: t.contiguous() for name, t in state.tensors.items()}, work / _STATE_TENSORS)
             (work / _STATE_FACTS).write_text(json.dumps(state.facts), encoding="utf-8")
-        _write_manifest(work, longest_source)
+        _finish(work, scores, card, longest_source)
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
@@ -92,12 +90,13 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     longest_source = int(_checked_manifest(folder)["longest_source"])
     with whole_folder(folder) as work:
         shutil.copytree(folder, work, dirs_exist_ok=True)
-        (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
-        (work / "README.md").write_text(card, encoding="utf-8")
-        _write_manifest(work, longest_source)
+        _finish(work, scores, card, longest_source)
 
 
-def _write_manifest(work: Path, longest_source: int) -> None:
+def _finish(work: Path, scores: Mapping[str, Any], card: str, longest_source: int) -> None:
+    """Write the scores, the card and, last, the manifest of all that is there."""
+    (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
+    (work / "README.md").write_text(card, encoding="utf-8")
     files = sorted(path for path in work.rglob("*") if path.is_file() and path.name != _MANIFEST)
     manifest = {
         "format": FORMAT,

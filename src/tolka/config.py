@@ -153,9 +153,10 @@ def _without_foreign(values: Mapping[str, Any], given: Collection[str], choices:
     given: the keys that the command line names; choices: the file taken in each group.
     """
     kept = dict(values)
-    for group in _REGISTRIES.keys() & given:
-        name = str(values[group].get("name"))
-        known = {field.name for field in fields(_REGISTRIES[group].get(name))}
+    for group, registry in _REGISTRIES.items():
+        if group not in given:
+            continue
+        known = {field.name for field in fields(registry.get(str(values[group].get("name"))))}
         foreign = [key for key in values[group] if key not in known and f"{group}.{key}" not in given]
         kept[group] = {key: value for key, value in values[group].items() if key not in foreign}
         for key in foreign:

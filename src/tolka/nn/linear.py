@@ -17,3 +17,7 @@ class FusedLinear(nn.Linear):
         """The weights of each map, (widths[i], d_in): views."""
         views: tuple[Tensor, ...] = torch.split(self.weight, self.widths)
         return views
+
+    def stacked(self) -> list[Tensor]:
+        """Parameters in which the maps stand below each other, `widths` rows each."""
+        return [self.weight]

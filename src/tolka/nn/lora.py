@@ -30,6 +30,10 @@ class LoraLinear(FusedLinear):
         """(..., in) -> (..., out); the two thin products cost r / in + r / out of the layer's own."""
         return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
 
+    def stacked(self) -> list[Tensor]:
+        """See FusedLinear.stacked: B has the maps' rows too."""
+        return [*super().stacked(), self.lora_b]
+
     def merged(self) -> Tensor:
         """The weight (out, in) of the plain layer that computes the same."""
         with torch.no_grad():

@@ -12,7 +12,6 @@ from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.nn.linear import FusedLinear
-from tolka.nn.lora import LoraLinear
 from tolka.registry import Registry
 from tolka.training.adafactor import Adafactor
 from tolka.training.muon import Muon
@@ -169,31 +168,21 @@ class MuonConfig(AdamWConfig):
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build."""
         modules = list(model.modules())
-        tables: list[Tensor] = [module.weight for module in modules if isinstance(module, nn.Embedding)]
-        tables += model.logits_parameters() if isinstance(model, Seq2Seq) else []
-        outside = {id(weight) for weight in tables}
+        tables: set[Tensor] = {module.weight for module in modules if isinstance(module, nn.Embedding)}
+        tables |= set(model.logits_parameters()) if isinstance(model, Seq2Seq) else set()
+        inside = {weight for weight in _trained(model) if weight.dim() == 2 and weight not in tables}
         matrices, others = _matrices_decay(model, self.weight_decay)
-        inside = [weight for weight in matrices["params"] if id(weight) not in outside and weight.dim() == 2]
-        apart = {id(weight) for weight in inside}
-        matrices["params"] = [weight for weight in matrices["params"] if id(weight) not in apart]
+        fused = [module for module in modules if isinstance(module, FusedLinear)]
         return Muon(
-            inside,
-            [matrices, others],
-            {weight: rows for module in modules for weight, rows in _stacked(module).items()},
+            [weight for weight in matrices["params"] if weight in inside],
+            [{**matrices, "params": [weight for weight in matrices["params"] if weight not in inside]}, others],
+            {weight: module.widths for module in fused for weight in module.stacked()},
             self.lr,
             self.momentum,
             self.weight_decay,
             (self.beta1, self.beta2),
             self.eps,
         )
-
-
-def _stacked(module: nn.Module) -> dict[Tensor, list[int]]:
-    """Parameters in which several maps stand below each other -> rows of each map."""
-    if not isinstance(module, FusedLinear):
-        return {}
-    stacked: list[Tensor] = [module.weight, *([module.lora_b] if isinstance(module, LoraLinear) else [])]
-    return dict.fromkeys(stacked, module.widths)
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:

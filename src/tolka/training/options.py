@@ -75,7 +75,6 @@ class TrainerConfig:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
             raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
-
         if self.agreement_after and not (self.r_drop or self.simcut):
             raise ConfigError(
                 f"trainer.agreement_after ({self.agreement_after}) puts off a second pass, and there is none: set "
