@@ -29,6 +29,7 @@ RANKS = {
     "data": 4,
     "losses": 4,
     "search": 4,
+    "manifest": 1,
     "checkpoint": 4,
     "translator": 5,
     "combine": 5,

@@ -1,12 +1,12 @@
 """The three jobs as functions: a configuration in, a typed result out."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from tolka.checkpoint import load_model
+from tolka.checkpoint import load_ensemble
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
@@ -77,11 +77,14 @@ def find_lr(config: TrainConfig) -> RangeTest:
 
 
 def translate(
-    model: Path, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
+    models: Sequence[Path], lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[Translation]:
-    """One translation for each line, in order, a window of lines at a time; `tick` is told how many lines are done."""
+    """One translation for each line, in order, a window of lines at a time; `tick` is told how many lines are done.
+
+    models: the directory of one, or of several that translate together.
+    """
     keep_freed_memory()
-    translator = Translator.of(load_model(model), config.search, config.decoding)
+    translator = Translator.of(load_ensemble(models), config.search, config.decoding)
     remaining = iter(lines)
     while window := list(islice(remaining, config.decoding.window)):
         yield from translator.translate(window, tick)
@@ -97,15 +100,16 @@ class EvaluateResult:
     note: str | None
 
 
-def evaluate(config: EvaluateConfig, model: Path | None = None) -> EvaluateResult:
+def evaluate(config: EvaluateConfig, models: Sequence[Path] = ()) -> EvaluateResult:
     """Score a file of translations, or what a model makes of a file of sources, against the references.
 
+    models: as in `translate`; none to score a file.
     ConfigError when the files named do not add up to a job; DataError when their line counts differ.
     """
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
-    wanted, unwanted = ("source", "hypothesis") if model else ("hypothesis", "source")
+    wanted, unwanted = ("source", "hypothesis") if models else ("hypothesis", "source")
     if not getattr(files, wanted) or getattr(files, unwanted):
         raise ConfigError(
             "give either MODEL source=FILE reference=FILE (to translate and score) "
@@ -119,8 +123,8 @@ def evaluate(config: EvaluateConfig, model: Path | None = None) -> EvaluateResul
             "scores compare line by line"
         )
     perplexity, hypotheses, language = None, given, files.language
-    if model:
-        saved = load_model(model)
+    if models:
+        saved = load_ensemble(models)
         keep_freed_memory()
         language = language or str(saved.config["corpus"]["target"])
         translator = Translator.of(saved, config.search, config.decoding)

@@ -5,11 +5,10 @@ manifest.json with the SHA-256 of each; adapter.safetensors after training with 
 state/, to go on training. Nothing is pickled.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-import tolka
 from tolka.atomic import standing, whole_folder
 from tolka.errors import CheckpointError, TolkaError
+from tolka.manifest import MANIFEST, Manifest, checked_manifest, write_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.ensemble import Ensemble
 from tolka.nn.lora import adapter_tensors, merged_state
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 
-FORMAT = 1
-_WEIGHTS, _CONFIG, _MANIFEST = "model.safetensors", "config.yaml", "manifest.json"
+_WEIGHTS, _CONFIG, _SCORES = "model.safetensors", "config.yaml", "scores.json"
 _ADAPTER = "adapter.safetensors"
 _STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 
@@ -87,7 +86,7 @@ def save_model(
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     """Give a model directory other scores and another card; all else stays as it is."""
-    longest_source = int(_checked_manifest(folder)["longest_source"])
+    longest_source = _manifest(folder).longest_source
     with whole_folder(folder) as work:
         shutil.copytree(folder, work, dirs_exist_ok=True)
         _finish(work, scores, card, longest_source)
@@ -95,16 +94,9 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
 
 def _finish(work: Path, scores: Mapping[str, Any], card: str, longest_source: int) -> None:
     """Write the scores, the card and, last, the manifest of all that is there."""
-    (work / "scores.json").write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
+    (work / _SCORES).write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / "README.md").write_text(card, encoding="utf-8")
-    files = sorted(path for path in work.rglob("*") if path.is_file() and path.name != _MANIFEST)
-    manifest = {
-        "format": FORMAT,
-        "tolka": tolka.__version__,
-        "longest_source": longest_source,
-        "files": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
-    }
-    (work / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    write_manifest(work, longest_source)
 
 
 def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -117,10 +109,10 @@ def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 def load_model(folder: Path) -> SavedModel:
     """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
     folder = _model_folder(folder)
-    manifest = _checked_manifest(folder)
+    manifest = _manifest(folder)
     settings, model_config = _read_settings(folder)
     try:
-        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+        scores = json.loads((folder / _SCORES).read_text(encoding="utf-8"))
     except ValueError as error:
         raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
     tokenizer = Tokenizer.load(folder)
@@ -129,7 +121,38 @@ def load_model(folder: Path) -> SavedModel:
     except TolkaError as error:
         raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
     _load_weights(model, folder)
-    return SavedModel(folder, model.eval(), tokenizer, settings, manifest["longest_source"], scores)
+    return SavedModel(folder, model.eval(), tokenizer, settings, manifest.longest_source, scores)
+
+
+def load_ensemble(folders: Sequence[Path]) -> SavedModel:
+    """Model directories whose models translate together; a single one is that model itself.
+
+    The folder, the configuration and the scores are the first one's; the longest source is the shortest of them.
+    CheckpointError when ids mean other pieces, or the languages are others.
+    """
+    first, *others = [load_model(folder) for folder in folders]
+    if not others:
+        return first
+    for other in others:
+        differing = differing_languages(first, other)
+        if differing:
+            raise CheckpointError(
+                f"{first.folder} and {other.folder} cannot translate together: {', '.join(differing)} differ"
+            )
+    ensemble = Ensemble([first.model, *(other.model for other in others)])
+    longest_source = min(first.longest_source, *(other.longest_source for other in others))
+    return replace(first, model=ensemble.eval(), longest_source=longest_source)
+
+
+def differing_languages(first: SavedModel, other: SavedModel) -> list[str]:
+    """Why what goes into one model and comes out of it is not the other's: the tokenizer, the languages."""
+    differing = []
+    if first.tokenizer.digests != other.tokenizer.digests:
+        differing.append("the tokenizer (ids mean other pieces)")
+    one, two = first.config["corpus"], other.config["corpus"]
+    return differing + [
+        f"corpus.{key} ({one[key]}, there {two[key]})" for key in ("source", "target") if one[key] != two[key]
+    ]
 
 
 def load_settings(folder: Path) -> dict[str, Any]:
@@ -167,14 +190,14 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 
 def load_state(folder: Path) -> ResumeState:
     """The resume state of a run's `last/`, checked like the rest."""
-    _checked_manifest(folder)
+    _manifest(folder)
     facts = json.loads((folder / _STATE_FACTS).read_text(encoding="utf-8"))
     return ResumeState(load_file(folder / _STATE_TENSORS), facts)
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
     """Put a checked directory's weights into a model of the same configuration."""
-    _checked_manifest(folder)
+    _manifest(folder)
     _load_weights(model, folder)
 
 
@@ -184,7 +207,7 @@ def load_adapter(folder: Path) -> tuple[dict[str, Tensor], Tokenizer]:
     The adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added.
     """
     folder = _model_folder(folder)
-    if _ADAPTER not in _checked_manifest(folder)["files"]:
+    if _ADAPTER not in _manifest(folder).files:
         raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
     return _read_tensors(folder / _ADAPTER), Tokenizer.load(folder)
 
@@ -196,7 +219,7 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """
     totals: dict[str, Tensor] = {}
     for folder in folders:
-        _checked_manifest(folder)
+        _manifest(folder)
         weights = _read_tensors(folder / _WEIGHTS)
         if totals:
             differing = _differing(weights, totals)
@@ -250,42 +273,14 @@ def _unique(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _model_folder(folder: Path) -> Path:
     """The folder itself, or `best/` when it is a run directory."""
     for candidate in (folder, standing(folder / "best")):
-        if (candidate / _MANIFEST).is_file():
+        if (candidate / MANIFEST).is_file():
             return candidate
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory")
     raise CheckpointError(
-        f"{folder} is no model directory: it has no {_MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
     )
 
 
-def _checked_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest, after every file that it lists was found with its checksum."""
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        found, files = int(manifest["format"]), dict(manifest["files"])
-        if not isinstance(manifest["longest_source"], int) or manifest["longest_source"] < 1:
-            raise ValueError(f"longest_source is {manifest['longest_source']!r}")
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no {_MANIFEST}: it is no model directory") from None
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise CheckpointError(f"{folder / _MANIFEST} is damaged ({error})") from None
-    if found > FORMAT:
-        raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
-    for name, digest in files.items():
-        path = folder / name
-        if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
-            raise CheckpointError(f"{folder / _MANIFEST} names a file outside its folder: {name}")
-        if not path.is_file():
-            raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")
-        if _sha256(path) != digest:
-            raise CheckpointError(f"{path} is damaged: its checksum is not the manifest's; copy the directory again")
-    for name in (_CONFIG, _WEIGHTS, "scores.json"):
-        if name not in files:
-            raise CheckpointError(f"{folder / _MANIFEST} does not list {name}")
-    return dict(manifest)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _manifest(folder: Path) -> Manifest:
+    return checked_manifest(folder, required=(_CONFIG, _WEIGHTS, _SCORES))

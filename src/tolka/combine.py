@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, save_model
+from tolka.checkpoint import SavedModel, average_weights, differing_languages, load_adapter, load_model, save_model
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import TRAINING_ONLY
 from tolka.report.card import model_card
@@ -54,8 +54,7 @@ def _check_alike(first: SavedModel, other: SavedModel) -> None:
     one, two = first.config["model"], other.config["model"]
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} ({one.get(key)}, there {two.get(key)})" for key in keys if one.get(key) != two.get(key)]
-    if first.tokenizer.digests != other.tokenizer.digests:
-        differing.append("the tokenizer (ids mean other pieces)")
+    differing += differing_languages(first, other)
     if differing:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(differing)} differ")
 

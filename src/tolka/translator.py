@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tolka.batch import EOS, pad
-from tolka.checkpoint import SavedModel, load_model
+from tolka.checkpoint import SavedModel, load_ensemble
 from tolka.checks import at_least, zero_or_more
 from tolka.data.buckets import cut
 from tolka.models.base import Seq2Seq
@@ -86,10 +86,13 @@ class Translator:
 
     @classmethod
     def load(
-        cls, folder: str | Path, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
+        cls, *folders: str | Path, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
     ) -> "Translator":
-        """From a model or a run directory; beam search of 5 on the best device unless told otherwise."""
-        return cls.of(load_model(Path(folder)), search or BeamConfig(), decoding or DecodingConfig())
+        """From a model or a run directory, or several that translate together (`models/ensemble.py`).
+
+        Beam search of 5 on the best device unless told otherwise.
+        """
+        return cls.of(load_ensemble(list(map(Path, folders))), search or BeamConfig(), decoding or DecodingConfig())
 
     @classmethod
     def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":

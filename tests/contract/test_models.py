@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import random
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -12,10 +13,24 @@ from tolka.batch import EOS, collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.ensemble import Ensemble
 from tolka.models.transformer import TransformerConfig
 from tolka.search.base import next_log_probabilities
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+
+
+@dataclass(frozen=True)
+class EnsembleOf(ModelConfig):
+    """Built of others: an ensemble has no name of its own, but keeps what every architecture promises."""
+
+    first: ModelConfig
+    second: ModelConfig
+
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
+        """Two models of unlike widths."""
+        return Ensemble([one.build(source_vocabulary, target_vocabulary, shared) for one in (self.first, self.second)])
+
 
 VOCABULARY = 12
 SMALL: dict[str, ModelConfig] = {
@@ -35,6 +50,10 @@ SMALL: dict[str, ModelConfig] = {
     "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
+ENSEMBLE = EnsembleOf(
+    TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
+    TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),
+)
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
 
@@ -50,9 +69,9 @@ def make(config: ModelConfig) -> Seq2Seq:
     return config.build(VOCABULARY, VOCABULARY, shared=True).double().eval()
 
 
-@pytest.fixture(params=SMALL, ids=str)
+@pytest.fixture(params=[*SMALL, "ensemble"], ids=str)
 def config(request: pytest.FixtureRequest) -> ModelConfig:
-    return SMALL[request.param]
+    return {**SMALL, "ensemble": ENSEMBLE}[request.param]
 
 
 def test_every_registered_name_is_tried() -> None:

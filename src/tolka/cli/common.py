@@ -15,6 +15,7 @@ from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.resources import config_dir
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 
 def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -81,6 +82,14 @@ def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
         else:
             files.append(Path(text))
     return files, settings
+
+
+def models_of(text: str) -> list[Path]:
+    """The model directories in MODEL: one, or several joined by commas. What exists is one, whatever its name."""
+    names = [text] if os.path.lexists(text) else text.split(",")
+    if "" in names:
+        raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
+    return [Path(name) for name in names]
 
 
 def check_output(path: Path) -> None:

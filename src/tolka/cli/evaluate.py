@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from tolka import __version__
-from tolka.cli.common import DONE, Parser, check_output, guarded, settings_help, sort_out, whole_file
+from tolka.cli.common import (
+    DONE,
+    MODEL_HELP,
+    Parser,
+    check_output,
+    guarded,
+    models_of,
+    settings_help,
+    sort_out,
+    whole_file,
+)
 from tolka.errors import ConfigError
 
 _EXAMPLES = """examples:
@@ -37,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         description="Score translations against references, or a model on a test set.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help="a model directory, and settings")
+    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
     parser.add_argument("--version", action="version", version=__version__)
@@ -49,9 +59,12 @@ def run(arguments: Sequence[str]) -> int:
     if plain[:1] == [Path("compare")]:
         return _compare(plain[1:], settings, options.json)
     if len(plain) > 1:
-        raise ConfigError(f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value")
-    model = plain[0] if plain else None
-    if options.output and not model:
+        raise ConfigError(
+            f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
+            "models that translate together are joined by commas"
+        )
+    models = models_of(str(plain[0])) if plain else []
+    if options.output and not models:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
     if options.output:
         check_output(options.output)
@@ -59,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     from tolka.api import evaluate
     from tolka.config import evaluate_config
 
-    result = evaluate(evaluate_config(settings), model)
+    result = evaluate(evaluate_config(settings), models)
     if options.output:
         with whole_file(options.output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)

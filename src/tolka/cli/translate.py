@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tolka import __version__
-from tolka.cli.common import DONE, Parser, check_output, guarded, settings_help, sort_out, whole_file
+from tolka.cli.common import (
+    DONE,
+    MODEL_HELP,
+    Parser,
+    check_output,
+    guarded,
+    models_of,
+    settings_help,
+    sort_out,
+    whole_file,
+)
 from tolka.errors import DataError
 from tolka.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines
@@ -16,6 +26,7 @@ from tolka.text.lines import count_and_digest, decode_lines, read_lines
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
   mt-translate runs/sample news.en -o news.ko search.beam_size=10
+  mt-translate runs/a,runs/b,runs/c news.en               three models together: the mean of their probabilities
 
 settings (key=value):
 """
@@ -33,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
         description="Translate text line by line: files, or standard input when none is named.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="MODEL", type=Path, help="a model directory, or a run's folder (its best/)")
+    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="texts to translate, and settings")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write there instead of standard output")
     parser.add_argument("--version", action="version", version=__version__)
@@ -61,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     lines = (line for path in files for line in read_lines(path)) if files else decode_lines(sys.stdin.buffer, "stdin")
     count = split = cut = 0
     with _output(options.output) as out, bar("translating", total, " lines") as progress:
-        for translation in translate(options.model, lines, config, progress.update):
+        for translation in translate(models_of(options.model), lines, config, progress.update):
             out.write(f"{translation.text}\n".encode())
             if interactive:
                 out.flush()

@@ -47,6 +47,8 @@ class Seq2Seq(nn.Module, ABC):
 
     vocabulary_size: int
     """V, the number of target pieces."""
+    feature_size: int
+    """D, the width of the features."""
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:

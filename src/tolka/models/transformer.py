@@ -68,7 +68,7 @@ class Transformer(Seq2Seq):
     def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, shared: bool) -> None:
         super().__init__()
         self.config = config
-        self.vocabulary_size = target_vocabulary
+        self.vocabulary_size, self.feature_size = target_vocabulary, config.d_model
         sharing = config.share_embeddings
         if sharing == "auto":
             sharing = "all" if shared else "decoder"

@@ -1,0 +1,76 @@
+"""The list of a model directory's files with their checksums: what was written is what is read, and nothing beside it.
+
+`manifest.json` is written last; a folder without it is not whole.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import tolka
+from tolka.errors import CheckpointError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """longest_source: pieces of the longest source that the model was trained on. files: paths in the folder."""
+
+    longest_source: int
+    files: Collection[str]
+
+
+def write_manifest(folder: Path, longest_source: int) -> None:
+    """List every file that is there now."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    manifest = {
+        "format": FORMAT,
+        "tolka": tolka.__version__,
+        "longest_source": longest_source,
+        "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def checked_manifest(folder: Path, required: Collection[str]) -> Manifest:
+    """The manifest, after every file that it lists was found with its checksum; CheckpointError says which was not.
+
+    required: names that it must list.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found, files = int(manifest["format"]), dict(manifest["files"])
+        longest_source = manifest["longest_source"]
+        if not isinstance(longest_source, int) or longest_source < 1:
+            raise ValueError(f"longest_source is {longest_source!r}")
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
+    if found > FORMAT:
+        raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
+    for name, digest in files.items():
+        _check_file(folder, name, digest)
+    for name in required:
+        if name not in files:
+            raise CheckpointError(f"{folder / MANIFEST} does not list {name}")
+    return Manifest(longest_source, list(files))
+
+
+def _check_file(folder: Path, name: str, digest: str) -> None:
+    path = folder / name
+    if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
+        raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
+    if not path.is_file():
+        raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")
+    if _sha256(path) != digest:
+        raise CheckpointError(f"{path} is damaged: its checksum is not the manifest's; copy the directory again")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

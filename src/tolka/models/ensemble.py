@@ -1,0 +1,66 @@
+"""Several models that speak as one.
+
+Shapes: B sentences, k hypotheses a sentence, N valid target tokens, V vocabulary; D is the sum of the members' widths.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tolka.batch import Batch
+from tolka.models.base import DecoderState, Seq2Seq
+
+
+class EnsembleState(DecoderState):
+    """A state of each member, all of the same hypotheses."""
+
+    def __init__(self, states: Sequence[DecoderState]) -> None:
+        self.states = states
+
+    def select(self, rows: Tensor) -> "EnsembleState":
+        """See DecoderState.select."""
+        return EnsembleState([state.select(rows) for state in self.states])
+
+
+class Ensemble(Seq2Seq):
+    """The mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6), of any architectures.
+
+    The members' ids must mean the same pieces. Features are the members' features side by side.
+    """
+
+    def __init__(self, members: Sequence[Seq2Seq]) -> None:
+        super().__init__()
+        (self.vocabulary_size,) = {member.vocabulary_size for member in members}
+        self.feature_size = sum(member.feature_size for member in members)
+        self.members = nn.ModuleList(members)
+
+    def _members(self) -> list[Seq2Seq]:
+        return [member for member in self.members if isinstance(member, Seq2Seq)]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """See Seq2Seq.forward."""
+        return torch.cat([member(batch) for member in self._members()], dim=-1)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """The logarithm of the mean probability."""
+        parts = torch.split(features, [member.feature_size for member in self._members()], dim=-1)
+        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members(), parts, strict=True)]
+        return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        """See Seq2Seq.logits_parameters."""
+        return [parameter for member in self._members() for parameter in member.logits_parameters()]
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        """See Seq2Seq.start."""
+        return EnsembleState([member.start(source, lengths) for member in self._members()])
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """See Seq2Seq.step."""
+        assert isinstance(state, EnsembleState)
+        features, states = zip(
+            *(member.step(token, own) for member, own in zip(self._members(), state.states, strict=True)), strict=True
+        )
+        return torch.cat(features, dim=-1), EnsembleState(states)
