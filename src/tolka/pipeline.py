@@ -25,7 +25,7 @@ from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves, lr_finder_curve
-from tolka.runtime import Precision, choose_device, describe, seed_everything
+from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
 from tolka.scoring import choose_bleu_tokenizer
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Corpus, Pair, read_split, summary
@@ -46,6 +46,7 @@ class Pipeline:
         self.config = config
         self.run = RunFolder(config.run.folder)
         self.device = choose_device(config.trainer.device)
+        use_threads(config.trainer.threads)
 
     def train(self) -> TrainState:
         """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on.

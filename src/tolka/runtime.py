@@ -34,6 +34,12 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     return device
 
 
+def use_threads(count: int) -> None:
+    """Let torch calculate with so many CPU threads from now on; 0 leaves it as it is (one for each core)."""
+    if count:
+        torch.set_num_threads(count)
+
+
 def has_fast_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
     if device.type == "cuda":
@@ -96,4 +102,6 @@ def describe(device: torch.device) -> str:
     """One phrase for logs and model cards: the device, and the threads where it is a CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    counted = f"{threads} thread{'s' if threads > 1 else ''}"
+    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {counted}"

@@ -13,7 +13,7 @@ from tolka.checkpoint import SavedModel, load_ensemble
 from tolka.checks import at_least, zero_or_more
 from tolka.data.buckets import cut
 from tolka.models.base import Seq2Seq
-from tolka.runtime import choose_device
+from tolka.runtime import choose_device, use_threads
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.tokenizer import Tokenizer
@@ -34,6 +34,8 @@ class DecodingConfig:
 
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
+    threads: int = 0
+    """CPU threads to calculate with, as for two jobs at once; 0 = one for each core"""
     tokens: int = 4096
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000
@@ -44,6 +46,7 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window")
         zero_or_more(self, "decoding", "as trained", "max_length")
+        zero_or_more(self, "decoding", "one for each core", "threads")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Translator:
     @classmethod
     def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":
         """From a directory that was read already."""
+        use_threads(decoding.threads)
         device = choose_device(decoding.device, "decoding.device")
         max_length = decoding.max_length or saved.longest_source
         return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens)

@@ -5,11 +5,12 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from tolka.config import evaluate_config, train_config
@@ -34,6 +35,26 @@ ODD_NAMES = [
     "null",
     "???",
 ]
+
+
+@pytest.fixture
+def threads_restored() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads_restored")
+def test_threads_are_counted_and_may_change_between_two_calls(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    for count, more in ((3, []), (2, ["trainer.updates=7"])):
+        assert command("mt-train", *tiny, f"trainer.threads={count}", *more).code == 0
+        assert torch.get_num_threads() == count
+    log = (tmp_path / "run" / "train.log").read_text()
+    assert log.index(", 3 threads") < log.index(", 2 threads")
+    assert command("mt-translate", tmp_path / "run", "decoding.threads=1", stdin=b"ferry\n").code == 0
+    assert torch.get_num_threads() == 1
 
 
 def test_a_training_leaves_a_model_and_its_scores(trained: Path) -> None:

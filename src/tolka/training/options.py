@@ -57,6 +57,8 @@ class TrainerConfig:
     """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
+    threads: int = 0
+    """CPU threads to calculate with, as for two jobs at once; 0 = one for each core"""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 
@@ -64,6 +66,7 @@ class TrainerConfig:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
+        zero_or_more(self, "trainer", "one for each core", "threads")
         at_least(self, "trainer", 0, "agreement_after")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)

@@ -24,6 +24,7 @@ _MAY_DIFFER = (
     "trainer.log_every",
     "trainer.patience",
     "trainer.samples",
+    "trainer.threads",
 )
 # The best model is chosen by BLEU: two tokenizers' scores must not compete.
 _MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
