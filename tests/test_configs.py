@@ -156,8 +156,14 @@ def test_path_keys_exist() -> None:
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:
     config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"])
     assert (config.scheduler, config.model.layers) == (InverseSqrtConfig(warmup=500), 4)  # type: ignore[attr-defined]
-    (note,) = capsys.readouterr().err.splitlines()
-    assert note.startswith("note: scheduler.horizon (6000), which experiment=multi30k_tiny sets, is left out")
+    assert capsys.readouterr().err.splitlines() == [
+        "note: scheduler.warmup is 500, as experiment=multi30k_tiny sets it; "
+        f"scheduler=inverse_sqrt alone would have {InverseSqrtConfig().warmup}",
+        "note: scheduler.horizon (6000), which experiment=multi30k_tiny sets, is left out: "
+        "scheduler=inverse_sqrt has no such key",
+    ]
+    train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"])
+    assert capsys.readouterr().err == ""
     with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'"):
         train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])
 

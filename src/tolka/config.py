@@ -135,7 +135,7 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
     values, choices = compose("train", overrides)
     given = {override.partition("=")[0] for override in overrides}
-    values = _without_foreign(values, given, choices)
+    values = _settled(values, given, choices)
     if values["run"]["init_from"]:
         values = _inherited(values, given)
     groups = _build_groups(values)
@@ -147,23 +147,29 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     return config
 
 
-def _without_foreign(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
-    """The values, less what an experiment sets for a kind that the command line has replaced by one without that key.
+def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+    """The values, where an experiment sets keys of a kind that the command line has replaced by another.
+
+    What the other kind does not know is left out; what it knows holds for it too. Both are said, for a learning rate
+    is seldom right for two optimisers.
 
     given: the keys that the command line names; choices: the file taken in each group.
     """
     kept = dict(values)
-    for group, registry in _REGISTRIES.items():
-        if group not in given:
-            continue
-        known = {field.name for field in fields(registry.get(str(values[group].get("name"))))}
-        foreign = [key for key in values[group] if key not in known and f"{group}.{key}" not in given]
-        kept[group] = {key: value for key, value in values[group].items() if key not in foreign}
-        for key in foreign:
-            say(
-                f"note: {group}.{key} ({values[group][key]}), which experiment={choices['experiment']} sets, is left "
-                f"out: {group}={choices[group]} has no such key"
-            )
+    for group in [name for name in _REGISTRIES if {name, "experiment"} <= set(given)]:
+        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if f"{group}.{key}" not in given and (key not in own or value != own[key])
+        }
+        kept[group] = {key: value for key, value in values[group].items() if key not in asked.keys() - own.keys()}
+        setter = f"experiment={choices['experiment']} sets"
+        for key, value in asked.items():
+            if key in own:
+                say(f"note: {group}.{key} is {value!r}, as {setter} it; {kind} alone would have {own[key]!r}")
+            else:
+                say(f"note: {group}.{key} ({value}), which {setter}, is left out: {kind} has no such key")
     return kept
 
 
