@@ -502,6 +502,19 @@ def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> 
     assert logged == list(zip(found.rates, found.losses, strict=True))[:20]
 
 
+@pytest.mark.parametrize(("after", "agreeing"), [(4, True), (5, False)])
+def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, agreeing: bool
+) -> None:
+    """The bench's rate peaks at update 5."""
+    bench = Bench(tmp_path, r_drop=5.0, agreement_after=after)
+    seen = []
+    probe = bench.trainer.probe
+    monkeypatch.setattr(bench.trainer, "probe", lambda: (probe(), seen.append(bench.trainer.objective.agreeing))[0])
+    range_test(bench.trainer)
+    assert set(seen) == {agreeing}
+
+
 def test_a_range_test_stops_when_the_loss_climbs_and_leaves_no_file(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     found = range_test(bench.trainer)

@@ -6,7 +6,7 @@ what is recommended lies well below it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tolka.errors import TolkaError
@@ -81,6 +81,9 @@ def range_test(trainer: Trainer) -> RangeTest:
 
     Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
+    # One loss from end to end: that of the update at which the schedule peaks.
+    alone = trainer.config.agreement_after >= max(1, trainer.scheduler.warmup)
+    trainer.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
     trainer.scheduler = Sweep()
     trainer.objective.train()
     losses: list[float] = []
