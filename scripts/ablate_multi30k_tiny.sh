@@ -1,16 +1,14 @@
 #!/bin/sh
 # What each part of the experiment "Multi30k tiny" gives, and what is not in it would: 3000 updates each, one thing changed at a time, one
-# table; two trainings at once, one thread each. DIR as for reproduce_multi30k_tiny.sh. Usage: scripts/ablate_multi30k_tiny.sh [DIR]
+# table. DIR as for reproduce_multi30k_tiny.sh. Usage: scripts/ablate_multi30k_tiny.sh [DIR]
 set -eu
 runs=
-busy=
 change() {
     name=$1
     shift
     mt-train experiment=multi30k_tiny run.name="ablation-$name" trainer.updates=3000 scheduler.horizon=3000 \
-        trainer.validate_every=1000 trainer.average=0 trainer.threads=1 ${corpus:+"corpus.root=$corpus"} "$@" &
+        trainer.validate_every=1000 trainer.average=0 ${corpus:+"corpus.root=$corpus"} "$@"
     runs="$runs runs/ablation-$name"
-    if [ "$busy" ]; then wait; busy=; else busy=yes; fi
 }
 corpus=${1:-}
 change base
@@ -23,6 +21,5 @@ change simcut trainer.simcut=3
 change word_dropout trainer.word_dropout=0.1
 change sampling batching.sampling=0.1
 change ema trainer.ema=0.999
-wait
 # shellcheck disable=SC2086  # names of runs, without blanks
 python "$(dirname "$0")/results_row.py" --each $runs

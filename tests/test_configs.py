@@ -127,6 +127,8 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         (["model.heads=3"], "model.d_model (256) must be a multiple of model.heads (3)"),
         (["corpus.target=en"], "corpus.source and corpus.target are both 'en'"),
         (["trainer.updates=50", "scheduler.warmup=60"], "scheduler.warmup (60) is longer than the training"),
+        (["experiment=null"], "unknown experiment 'null'."),
+        (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
         (["updates"], "'updates' is no setting; write key=value"),
     ],
 )
@@ -163,6 +165,7 @@ def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.
         "scheduler=inverse_sqrt has no such key",
     ]
     train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"])
+    train_config(["experiment=multi30k_tiny", "scheduler=linear", "model=transformer_tiny"])  # its own kinds
     assert capsys.readouterr().err == ""
     with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'"):
         train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])

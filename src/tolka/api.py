@@ -1,12 +1,12 @@
 """The three jobs as functions: a configuration in, a typed result out."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from tolka.checkpoint import load_ensemble
+from tolka.checkpoint import Folders, languages, load_ensemble
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
@@ -77,14 +77,14 @@ def find_lr(config: TrainConfig) -> RangeTest:
 
 
 def translate(
-    models: Sequence[Path], lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
+    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[Translation]:
     """One translation for each line, in order, a window of lines at a time; `tick` is told how many lines are done.
 
-    models: the directory of one, or of several that translate together.
+    model: a model or run directory, or several that translate together.
     """
     keep_freed_memory()
-    translator = Translator.of(load_ensemble(models), config.search, config.decoding)
+    translator = Translator.of(load_ensemble(model), config.search, config.decoding)
     remaining = iter(lines)
     while window := list(islice(remaining, config.decoding.window)):
         yield from translator.translate(window, tick)
@@ -100,16 +100,16 @@ class EvaluateResult:
     note: str | None
 
 
-def evaluate(config: EvaluateConfig, models: Sequence[Path] = ()) -> EvaluateResult:
+def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
     """Score a file of translations, or what a model makes of a file of sources, against the references.
 
-    models: as in `translate`; none to score a file.
+    model: as in `translate`; none to score a file.
     ConfigError when the files named do not add up to a job; DataError when their line counts differ.
     """
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
-    wanted, unwanted = ("source", "hypothesis") if models else ("hypothesis", "source")
+    wanted, unwanted = ("source", "hypothesis") if model else ("hypothesis", "source")
     if not getattr(files, wanted) or getattr(files, unwanted):
         raise ConfigError(
             "give either MODEL source=FILE reference=FILE (to translate and score) "
@@ -123,10 +123,10 @@ def evaluate(config: EvaluateConfig, models: Sequence[Path] = ()) -> EvaluateRes
             "scores compare line by line"
         )
     perplexity, hypotheses, language = None, given, files.language
-    if models:
-        saved = load_ensemble(models)
+    if model:
+        saved = load_ensemble(model)
         keep_freed_memory()
-        language = language or str(saved.config["corpus"]["target"])
+        language = language or languages(saved.config)[1]
         translator = Translator.of(saved, config.search, config.decoding)
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)

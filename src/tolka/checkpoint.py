@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from tolka.atomic import standing, whole_folder
-from tolka.errors import CheckpointError, TolkaError
+from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.manifest import MANIFEST, Manifest, checked_manifest, write_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
@@ -29,6 +29,9 @@ from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 _WEIGHTS, _CONFIG, _SCORES = "model.safetensors", "config.yaml", "scores.json"
 _ADAPTER = "adapter.safetensors"
 _STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
+
+Folders = str | Path | Sequence[str | Path]
+"""A model or run directory, or several."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def load_model(folder: Path) -> SavedModel:
         scores = json.loads((folder / _SCORES).read_text(encoding="utf-8"))
     except ValueError as error:
         raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = _tokenizer(folder, manifest)
     try:
         model = model_config.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
     except TolkaError as error:
@@ -124,35 +127,45 @@ def load_model(folder: Path) -> SavedModel:
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.longest_source, scores)
 
 
-def load_ensemble(folders: Sequence[Path]) -> SavedModel:
-    """Model directories whose models translate together; a single one is that model itself.
+def load_ensemble(folders: Folders) -> SavedModel:
+    """One model directory's model, or several that translate together.
 
-    The folder, the configuration and the scores are the first one's; the longest source is the shortest of them.
-    CheckpointError when ids mean other pieces, or the languages are others.
+    Of several, the folder, the configuration and the scores are the first one's; the longest source is the shortest of
+    them. CheckpointError when `misfits` finds something.
     """
-    first, *others = [load_model(folder) for folder in folders]
+    first, *others = [load_model(Path(folder)) for folder in _listed(folders)]
     if not others:
         return first
     for other in others:
-        differing = differing_languages(first, other)
-        if differing:
-            raise CheckpointError(
-                f"{first.folder} and {other.folder} cannot translate together: {', '.join(differing)} differ"
-            )
+        found = misfits(first, other)
+        if found:
+            raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(found)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
     longest_source = min(first.longest_source, *(other.longest_source for other in others))
     return replace(first, model=ensemble.eval(), longest_source=longest_source)
 
 
-def differing_languages(first: SavedModel, other: SavedModel) -> list[str]:
-    """Why what goes into one model and comes out of it is not the other's: the tokenizer, the languages."""
-    differing = []
+def _listed(folders: Folders) -> Sequence[str | Path]:
+    listed = [folders] if isinstance(folders, str | Path) else folders
+    if not listed:
+        raise ConfigError("no model directory is named")
+    return listed
+
+
+def misfits(first: SavedModel, other: SavedModel) -> list[str]:
+    """Why two models have no words in common: other pieces, or the opposite direction."""
+    found = []
     if first.tokenizer.digests != other.tokenizer.digests:
-        differing.append("the tokenizer (ids mean other pieces)")
-    one, two = first.config["corpus"], other.config["corpus"]
-    return differing + [
-        f"corpus.{key} ({one[key]}, there {two[key]})" for key in ("source", "target") if one[key] != two[key]
-    ]
+        found.append("the tokenizers differ (ids mean other pieces)")
+    source, target = languages(first.config)
+    if source != target and (target, source) == languages(other.config):
+        found.append(f"one translates from {source} to {target}, the other back")
+    return found
+
+
+def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Source and target language of a training configuration."""
+    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
 
 
 def load_settings(folder: Path) -> dict[str, Any]:
@@ -180,6 +193,9 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
+    corpus = config.get("corpus")
+    if not isinstance(corpus, dict) or not corpus.keys() >= {"source", "target"}:
+        raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name"))), options, "model")
@@ -207,9 +223,10 @@ def load_adapter(folder: Path) -> tuple[dict[str, Tensor], Tokenizer]:
     The adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added.
     """
     folder = _model_folder(folder)
-    if _ADAPTER not in _manifest(folder).files:
+    manifest = _manifest(folder)
+    if _ADAPTER not in manifest.files:
         raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
-    return _read_tensors(folder / _ADAPTER), Tokenizer.load(folder)
+    return _read_tensors(folder / _ADAPTER), _tokenizer(folder, manifest)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -283,4 +300,12 @@ def _model_folder(folder: Path) -> Path:
 
 
 def _manifest(folder: Path) -> Manifest:
-    return checked_manifest(folder, required=(_CONFIG, _WEIGHTS, _SCORES))
+    manifest = checked_manifest(folder)
+    manifest.require([_CONFIG, _WEIGHTS, _SCORES])
+    return manifest
+
+
+def _tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
+    tokenizer = Tokenizer.load(folder)
+    manifest.require(tokenizer.file_names)
+    return tokenizer

@@ -15,6 +15,14 @@ def at_least(config: Any, group: str, least: float, *keys: str) -> None:
             raise ConfigError(f"{group}.{key} ({value}) must be at least {least}")
 
 
+def at_most(config: Any, group: str, most: float, *keys: str) -> None:
+    """ConfigError unless each field is `most` or less."""
+    for key in keys:
+        value = getattr(config, key)
+        if value > most:
+            raise ConfigError(f"{group}.{key} ({value}) must be at most {most}")
+
+
 def zero_or_more(config: Any, group: str, zero_means: str, *keys: str) -> None:
     """ConfigError unless each field is 0, which has a meaning of its own, or more."""
     for key in keys:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.checkpoint import SavedModel, average_weights, differing_languages, load_adapter, load_model, save_model
+from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits, save_model
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import TRAINING_ONLY
 from tolka.report.card import model_card
 
 
 def average_models(folders: Sequence[Path], out: Path) -> None:
-    """Write the mean of models of one shape and one tokenizer as a model directory.
+    """Write the mean of models of one shape, one tokenizer and one direction as a model directory.
 
     ConfigError for fewer than two; CheckpointError, with the settings or tensors that differ, when they do not fit.
     """
@@ -53,10 +53,10 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
     one, two = first.config["model"], other.config["model"]
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
-    differing = [f"model.{key} ({one.get(key)}, there {two.get(key)})" for key in keys if one.get(key) != two.get(key)]
-    differing += differing_languages(first, other)
-    if differing:
-        raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(differing)} differ")
+    differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
+    found = differing + misfits(first, other)
+    if found:
+        raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(found)}")
 
 
 def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> None:

@@ -53,7 +53,7 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
         key, equals, value = override.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z][\w./]*", key):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
-        if key in groups and not re.fullmatch(r"[A-Za-z]\S*", value):
+        if key in groups and (value == "null" or not re.fullmatch(r"[A-Za-z]\S*", value)):
             raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key))}")
         if key.split(".")[0].split("/")[0] == "hydra":
             raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; leave it out")

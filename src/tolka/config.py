@@ -156,7 +156,12 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
     given: the keys that the command line names; choices: the file taken in each group.
     """
     kept = dict(values)
-    for group in [name for name in _REGISTRIES if {name, "experiment"} <= set(given)]:
+    if "experiment" not in given:
+        return kept
+    _, own_choices = compose("train", [f"experiment={choices['experiment']}"])
+    for group in _REGISTRIES:
+        if group not in given or choices[group] == own_choices[group]:
+            continue
         kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
         asked = {
             key: value

@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,15 @@ MANIFEST = "manifest.json"
 class Manifest:
     """longest_source: pieces of the longest source that the model was trained on. files: paths in the folder."""
 
+    folder: Path
     longest_source: int
     files: Collection[str]
+
+    def require(self, names: Iterable[str]) -> None:
+        """CheckpointError when a file is not listed, and so was not checked."""
+        for name in names:
+            if name not in self.files:
+                raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
 
 
 def write_manifest(folder: Path, longest_source: int) -> None:
@@ -36,33 +43,29 @@ def write_manifest(folder: Path, longest_source: int) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def checked_manifest(folder: Path, required: Collection[str]) -> Manifest:
-    """The manifest, after every file that it lists was found with its checksum; CheckpointError says which was not.
-
-    required: names that it must list.
-    """
+def checked_manifest(folder: Path) -> Manifest:
+    """The manifest, after every file that it lists was found with its checksum; CheckpointError says which was not."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         found, files = int(manifest["format"]), dict(manifest["files"])
         longest_source = manifest["longest_source"]
-        if not isinstance(longest_source, int) or longest_source < 1:
+        if type(longest_source) is not int or longest_source < 1:  # not True, which is an int too
             raise ValueError(f"longest_source is {longest_source!r}")
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
     if found > FORMAT:
         raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
     for name, digest in files.items():
         _check_file(folder, name, digest)
-    for name in required:
-        if name not in files:
-            raise CheckpointError(f"{folder / MANIFEST} does not list {name}")
-    return Manifest(longest_source, list(files))
+    return Manifest(folder, longest_source, list(files))
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
     path = folder / name
+    if not name.isprintable():  # a zero byte, half a surrogate pair: no system would open it
+        raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
     if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
     if not path.is_file():

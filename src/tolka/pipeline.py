@@ -11,7 +11,16 @@ from typing import Any
 
 import tolka
 from tolka.atomic import replace_text
-from tolka.checkpoint import ResumeState, SavedModel, load_model, load_state, load_weights, rescore, save_model
+from tolka.checkpoint import (
+    ResumeState,
+    SavedModel,
+    languages,
+    load_model,
+    load_state,
+    load_weights,
+    rescore,
+    save_model,
+)
 from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Loader
 from tolka.data.prepare import Prepared, prepare
@@ -111,9 +120,9 @@ class Pipeline:
         if self.start is not None:
             model.load_state_dict(self.start.model.state_dict())
             self.run.log(f"weights, sizes and tokenizer: from {self.start.folder}")
-            old, new = self.start.config["corpus"], self.config.corpus
-            if (old["source"], old["target"]) != (new.source, new.target):
-                self.run.log(f"note: it was trained from {old['source']} to {old['target']}")
+            source, target = languages(self.start.config)
+            if (source, target) != (self.config.corpus.source, self.config.corpus.target):
+                self.run.log(f"note: it was trained from {source} to {target}")
         self.config.finetuning.apply(model)
         return model.to(self.device)
 

@@ -13,6 +13,7 @@ import torch
 from tolka.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process for want of memory
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
@@ -35,7 +36,7 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
 
 
 def use_threads(count: int) -> None:
-    """Let torch calculate with so many CPU threads from now on; 0 leaves it as it is (one for each core)."""
+    """Let torch calculate with so many CPU threads from now on; 0 leaves it as it is."""
     if count:
         torch.set_num_threads(count)
 

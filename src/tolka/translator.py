@@ -3,17 +3,16 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from tolka.batch import EOS, pad
-from tolka.checkpoint import SavedModel, load_ensemble
-from tolka.checks import at_least, zero_or_more
+from tolka.checkpoint import Folders, SavedModel, load_ensemble
+from tolka.checks import at_least, at_most, zero_or_more
 from tolka.data.buckets import cut
 from tolka.models.base import Seq2Seq
-from tolka.runtime import choose_device, use_threads
+from tolka.runtime import MOST_THREADS, choose_device, use_threads
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.tokenizer import Tokenizer
@@ -35,7 +34,7 @@ class DecodingConfig:
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
-    """CPU threads to calculate with, as for two jobs at once; 0 = one for each core"""
+    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     tokens: int = 4096
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000
@@ -45,8 +44,9 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window")
+        at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
-        zero_or_more(self, "decoding", "one for each core", "threads")
+        zero_or_more(self, "decoding", "torch's own choice", "threads")
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class Translator:
 
     @classmethod
     def load(
-        cls, *folders: str | Path, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
+        cls, folders: Folders, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
     ) -> "Translator":
         """From a model or a run directory, or several that translate together (`models/ensemble.py`).
 
         Beam search of 5 on the best device unless told otherwise.
         """
-        return cls.of(load_ensemble(list(map(Path, folders))), search or BeamConfig(), decoding or DecodingConfig())
+        return cls.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
 
     @classmethod
     def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tolka.cli.common import guarded
 from tolka.errors import CheckpointError, ConfigError, DataError
@@ -232,16 +233,45 @@ def test_a_link_that_leads_outside(command: Command, model: Path) -> None:
     assert "names a file outside its folder: scores.json" in refused(command, model)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 1}', '{"format": "x", "files": {}}'])
+SPOILT = [
+    "",
+    "[]",
+    "{",
+    '{"format": 1}',
+    '{"format": "x", "files": {}}',
+    '{"format": Infinity, "files": {}}',
+    "[" * 200_000,
+    '{"format": 1, "longest_source": 9, "files": {"a\\u0000b": "0"}}',
+    '{"format": 1, "longest_source": 9, "files": {"\\ud800": "0"}}',
+]
+
+
+@pytest.mark.parametrize("content", SPOILT, ids=[content[:60] for content in SPOILT])
 def test_a_spoilt_manifest(command: Command, model: Path, content: str) -> None:
     (model / "manifest.json").write_text(content)
     assert "manifest.json is damaged" in refused(command, model)
 
 
-@pytest.mark.parametrize("longest", [0, -5, "64", None])
+@pytest.mark.parametrize("longest", [0, -5, "64", None, True])
 def test_a_manifest_with_an_impossible_length(command: Command, model: Path, longest: object) -> None:
     rewrite(model, longest_source=longest)
     assert f"longest_source is {longest!r}" in refused(command, model)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "model.safetensors"])
+def test_a_file_that_the_manifest_does_not_vouch_for(command: Command, model: Path, name: str) -> None:
+    manifest = json.loads((model / "manifest.json").read_text())
+    del manifest["files"][name]
+    (model / "manifest.json").write_text(json.dumps(manifest))
+    assert refused(command, model) == f"{model / 'manifest.json'} does not list {name}"
+
+
+@pytest.mark.parametrize("corpus", [None, "x", {"source": "xa"}])
+def test_a_configuration_without_languages(command: Command, model: Path, corpus: object) -> None:
+    settings = yaml.safe_load((model / "config.yaml").read_text())
+    (model / "config.yaml").write_text(yaml.safe_dump({**settings, "corpus": corpus}))
+    rewrite(model, files={"config.yaml": hashlib.sha256((model / "config.yaml").read_bytes()).hexdigest()})
+    assert "does not say its languages (corpus.source, corpus.target)" in refused(command, model)
 
 
 @pytest.mark.parametrize(

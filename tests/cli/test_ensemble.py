@@ -1,12 +1,14 @@
 """Several models that translate together, through the commands."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tolka.checkpoint import load_model
 from tolka.translator import Translator
 
 Command = Callable[..., Any]
@@ -40,7 +42,7 @@ def test_a_model_beside_itself_says_what_it_says_alone(command: Command, trained
     text = b"ferry kettle pebble\nwalnut\n"
     alone = command("mt-translate", trained, stdin=text)
     assert alone.out == command("mt-translate", f"{trained},{trained}", stdin=text).out
-    assert [*alone.out.splitlines()] == Translator.load(trained, trained)(text.decode().splitlines())
+    assert [*alone.out.splitlines()] == Translator.load([trained, trained])(text.decode().splitlines())
 
 
 def test_models_that_do_not_fit_are_named(
@@ -51,12 +53,22 @@ def test_models_that_do_not_fit_are_named(
     directions = ["corpus.source=xb", "corpus.target=xa", "tokenizer.vocab_size=310"]
     assert command("mt-train", *swapped, *directions).code == 0
     outcome = command("mt-translate", f"{trained},{tmp_path / 'run'}", stdin=b"ferry\n")
-    assert outcome.code == 1
-    assert outcome.out == ""
+    assert (outcome.code, outcome.out) == (1, "")
     assert (
-        "cannot translate together: the tokenizer (ids mean other pieces), corpus.source (xa, there xb), "
-        "corpus.target (xb, there xa) differ"
+        "cannot translate together: the tokenizers differ (ids mean other pieces), one translates from xa to xb, the "
+        "other back"
     ) in outcome.error
+    mean = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")
+    assert (mean.code, "one translates from xa to xb, the other back" in mean.error) == (1, True)
+
+
+def test_lines_are_split_to_what_every_member_was_trained_on(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "best", tmp_path / "other")
+    longest = load_model(trained).longest_source
+    for changed in (longest - 2, longest + 2):
+        manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
+        (tmp_path / "other" / "manifest.json").write_text(json.dumps({**manifest, "longest_source": changed}))
+        assert Translator.load([trained, tmp_path / "other"]).max_length == min(longest, changed)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +76,18 @@ def test_models_that_do_not_fit_are_named(
     [
         ("{0},", 2, "has an empty name in it; models are joined as in runs/a,runs/b"),
         ("{0},nowhere", 1, "nowhere: there is no such model directory"),
+        ("{0}, ~/nowhere", 1, f"{Path.home() / 'nowhere'}: there is no such model directory"),
     ],
 )
 def test_a_list_with_a_hole(command: Command, trained: Path, names: str, code: int, complaint: str) -> None:
     outcome = command("mt-translate", names.format(trained), stdin=b"ferry\n")
     assert outcome.code == code
     assert complaint in outcome.error
+
+
+def test_a_model_among_the_files_is_told_apart(command: Command, trained: Path) -> None:
+    outcome = command("mt-translate", trained, trained)
+    assert (outcome.code, "is a folder, not a text; models that translate together" in outcome.error) == (1, True)
 
 
 def test_a_folder_with_a_comma_in_its_name_is_one_model(command: Command, trained: Path, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_models_of_different_shapes_are_not_averaged(
     assert command("mt-train", *tiny, "model.d_ff=24", "tokenizer.vocab_size=310").code == 0
     outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")
     assert outcome.code == 1
-    assert "cannot be averaged: model.d_ff (0, there 24), the tokenizer (ids mean other pieces) differ" in outcome.error
+    assert "cannot be averaged: model.d_ff is 0 and 24, the tokenizers differ (ids mean other pieces)" in outcome.error
     assert not (tmp_path / "mean").exists()
     alone = command("mt-train", "average", trained, "-o", tmp_path / "mean")
     assert (alone.code, "at least two models" in alone.error) == (2, True)

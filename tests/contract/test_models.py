@@ -89,6 +89,7 @@ def test_step_by_step_equals_teacher_forcing(config: ModelConfig) -> None:
             features, state = model.step(batch.target_in[:, t : t + 1], state)
             steps.append(features)
     torch.testing.assert_close(batch.valid(torch.cat(steps, dim=1)), at_once)
+    assert at_once.shape == (batch.tokens, model.feature_size)
 
 
 def test_a_sentence_alone_equals_the_same_in_a_padded_batch(config: ModelConfig) -> None:

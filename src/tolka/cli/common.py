@@ -13,6 +13,7 @@ from typing import BinaryIO, NoReturn
 from tolka.atomic import umask
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.resources import config_dir
+from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
@@ -87,9 +88,9 @@ def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
 def models_of(text: str) -> list[Path]:
     """The model directories in MODEL: one, or several joined by commas. What exists is one, whatever its name."""
     names = [text] if os.path.lexists(text) else text.split(",")
-    if "" in names:
+    if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
-    return [Path(name) for name in names]
+    return [user_path(name.strip()) for name in names]
 
 
 def check_output(path: Path) -> None:

@@ -52,9 +52,12 @@ def run(arguments: Sequence[str]) -> int:
         parser.epilog = _EXAMPLES + settings_help("translate")
     options = parser.parse_intermixed_args(arguments)
     files, settings = sort_out(options.inputs)
+    models = models_of(options.model)
     for path in files:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
         if not path.is_file():
-            raise DataError(f"{path}: there is no such file" + (" (it is a folder)" if path.is_dir() else ""))
+            raise DataError(f"{path}: there is no such file")
     if options.output:
         check_output(options.output)
     total = sum(count_and_digest(path)[0] for path in files) if files else None
@@ -72,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     lines = (line for path in files for line in read_lines(path)) if files else decode_lines(sys.stdin.buffer, "stdin")
     count = split = cut = 0
     with _output(options.output) as out, bar("translating", total, " lines") as progress:
-        for translation in translate(models_of(options.model), lines, config, progress.update):
+        for translation in translate(models, lines, config, progress.update):
             out.write(f"{translation.text}\n".encode())
             if interactive:
                 out.flush()

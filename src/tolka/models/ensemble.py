@@ -5,6 +5,7 @@ Shapes: B sentences, k hypotheses a sentence, N valid target tokens, V vocabular
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -36,31 +37,32 @@ class Ensemble(Seq2Seq):
         self.feature_size = sum(member.feature_size for member in members)
         self.members = nn.ModuleList(members)
 
+    @property
     def _members(self) -> list[Seq2Seq]:
-        return [member for member in self.members if isinstance(member, Seq2Seq)]
+        return cast(list[Seq2Seq], list(self.members))
 
     def forward(self, batch: Batch) -> Tensor:
         """See Seq2Seq.forward."""
-        return torch.cat([member(batch) for member in self._members()], dim=-1)
+        return torch.cat([member(batch) for member in self._members], dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
         """The logarithm of the mean probability."""
-        parts = torch.split(features, [member.feature_size for member in self._members()], dim=-1)
-        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members(), parts, strict=True)]
+        parts = torch.split(features, [member.feature_size for member in self._members], dim=-1)
+        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
-        return [parameter for member in self._members() for parameter in member.logits_parameters()]
+        return [parameter for member in self._members for parameter in member.logits_parameters()]
 
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
         """See Seq2Seq.start."""
-        return EnsembleState([member.start(source, lengths) for member in self._members()])
+        return EnsembleState([member.start(source, lengths) for member in self._members])
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""
         assert isinstance(state, EnsembleState)
         features, states = zip(
-            *(member.step(token, own) for member, own in zip(self._members(), state.states, strict=True)), strict=True
+            *(member.step(token, own) for member, own in zip(self._members, state.states, strict=True)), strict=True
         )
         return torch.cat(features, dim=-1), EnsembleState(states)

@@ -116,10 +116,14 @@ class Tokenizer:
         # Bytes of a broken character come back as U+FFFD.
         return [str(self._processors[-1].decode(list(row))).translate(_NO_TEXT) for row in rows]
 
+    @property
+    def file_names(self) -> list[str]:
+        """What `save` writes: tokenizer.model, or source.model and target.model."""
+        return ["tokenizer.model"] if self.shared else ["source.model", "target.model"]
+
     def save(self, folder: Path) -> list[Path]:
-        """Write tokenizer.model, or source.model and target.model; returns the paths."""
-        names = ["tokenizer.model"] if self.shared else ["source.model", "target.model"]
-        paths = [folder / name for name in names]
+        """Write `file_names`; returns the paths."""
+        paths = [folder / name for name in self.file_names]
         for path, model in zip(paths, self.models, strict=True):
             path.write_bytes(model)
         return paths

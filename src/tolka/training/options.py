@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tolka.checks import at_least, one_of, share_below_one, zero_or_more
+from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.losses import Objective, r_drop, simcut
 from tolka.models.base import Seq2Seq
-from tolka.runtime import PRECISIONS
+from tolka.runtime import MOST_THREADS, PRECISIONS
 
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
 
@@ -58,7 +58,7 @@ class TrainerConfig:
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
-    """CPU threads to calculate with, as for two jobs at once; 0 = one for each core"""
+    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 
@@ -66,7 +66,8 @@ class TrainerConfig:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
-        zero_or_more(self, "trainer", "one for each core", "threads")
+        zero_or_more(self, "trainer", "torch's own choice", "threads")
+        at_most(self, "trainer", MOST_THREADS, "threads")
         at_least(self, "trainer", 0, "agreement_after")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
