@@ -1,11 +1,12 @@
-"""Folders that appear whole or not at all."""
+"""Folders that appear whole or not at all, and only one process at work on one."""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 
 @contextmanager
@@ -36,6 +37,49 @@ def whole_folder(final: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
+
+
+@contextmanager
+def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
+    """Only one process at a time is inside, of all that name this file; `waiting` is called if another one is.
+
+    The system frees the lock when a process ends, however it ends. The last one out removes the file. No lock on
+    Windows.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with lock.open("w") as stream:
+            if not try_lock(stream):
+                waiting()
+                try_lock(stream, wait=True)
+            if not _is_file_of(stream, lock):  # the one that was waited for has removed it, and a third may come
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows removes no open file
+                    lock.unlink()
+            return
+
+
+def _is_file_of(stream: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def try_lock(stream: IO[str], wait: bool = False) -> bool:
+    """Lock an open file until it is closed; False when another process has it, unless told to wait for that one."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def standing(final: Path) -> Path:

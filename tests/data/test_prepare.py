@@ -1,10 +1,14 @@
 """From two files to ids: what is kept is what the files say, and nothing is made twice."""
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+from tolka.data import prepare as prepare_module
 from tolka.data.buckets import BatchingConfig
 from tolka.data.prepare import Prepared, prepare
 from tolka.errors import DataError
@@ -112,3 +116,26 @@ def test_a_damaged_report_says_what_to_delete(corpus: Path) -> None:
     (prepared(corpus).folder / "report.json").write_text('{"counts": {}}')
     with pytest.raises(DataError, match=r"report.json is damaged .*; delete the folder"):
         prepared(corpus)
+
+
+def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits, and finds it made."""
+    made, waits = [], Event()
+    make = prepare_module._make
+
+    def slowly(folder: Path, *rest: Any) -> None:
+        made.append(folder)
+        assert waits.wait(timeout=60)
+        make(folder, *rest)
+
+    def told(message: str) -> None:
+        assert message == "waiting for another process that prepares the same text"
+        waits.set()
+
+    monkeypatch.setattr(prepare_module, "_make", slowly)
+    monkeypatch.setattr(prepare_module, "say", told)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(prepared, [corpus, corpus])
+    assert len(made) == 1
+    assert sorted([first.reused, second.reused]) == [False, True]
+    assert texts(first) == texts(second)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tolka.atomic import whole_folder
+from tolka.atomic import alone, whole_folder
 from tolka.data.buckets import BatchingConfig
 from tolka.data.store import TokenStore, in_chunks, write_store
 from tolka.errors import DataError
-from tolka.progress import bar
+from tolka.progress import bar, say
 from tolka.text.corpus import Corpus, CorpusConfig, Pair, clean, summary
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
@@ -49,8 +49,11 @@ def prepare(
     folder = cache / key
     reused = (folder / _REPORT).is_file()
     if not reused:
-        with whole_folder(folder) as work:
-            _make(work, corpus, config, tokenizer, batching)
+        with alone(cache / f".{key}.lock", lambda: say("waiting for another process that prepares the same text")):
+            reused = (folder / _REPORT).is_file()
+            if not reused:
+                with whole_folder(folder) as work:
+                    _make(work, corpus, config, tokenizer, batching)
     try:
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
         counts, remarks = Counter(report["counts"]), list(report["remarks"])

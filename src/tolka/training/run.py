@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import yaml
 
-from tolka.atomic import recover, replace_text
+from tolka.atomic import recover, replace_text, try_lock
 from tolka.errors import CheckpointError, ConfigError
 from tolka.progress import say
 
@@ -76,16 +76,10 @@ class RunFolder:
 
     def _take_lock(self) -> None:
         """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            return
         self._lock = (self.path / ".lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not try_lock(self._lock):
             self.release()
-            raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name") from None
+            raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name")
 
     def release(self) -> None:
         """Let another process, or another call of this one, have the folder."""
