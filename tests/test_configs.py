@@ -127,6 +127,10 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         (["model.heads=3"], "model.d_model (256) must be a multiple of model.heads (3)"),
         (["corpus.target=en"], "corpus.source and corpus.target are both 'en'"),
         (["trainer.updates=50", "scheduler.warmup=60"], "scheduler.warmup (60) is longer than the training"),
+        (
+            ["scheduler=cosine", "scheduler.horizon=0"],
+            "and these are not limited: set them, or scheduler.horizon=20000 to have it fall until trainer.updates",
+        ),
         (["experiment=null"], "unknown experiment 'null'."),
         (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
         (["updates"], "'updates' is no setting; write key=value"),

@@ -262,6 +262,11 @@ def _cross_check(config: TrainConfig) -> None:
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): "
             "the learning rate would never reach its peak; lower the one or raise the other"
         )
+    if config.scheduler.by_the_clock and not config.trainer.max_minutes:
+        raise ConfigError(
+            "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
+            f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
+        )
     if config.trainer.agreement_after >= updates:
         raise ConfigError(
             f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "

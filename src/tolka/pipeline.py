@@ -311,8 +311,12 @@ class Pipeline:
             f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
         )
         updates, peak = self.config.trainer.updates, self.config.optimizer.lr
-        last = self.config.scheduler.rate(updates, peak)
-        self.run.log(f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} at update {updates}")
+        scheduler, minutes = self.config.scheduler, self.config.trainer.max_minutes
+        last = scheduler.paced(updates, 1.0, updates).rate(updates, peak)
+        end = f"after {minutes:g} minutes, or " if scheduler.by_the_clock else ""
+        self.run.log(
+            f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
+        )
         parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
         size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
         self.run.log(f"model: {size} on {describe(self.device)}, {precision.name} ({reason})")

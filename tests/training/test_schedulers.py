@@ -155,6 +155,27 @@ def test_the_setting_of_a_peak_makes_it_the_peak(name: str) -> None:
     assert schedule.rate(100, peak=float(value)) == pytest.approx(0.0021)
 
 
+def test_by_the_clock_the_pace_so_far_gives_the_horizon() -> None:
+    """A hundred updates in half of the minutes: there will be two hundred."""
+    schedule = LinearConfig(warmup=10, horizon=0, floor=0.0)
+    assert schedule.paced(100, 0.5, updates=1000) == LinearConfig(warmup=10, horizon=200, floor=0.0)
+    assert schedule.paced(100, 0.5, updates=150).rate(100, 1.0) == pytest.approx(1 - 90 / 140)
+    assert [schedule.paced(n, n / 50, updates=1000).rate(n, 1.0) for n in (5, 10, 30, 50)] == [0.5, 1.0, 0.5, 0.0]
+    assert schedule.paced(1, 0.0, updates=1000).rate(1, 1.0) == pytest.approx(0.1)
+    assert schedule.paced(8, 1.0, updates=1000).rate(8, 1.0) == pytest.approx(0.8)  # over before the warm-up
+
+
+def test_a_decay_that_does_not_fit_the_minutes_begins_with_the_warm_up_s_end() -> None:
+    schedule = WarmupStableDecayConfig(warmup=10, horizon=0, decay=16, floor=0.0)
+    assert schedule.paced(50, 0.5, updates=1000) == WarmupStableDecayConfig(warmup=10, horizon=100, decay=16, floor=0.0)
+    assert schedule.paced(10, 0.5, updates=1000) == WarmupStableDecayConfig(warmup=10, horizon=20, decay=10, floor=0.0)
+
+
+@pytest.mark.parametrize("schedule", [LinearConfig(), InverseSqrtConfig(), NoamConfig()])
+def test_other_schedules_know_no_clock(schedule: SchedulerConfig) -> None:
+    assert schedule.paced(100, 0.5, updates=300) is schedule
+
+
 @pytest.mark.parametrize("config", ENDING)
 def test_a_horizon_shorter_than_the_warm_up_is_refused(config: type[EndingConfig]) -> None:
     with pytest.raises(ConfigError, match=r"scheduler.horizon \(400\) must be longer than scheduler.warmup \(400\)"):

@@ -26,7 +26,7 @@ from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDCo
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig
+from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig, LinearConfig
 from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -500,6 +500,45 @@ def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> 
     run.trainer.fit()
     logged = [(line["lr"], line["train_loss"]) for line in run.trainer.run.history() if "train_loss" in line]
     assert logged == list(zip(found.rates, found.losses, strict=True))[:20]
+
+
+def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six seconds an update, two minutes: twenty updates; stopped after eight, the time so far still counts."""
+    now = 1000.0
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def ticking(bench: Bench, stop_at: int = 0) -> Bench:
+        bench.trainer.scheduler = LinearConfig(warmup=5, horizon=0, floor=0.0)
+        batch = bench.trainer.loader.batch
+
+        def slow(epoch: int, number: int) -> Batch:
+            nonlocal now
+            now += 6.0
+            if bench.trainer.state.update + 1 == stop_at:
+                bench.trainer.stop("enough")
+            return batch(epoch, number)
+
+        monkeypatch.setattr(bench.trainer.loader, "batch", slow)
+        return bench
+
+    def rates(bench: Bench) -> list[float]:
+        return [line["lr"] for line in bench.trainer.run.history() if "train_loss" in line]
+
+    options: dict[str, Any] = {"updates": 1000, "max_minutes": 2.0, "log_every": 1, "validate_every": 4}
+    straight = ticking(Bench(tmp_path / "a", **options))
+    assert straight.trainer.fit().update == 20
+    expected = [0.01 * min(n / 5, (20 - n) / 15) for n in range(1, 21)]
+    assert rates(straight) == pytest.approx(expected, abs=1e-12)
+
+    first = ticking(Bench(tmp_path / "b", **options), stop_at=8)
+    assert first.trainer.fit().update == 8
+    assert first.last is not None
+    now += 500.0
+    second = ticking(Bench(tmp_path / "b", **options))
+    weights = first.weights
+    second.trainer.resume(first.last, lambda: second.model.load_state_dict(weights))
+    assert second.trainer.fit().update == 20
+    assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
 
 
 @pytest.mark.parametrize(("after", "agreeing"), [(4, True), (5, False)])

@@ -160,7 +160,7 @@ class Trainer:
         """One update of the weights."""
         group = self._next_group()
         self.state.update += 1
-        rate = self.scheduler.rate(self.state.update, self.peak)
+        rate = self._rate()
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.agreeing = self.state.update > self.config.agreement_after
@@ -175,6 +175,12 @@ class Trainer:
         self.state.tokens += tokens
         if any(weight.grad is not None for weight in self.objective.parameters()):
             self._move_weights()
+
+    def _rate(self) -> float:
+        """The learning rate of the update at work."""
+        update, minutes = self.state.update, self.config.max_minutes
+        share = (time.perf_counter() - self._started_at) / (60 * minutes) if minutes else 0.0
+        return self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
 
     def _move_weights(self) -> None:
         """Unscale, clip, step."""
