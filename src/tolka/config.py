@@ -156,11 +156,12 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
     given: the keys that the command line names; choices: the file taken in each group.
     """
     kept = dict(values)
-    if "experiment" not in given:
+    named = [group for group in _REGISTRIES if group in given]
+    if "experiment" not in given or not named:
         return kept
     _, own_choices = compose("train", [f"experiment={choices['experiment']}"])
-    for group in _REGISTRIES:
-        if group not in given or choices[group] == own_choices[group]:
+    for group in named:
+        if choices[group] == own_choices[group]:
             continue
         kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
         asked = {
@@ -249,7 +250,7 @@ def _build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:
     experiment = choices.get("experiment", "None")
-    if experiment not in ("None", "null", ""):
+    if experiment != "None":
         return experiment
     return f"{choices['corpus']}-{corpus.source}-{corpus.target}-{choices['model']}"
 

@@ -55,6 +55,9 @@ class TokenizerConfig:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
 
 
+_SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
+
+
 class Tokenizer:
     """Text to ids and back, for both sides. Without special symbols: `<s>` and `</s>` are the batch's business."""
 
@@ -119,7 +122,7 @@ class Tokenizer:
     @property
     def file_names(self) -> list[str]:
         """What `save` writes: tokenizer.model, or source.model and target.model."""
-        return ["tokenizer.model"] if self.shared else ["source.model", "target.model"]
+        return _SHARED if self.shared else _SEPARATE
 
     def save(self, folder: Path) -> list[Path]:
         """Write `file_names`; returns the paths."""
@@ -131,7 +134,7 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
         """What `save` wrote."""
-        names = ["tokenizer.model"] if (folder / "tokenizer.model").exists() else ["source.model", "target.model"]
+        names = _SHARED if (folder / _SHARED[0]).exists() else _SEPARATE
         try:
             return cls([(folder / name).read_bytes() for name in names])
         except FileNotFoundError as error:

@@ -81,11 +81,12 @@ def range_test(trainer: Trainer) -> RangeTest:
 
     Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
-    # One loss from end to end: that of the last update for which the schedule is at its peak.
-    updates = range(1, trainer.config.updates + 1)
-    peaks_at = max(updates, key=lambda update: (trainer.scheduler.rate(update, trainer.peak), update))
-    alone = trainer.config.agreement_after >= peaks_at
-    trainer.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
+    if trainer.config.agreement_after:
+        # One loss from end to end: that of the last update for which the schedule is at its peak.
+        updates = range(1, trainer.config.updates + 1)
+        peaks_at = max(updates, key=lambda update: (trainer.scheduler.rate(update, trainer.peak), update))
+        alone = trainer.config.agreement_after >= peaks_at
+        trainer.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
     trainer.scheduler = Sweep()
     trainer.objective.train()
     losses: list[float] = []

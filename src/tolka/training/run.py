@@ -11,6 +11,7 @@ import yaml
 
 from tolka.atomic import recover, replace_text, try_lock
 from tolka.errors import CheckpointError, ConfigError
+from tolka.manifest import MANIFEST
 from tolka.progress import say
 
 # What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
@@ -65,7 +66,7 @@ class RunFolder:
         for model in (self.best, self.last):
             recover(model)
         replace_text(saved, yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False))
-        resuming = (self.last / "manifest.json").is_file()
+        resuming = (self.last / MANIFEST).is_file()
         if self.best.exists() and not resuming:
             raise ConfigError(
                 f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
