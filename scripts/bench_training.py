@@ -41,7 +41,7 @@ def tolka_steps(corpus: Path, cache: Path, precision: str) -> Iterator[Callable[
     from tolka.losses import Objective
     from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
     from tolka.training.run import RunFolder
-    from tolka.training.trainer import Trainer, _Window
+    from tolka.training.trainer import Trainer
 
     config = train_config(overrides(corpus, cache))
     keep_freed_memory()
@@ -58,13 +58,13 @@ def tolka_steps(corpus: Path, cache: Path, precision: str) -> Iterator[Callable[
         Precision(choose_device("cpu"), precision),
         RunFolder(cache / "run"),
         validate=lambda update: sys.exit("no validation here"),
-        save=lambda state, scores: None,
+        save=lambda folder, state, scores: None,
     )
     trainer.objective.train()
 
     def step() -> int:
         before = trainer.state.tokens
-        trainer._train_step(_Window())
+        trainer.probe()
         return trainer.state.tokens - before
 
     while True:

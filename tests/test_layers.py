@@ -36,9 +36,10 @@ RANKS = {
     "evaluation": 6,
     "training": 6,
     "config": 7,
-    "pipeline": 8,
-    "api": 9,
-    "cli": 10,
+    "inputs": 8,
+    "pipeline": 9,
+    "api": 10,
+    "cli": 11,
 }
 
 

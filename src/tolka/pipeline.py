@@ -2,10 +2,8 @@
 
 import json
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import tolka
 from tolka.atomic import replace_text
 from tolka.checkpoint import (
     ResumeState,
-    SavedModel,
     languages,
     load_model,
     load_state,
@@ -23,22 +20,19 @@ from tolka.checkpoint import (
 )
 from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Loader
-from tolka.data.prepare import Prepared, prepare
-from tolka.data.sampling import SubwordSampler
-from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
+from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
+from tolka.inputs import Inputs
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
 from tolka.report.plots import learning_curves, lr_finder_curve
 from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
-from tolka.scoring import choose_bleu_tokenizer
 from tolka.search.greedy import GreedyConfig
-from tolka.text.corpus import Corpus, Pair, read_split, summary
-from tolka.text.lines import user_path
+from tolka.text.corpus import summary
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.precision import choose_precision
@@ -54,6 +48,7 @@ class Pipeline:
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
         self.run = RunFolder(config.run.folder)
+        self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
         use_threads(config.trainer.threads)
 
@@ -63,8 +58,7 @@ class Pipeline:
         StoppedError, with the state saved, when a signal asked for an end.
         """
         resuming = self.run.claim(self.config.as_dict(), _completed)
-        # The validation and test sets are read here as well: a bad file must not show after a day of training.
-        _ = self.prepared, self.validation_pairs, self.test_pairs
+        self.inputs.read()
         resumed = self._resumed() if resuming else None
         trainer = self._trainer(resumed)
         if resumed:
@@ -96,9 +90,9 @@ class Pipeline:
     def _trainer(self, resumed: ResumeState | None) -> Trainer:
         """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
         seed_everything(self.config.run.seed)
-        model = self._model(self.prepared.tokenizer)
+        model = self._model(self.inputs.prepared.tokenizer)
         objective = self.config.trainer.objective(model)
-        loader = Loader(self.prepared.store, self.config.batching, self.config.run.seed, self._sampler())
+        loader = Loader(self.inputs.prepared.store, self.config.batching, self.config.run.seed, self.inputs.sampler())
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, resumed.facts["train"]["epoch"] if resumed else 0, model, precision, reason)
         return Trainer(
@@ -117,27 +111,21 @@ class Pipeline:
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
         """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
         model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
-        if self.start is not None:
-            model.load_state_dict(self.start.model.state_dict())
-            self.run.log(f"weights, sizes and tokenizer: from {self.start.folder}")
-            source, target = languages(self.start.config)
+        if self.inputs.start is not None:
+            model.load_state_dict(self.inputs.start.model.state_dict())
+            self.run.log(f"weights, sizes and tokenizer: from {self.inputs.start.folder}")
+            source, target = languages(self.inputs.start.config)
             if (source, target) != (self.config.corpus.source, self.config.corpus.target):
                 self.run.log(f"note: it was trained from {source} to {target}")
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
-    def _sampler(self) -> SubwordSampler | None:
-        batching = self.config.batching
-        if not batching.sampling:
-            return None
-        return SubwordSampler(self.prepared.tokenizer, batching.sampling, self.config.run.seed, batching.max_length)
-
     def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
         """Scores the model on the validation set with greedy search."""
-        pairs, tokenizer, tokens = self.validation_pairs, self.prepared.tokenizer, self._decoding().tokens
+        pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self._decoding().tokens
         return Validator(
             pairs,
-            Translator(model, tokenizer, GreedyConfig(), self.device, self.longest_source, tokens),
+            Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens),
             PerplexityMeter(pairs, tokenizer, tokens, "corpus.valid"),
             precision,
             self.config.metrics,
@@ -156,13 +144,13 @@ class Pipeline:
 
         def save(folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
             if state is not None:
-                state.facts["store"] = self.prepared.folder.name
+                state.facts["store"] = self.inputs.prepared.folder.name
             save_model(
                 folder,
                 model,
-                self.prepared.tokenizer,
+                self.inputs.prepared.tokenizer,
                 config,
-                self.longest_source,
+                self.inputs.longest_source,
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
                 state,
@@ -173,7 +161,7 @@ class Pipeline:
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
         saved, decoding = load_model(self.run.best), self._decoding()
-        before = Translator.of(self.start, self.config.search, decoding) if self.start else None
+        before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
         tester = Tester(
             Translator.of(saved, self.config.search, decoding),
             before,
@@ -183,7 +171,7 @@ class Pipeline:
             decoding.tokens,
             self.run.path / "samples",
         )
-        results = [tester(name, pairs) for name, pairs in self.test_pairs.items()]
+        results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
         if results:
             scores = {
                 **saved.scores,
@@ -204,71 +192,6 @@ class Pipeline:
         except TolkaError as error:
             self.run.log(str(error))
 
-    @cached_property
-    def corpus(self) -> Corpus:
-        """The corpus, found."""
-        return self.config.corpus.open()
-
-    @cached_property
-    def start(self) -> SavedModel | None:
-        """The model to go on from."""
-        name = self.config.run.init_from
-        return load_model(user_path(name)) if name else None
-
-    @cached_property
-    def prepared(self) -> Prepared:
-        """Tokenizer and store of the training text."""
-        started_at = time.perf_counter()
-        made = prepare(
-            self.corpus,
-            self.config.corpus,
-            self.start.tokenizer if self.start else self.config.tokenizer,
-            self.config.batching,
-            self.config.run.prepared_folder,
-        )
-        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
-        self.run.log(f"training text: {summary(made.counts)}")
-        for remark in made.remarks:
-            self.run.log(f"note: {remark}")
-        tokenizer, kind = made.tokenizer, self.config.tokenizer
-        sizes = (
-            f"{tokenizer.source_size} shared"
-            if tokenizer.shared
-            else f"{tokenizer.source_size} + {tokenizer.target_size}"
-        )
-        self.run.log(
-            f"tokenizer: SentencePiece {kind.type}, {sizes} pieces, normalisation {kind.normalization}, "
-            f"byte fallback {'on' if kind.byte_fallback else 'off'}"
-        )
-        self.run.log(f"token store: {made.folder} ({how})")
-        return made
-
-    @cached_property
-    def validation_pairs(self) -> list[Pair]:
-        """The validation set, blank pairs left out and counted."""
-        pairs, counts = read_split(self.corpus.valid, "corpus.valid")
-        self.run.log(f"validation text: {summary(counts)}")
-        _, note = choose_bleu_tokenizer(self.config.corpus.target)
-        if note and self.config.metrics.tokenizer == "auto":
-            self.run.log(f"note: {note}")
-        return pairs
-
-    @cached_property
-    def test_pairs(self) -> dict[str, list[Pair]]:
-        """Each test set by name, blank pairs left out and counted; DataError when two have one name."""
-        sets: dict[str, list[Pair]] = {}
-        for source in self.corpus.tests:
-            if source.name in sets:
-                raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
-            sets[source.name], counts = read_split([source], f"corpus.test ({source.name})")
-            self.run.log(f"test set {source.name}: {summary(counts)}")
-        return sets
-
-    @property
-    def longest_source(self) -> int:
-        """Pieces of the longest source trained on: what longer lines are split to when translating."""
-        return max(1, int(self.prepared.store.source_lengths.max()))
-
     def _decoding(self) -> DecodingConfig:
         return DecodingConfig(device=str(self.device), tokens=max(DecodingConfig.tokens, self.config.batching.tokens))
 
@@ -278,7 +201,7 @@ class Pipeline:
     def _resumed(self) -> ResumeState:
         """The state in `last/`; ConfigError when the text has changed, which the settings alone do not show."""
         state = load_state(self.run.last)
-        if state.facts["store"] != self.prepared.folder.name:
+        if state.facts["store"] != self.inputs.prepared.folder.name:
             raise ConfigError(
                 f"the training text has changed since the run in {self.run.path} began, so its token ids mean other "
                 "pieces; choose another run.name to train on the new text"
@@ -297,8 +220,8 @@ class Pipeline:
         return {
             "languages": f"{corpus.source} to {corpus.target}",
             "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
-            "training text": summary(self.prepared.counts),
-            "target vocabulary": f"{self.prepared.tokenizer.target_size} {self.config.tokenizer.type} pieces",
+            "training text": summary(self.inputs.prepared.counts),
+            "target vocabulary": f"{self.inputs.prepared.tokenizer.target_size} {self.config.tokenizer.type} pieces",
             "trained on": f"{describe(self.device)}, {precision.name}",
             "tolka": tolka.__version__,
         }

@@ -157,7 +157,7 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) 
     assert first.trainer.state.batch != 0
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37, **options)
     if "ema" in options:
-        assert_same(first.trainer.ema.average, first.weights)
+        assert_same(first.trainer.step.ema.average, first.weights)
 
 
 @pytest.mark.parametrize("second_pass", [{"r_drop": 5.0}, {"simcut": 3.0}], ids=str)
@@ -198,7 +198,7 @@ def test_the_state_comes_back_where_and_as_it_was(tmp_path: Path, name: str) -> 
     assert first.last is not None
     second.trainer.resume(through_a_file(first.last, tmp_path / "state.safetensors"), lambda: None)
     pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
-    states = [(first.trainer.optimizer.state[a], second.trainer.optimizer.state[b]) for a, b in pairs]
+    states = [(first.trainer.step.optimizer.state[a], second.trainer.step.optimizer.state[b]) for a, b in pairs]
     assert all(before for before, _ in states)
     for before, after in states:
         assert before.keys() == after.keys()
@@ -280,8 +280,8 @@ class Slope(torch.nn.Module):
 def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: list[float]) -> None:
     trainer = Bench(tmp_path, clip_value=value, clip_norm=norm).trainer
     slope = Slope()
-    trainer.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
-    trainer.optimizer = torch.optim.SGD(slope.parameters())
+    trainer.step.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.step.optimizer = torch.optim.SGD(slope.parameters())
     trainer.probe()
     assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
@@ -468,9 +468,9 @@ def test_the_moving_average_is_what_is_validated_and_saved(tmp_path: Path) -> No
 
     bench.trainer.validate = look
     bench.trainer.fit()
-    assert bench.trainer.ema is not None
+    assert bench.trainer.step.ema is not None
     saved = weights(tmp_path / "last")["target_embedding.weight"]
-    assert torch.equal(saved, bench.trainer.ema.average["target_embedding.weight"])
+    assert torch.equal(saved, bench.trainer.step.ema.average["target_embedding.weight"])
     assert torch.equal(saved, seen[-1])
     assert not torch.equal(saved, bench.model.target_embedding.weight)
 

@@ -86,7 +86,7 @@ def range_test(trainer: Trainer) -> RangeTest:
         updates = range(1, trainer.config.updates + 1)
         peaks_at = max(updates, key=lambda update: (trainer.scheduler.rate(update, trainer.peak), update))
         alone = trainer.config.agreement_after >= peaks_at
-        trainer.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
+        trainer.step.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
     trainer.scheduler = Sweep()
     trainer.objective.train()
     losses: list[float] = []

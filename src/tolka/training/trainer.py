@@ -1,9 +1,8 @@
-"""The training loop: teacher forcing, accumulation divided by tokens, validation, best and last kept."""
+"""The training loop: which batches, at what rate, until when; validation, best and last kept."""
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,14 @@ from tolka.checkpoint import ResumeState, average_weights
 from tolka.data.loader import Loader
 from tolka.errors import TolkaError
 from tolka.losses import Objective
-from tolka.nn.lora import has_adapters
 from tolka.progress import bar
 from tolka.runtime import Precision
 from tolka.scoring import Validation
-from tolka.training.averaging import Ema, weights_kept
-from tolka.training.optim import load_state_tensors, state_tensors
+from tolka.training.averaging import weights_kept
 from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
+from tolka.training.step import TrainStep
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 
@@ -57,8 +55,14 @@ class _Window:
     tokens: int = 0
 
     def add(self, nll: Tensor, tokens: int) -> None:
-        self.nll = nll.detach() if self.nll is None else self.nll + nll.detach()
+        self.nll = nll if self.nll is None else self.nll + nll
         self.tokens += tokens
+
+    @property
+    def loss(self) -> float:
+        """nll per token; waits for the device."""
+        assert self.nll is not None
+        return self.nll.item() / self.tokens
 
 
 class Trainer:
@@ -83,14 +87,11 @@ class Trainer:
         save: writes the model as it is into a folder, with what to resume from where that is not None; its third
         argument is for scores.json.
         """
-        self.config, self.objective, self.optimizer, self.loader = config, objective, optimizer, loader
-        self.scheduler, self.peak, self.precision, self.run = scheduler, peak, precision, run
+        self.config, self.objective, self.loader, self.run = config, objective, loader, run
+        self.scheduler, self.peak = scheduler, peak
         self.validate, self.save = validate, save
+        self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
-        self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
-        self.ema = Ema(objective.model, config.ema) if config.ema else None
-        # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
-        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         self._latest = Validation({}, "")
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
@@ -143,8 +144,7 @@ class Trainer:
         """One update of the weights; returns its nll per token, for which it waits. Nothing is logged or saved."""
         window = _Window()
         self._train_step(window)
-        assert window.nll is not None
-        return window.nll.item() / window.tokens
+        return window.loss
 
     def _next_group(self) -> list[Batch]:
         """The batches of one update; moves the state's place in the data."""
@@ -160,21 +160,10 @@ class Trainer:
         """One update of the weights."""
         group = self._next_group()
         self.state.update += 1
-        rate = self._rate()
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = rate
-        self.objective.agreeing = self.state.update > self.config.agreement_after
+        nll = self.step(self.state.update, self._rate(), group)
         tokens = sum(batch.tokens for batch in group)
-        self.optimizer.zero_grad(set_to_none=True)
-        for batch in group:
-            with self.precision.autocast():
-                sums = self.objective(batch.to(self.precision.device))
-            if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
-                self.scaler.scale(sums.loss / tokens).backward()
-            window.add(sums.nll, sums.tokens)
+        window.add(nll, tokens)
         self.state.tokens += tokens
-        if any(weight.grad is not None for weight in self.objective.parameters()):
-            self._move_weights()
 
     def _rate(self) -> float:
         """The learning rate of the update at work."""
@@ -182,29 +171,15 @@ class Trainer:
         share = (time.perf_counter() - self._started_at) / (60 * minutes) if minutes else 0.0
         return self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
 
-    def _move_weights(self) -> None:
-        """Unscale, clip, step."""
-        self.scaler.unscale_(self.optimizer)
-        if self.config.clip_value:
-            torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
-        if self.config.clip_norm:
-            torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        if self.ema:
-            self.ema.update(self.state.update)
-
     def _log(self, window: _Window) -> str:
         """Write a training line; returns the same for the progress bar. TolkaError when the loss is no number."""
-        assert window.nll is not None
-        # .item() waits for the GPU: only when logging.
-        loss = window.nll.item() / window.tokens
+        loss = window.loss
         self._check(loss, "training")
         self.state.seconds = time.perf_counter() - self._started_at
         line = {
             "update": self.state.update,
             "train_loss": loss,
-            "lr": self.optimizer.param_groups[0]["lr"],
+            "lr": self.step.rate,
             "tokens_per_second": window.tokens / (time.perf_counter() - window.started_at),
             "epoch": self.state.epoch,
             "seconds": self.state.seconds,
@@ -220,13 +195,9 @@ class Trainer:
                 f"scheduler.warmup or trainer.precision=fp32; {self.run.last} is from before, if it exists"
             )
 
-    def _smoothed(self) -> AbstractContextManager[None]:
-        """The model with the weights to translate with: the moving average's, where it is on."""
-        return self.ema.in_place() if self.ema else nullcontext()
-
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always."""
-        with self._smoothed():
+        with self.step.smoothed():
             if self._score():
                 self.save(self.run.best, None, self._scores())
             if self.config.average > 1:
@@ -288,7 +259,7 @@ class Trainer:
     def _save_last(self) -> None:
         self.state.seconds = time.perf_counter() - self._started_at
         saved = self.resume_state()
-        with self._smoothed():
+        with self.step.smoothed():
             self.save(self.run.last, saved, self._scores())
         self._saved_at = time.perf_counter()
 
@@ -298,35 +269,14 @@ class Trainer:
         scores = {"update": self.state.validated_at, "validation": values, "signatures": self._latest.signatures}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
 
-    @property
-    def _names(self) -> dict[Tensor, str]:
-        return {weight: name for name, weight in self.objective.model.named_parameters()}
-
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
-        tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
-        if self.precision.device.type == "cuda":
-            tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        if self._saves_other_weights:  # copies: on a CPU the model's own are about to be exchanged for those
-            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
-        if self.ema:
-            tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
-        return ResumeState(tensors, {"train": asdict(self.state), "scaler": self.scaler.state_dict()})
+        tensors, facts = self.step.state()
+        return ResumeState(tensors, {"train": asdict(self.state), **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
         self.run.drop_checkpoints(self.state.kept)
-        self.scaler.load_state_dict(saved.facts["scaler"])
-        torch.set_rng_state(saved.tensors["rng"])
-        if "rng_cuda" in saved.tensors and self.precision.device.type == "cuda":
-            torch.cuda.set_rng_state(saved.tensors["rng_cuda"], self.precision.device)
-        if not self._saves_other_weights:
-            load_weights()
-        for weight, name in self._names.items():
-            if self._saves_other_weights:
-                weight.data.copy_(saved.tensors[f"raw.{name}"])
-            if self.ema:
-                self.ema.average[name].copy_(saved.tensors[f"ema.{name}"])
-        load_state_tensors(self.optimizer, self._names, saved.tensors)
+        self.step.load_state(saved.tensors, saved.facts, load_weights)
         self.run.forget_after(self.state.update)

@@ -1,0 +1,98 @@
+"""What a run reads before it trains: the model to go on from, the training text made ready, the other sets."""
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+
+from tolka.checkpoint import SavedModel, load_model
+from tolka.config import TrainConfig
+from tolka.data.prepare import Prepared, prepare
+from tolka.data.sampling import SubwordSampler
+from tolka.errors import DataError
+from tolka.scoring import choose_bleu_tokenizer
+from tolka.text.corpus import Corpus, Pair, read_split, summary
+from tolka.text.lines import user_path
+
+
+class Inputs:
+    """Each is read when it is first asked for, and says what was found and what was left out."""
+
+    def __init__(self, config: TrainConfig, log: Callable[[str], None]) -> None:
+        """log: takes lines for the user."""
+        self.config, self.log = config, log
+
+    def read(self) -> None:
+        """All of it now: a bad file must not show after a day of training."""
+        _ = self.prepared, self.validation_pairs, self.test_pairs
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, found."""
+        return self.config.corpus.open()
+
+    @cached_property
+    def start(self) -> SavedModel | None:
+        """The model to go on from."""
+        name = self.config.run.init_from
+        return load_model(user_path(name)) if name else None
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Tokenizer and store of the training text."""
+        started_at = time.perf_counter()
+        made = prepare(
+            self.corpus,
+            self.config.corpus,
+            self.start.tokenizer if self.start else self.config.tokenizer,
+            self.config.batching,
+            self.config.run.prepared_folder,
+        )
+        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
+        self.log(f"training text: {summary(made.counts)}")
+        for remark in made.remarks:
+            self.log(f"note: {remark}")
+        tokenizer, kind = made.tokenizer, self.config.tokenizer
+        sizes = (
+            f"{tokenizer.source_size} shared"
+            if tokenizer.shared
+            else f"{tokenizer.source_size} + {tokenizer.target_size}"
+        )
+        self.log(
+            f"tokenizer: SentencePiece {kind.type}, {sizes} pieces, normalisation {kind.normalization}, "
+            f"byte fallback {'on' if kind.byte_fallback else 'off'}"
+        )
+        self.log(f"token store: {made.folder} ({how})")
+        return made
+
+    @cached_property
+    def validation_pairs(self) -> list[Pair]:
+        """The validation set, blank pairs left out and counted."""
+        pairs, counts = read_split(self.corpus.valid, "corpus.valid")
+        self.log(f"validation text: {summary(counts)}")
+        _, note = choose_bleu_tokenizer(self.config.corpus.target)
+        if note and self.config.metrics.tokenizer == "auto":
+            self.log(f"note: {note}")
+        return pairs
+
+    @cached_property
+    def test_pairs(self) -> dict[str, list[Pair]]:
+        """Each test set by name, blank pairs left out and counted; DataError when two have one name."""
+        sets: dict[str, list[Pair]] = {}
+        for source in self.corpus.tests:
+            if source.name in sets:
+                raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
+            sets[source.name], counts = read_split([source], f"corpus.test ({source.name})")
+            self.log(f"test set {source.name}: {summary(counts)}")
+        return sets
+
+    @property
+    def longest_source(self) -> int:
+        """Pieces of the longest source trained on: what longer lines are split to when translating."""
+        return max(1, int(self.prepared.store.source_lengths.max()))
+
+    def sampler(self) -> SubwordSampler | None:
+        """Other pieces each epoch, where batching.sampling asks for them."""
+        batching = self.config.batching
+        if not batching.sampling:
+            return None
+        return SubwordSampler(self.prepared.tokenizer, batching.sampling, self.config.run.seed, batching.max_length)

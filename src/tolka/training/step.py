@@ -1,0 +1,104 @@
+"""One update of the weights, and all that it leaves behind for the next: optimiser, scaler, moving average."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tolka.batch import Batch
+from tolka.losses import Objective
+from tolka.nn.lora import has_adapters
+from tolka.runtime import Precision
+from tolka.training.averaging import Ema
+from tolka.training.optim import load_state_tensors, state_tensors
+from tolka.training.options import TrainerConfig
+
+
+class TrainStep:
+    """Makes the updates of one objective; knows neither the schedule nor where the batches come from."""
+
+    def __init__(
+        self, config: TrainerConfig, objective: Objective, optimizer: torch.optim.Optimizer, precision: Precision
+    ) -> None:
+        self.config, self.objective, self.optimizer, self.precision = config, objective, optimizer, precision
+        self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
+        self.ema = Ema(objective.model, config.ema) if config.ema else None
+        # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
+        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+
+    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Tensor:
+        """Update `number` (from 1), with the gradient of all batches' mean per token. Returns their summed nll,
+        (), which stays on its device: to read it is to wait.
+        """
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate
+        self.objective.agreeing = number > self.config.agreement_after
+        tokens = sum(batch.tokens for batch in group)
+        self.optimizer.zero_grad(set_to_none=True)
+        nll = torch.zeros((), device=self.precision.device)
+        for batch in group:
+            with self.precision.autocast():
+                sums = self.objective(batch.to(self.precision.device))
+            if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
+                self.scaler.scale(sums.loss / tokens).backward()
+            nll = nll + sums.nll.detach()
+        if any(weight.grad is not None for weight in self.objective.parameters()):
+            self._move_weights(number)
+        return nll
+
+    def _move_weights(self, number: int) -> None:
+        """Unscale, clip, step."""
+        self.scaler.unscale_(self.optimizer)
+        if self.config.clip_value:
+            torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
+        if self.config.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.ema:
+            self.ema.update(number)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the update before."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def smoothed(self) -> AbstractContextManager[None]:
+        """The model with the weights to translate with: the moving average's, where it is on."""
+        return self.ema.in_place() if self.ema else nullcontext()
+
+    @property
+    def _names(self) -> dict[Tensor, str]:
+        return {weight: name for name, weight in self.objective.model.named_parameters()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that is needed, beside the saved weights, to make the next update as if nothing had been: tensors and
+        plain facts.
+        """
+        tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
+        if self.precision.device.type == "cuda":
+            tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
+        if self._saves_other_weights:  # copies: on a CPU the model's own are about to be exchanged for those
+            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
+        if self.ema:
+            tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
+        return tensors, {"scaler": self.scaler.state_dict()}
+
+    def load_state(
+        self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], None]
+    ) -> None:
+        """Go on from what `state` gave. load_weights: puts the saved weights into the model."""
+        self.scaler.load_state_dict(facts["scaler"])
+        torch.set_rng_state(tensors["rng"])
+        if "rng_cuda" in tensors and self.precision.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["rng_cuda"], self.precision.device)
+        if not self._saves_other_weights:
+            load_weights()
+        for weight, name in self._names.items():
+            if self._saves_other_weights:
+                weight.data.copy_(tensors[f"raw.{name}"])
+            if self.ema:
+                self.ema.average[name].copy_(tensors[f"ema.{name}"])
+        load_state_tensors(self.optimizer, self._names, tensors)
