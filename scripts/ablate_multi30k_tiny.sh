@@ -1,6 +1,7 @@
 #!/bin/sh
-# What each part of the experiment "Multi30k tiny" gives, and what is not in it would: 3000 updates each, one thing changed at a time, one
-# table. DIR as for reproduce_multi30k_tiny.sh. Usage: scripts/ablate_multi30k_tiny.sh [DIR]
+# What each part of the experiment "Multi30k tiny" gives, and what is not in it would: 3000 updates each, one
+# thing changed at a time, one table. DIR as for reproduce_multi30k_tiny.sh.
+# Usage: scripts/ablate_multi30k_tiny.sh [DIR]
 set -eu
 runs=
 change() {

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The best Multi30k translator of three hours on two cores: two models, trained at once on one thread each, alike but for seed and
-# optimiser; their rows of results, and what they make of the test set together. DIR holds train, valid and test_2016_flickr, each as .en
-# and .de. Usage: scripts/reproduce_multi30k_best.sh DIR
+# The best Multi30k translator of three hours on two cores: two models, trained at once on one thread each,
+# alike but for seed and optimiser; their rows of results, and what they make of the test set together. DIR
+# holds train, valid and test_2016_flickr, each as .en and .de.
+# Usage: scripts/reproduce_multi30k_best.sh DIR
 set -eu
 corpus=${1:?the folder with the corpus}
 train() {

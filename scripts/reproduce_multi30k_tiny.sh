@@ -1,6 +1,7 @@
 #!/bin/sh
-# The experiment "Multi30k tiny", and its row of results: three seeds, mean and deviation. DIR holds train, valid and test_2016_flickr, each as
-# .en and .de; without DIR they come from the Hub. Usage: scripts/reproduce_multi30k_tiny.sh [DIR]
+# The experiment "Multi30k tiny", and its row of results: three seeds, mean and deviation. DIR holds train,
+# valid and test_2016_flickr, each as .en and .de; without DIR they come from the Hub.
+# Usage: scripts/reproduce_multi30k_tiny.sh [DIR]
 set -eu
 for seed in 1 2 3; do
     mt-train experiment=multi30k_tiny ${1:+"corpus.root=$1"} run.seed=$seed run.name=multi30k_tiny-$seed
