@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tolka.api import TrainResult, train
 from tolka.checkpoint import languages, load_settings
-from tolka.cli.train import with_recipe
 from tolka.config import train_config
 
 REPLAY = "all weights, old text beside the new"
@@ -38,7 +37,7 @@ def go_on(number: int, way: str, arguments: argparse.Namespace) -> TrainResult:
         *WAYS[way],
         *arguments.settings,
     ]
-    return train(train_config(with_recipe(settings)))
+    return train(train_config(settings))
 
 
 def main() -> None:

@@ -134,6 +134,23 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         (["experiment=null"], "unknown experiment 'null'."),
         (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
         (["updates"], "'updates' is no setting; write key=value"),
+        (
+            ["scheduler.horizon=3000"],
+            "scheduler.horizon is no key of the scheduler that is chosen; those that have it: scheduler=cosine, ",
+        ),
+        (
+            ["optimizer=adafactor", "optimizer.beta1=0.9"],
+            "no key of the optimizer that is chosen; those that have it: ",
+        ),
+        (["model.dropout=0,3"], "'model.dropout=0,3' has several values where one is expected; decimals have a point"),
+        (
+            ["model.share_embeddings=all", "tokenizer.shared=false"],
+            "model.share_embeddings=all needs one vocabulary: set tokenizer.shared=true, or target_output",
+        ),
+        (
+            ["model.positions=learned", "model.max_positions=256", "batching.max_length=256"],
+            "model.max_positions (256) is less than the pieces a sentence may have, </s> included (257)",
+        ),
     ],
 )
 def test_complaints_say_what_to_try(overrides: list[str], complaint: str) -> None:
@@ -146,6 +163,16 @@ def test_complaints_say_what_to_try(overrides: list[str], complaint: str) -> Non
 def test_complaints_of_several_groups_come_together() -> None:
     with pytest.raises(ConfigError, match=r"batching.tokens \(10\).*model.d_model"):
         train_config(["batching.tokens=10", "model.heads=3"])
+
+
+def test_a_rate_without_effect_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    train_config(["scheduler=noam", "optimizer.lr=0.1"])
+    assert capsys.readouterr().err == (
+        "note: optimizer.lr has no effect with noam, which sets the rate by scheduler.lr_init\n"
+    )
+    train_config(["scheduler=noam"])
+    train_config(["optimizer.lr=0.1"])
+    assert capsys.readouterr().err == ""
 
 
 def test_the_other_commands() -> None:
@@ -171,7 +198,7 @@ def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.
     train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"])
     train_config(["experiment=multi30k_tiny", "scheduler=linear", "model=transformer_tiny"])  # its own kinds
     assert capsys.readouterr().err == ""
-    with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'"):
+    with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'\. Known: name, warmup"):
         train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])
 
 

@@ -46,8 +46,9 @@ class Batch:
     def with_words_dropped(self, rate: float) -> "Batch":
         """The same batch, but each token that is *read* (source, target_in) is `<unk>` with probability `rate`.
 
-        Word dropout (Bowman et al. 2016, section 3.1), the token cutoff of SimCut (Gao et al. 2022). What is to be
-        predicted stays, as do `<s>`, `</s>` and padding. Drawn from torch's default generator of the device.
+        Word dropout (Bowman et al. 2016, section 3.1); also what SimCut cuts here (Gao et al. 2022 cut embeddings to
+        zero instead, and `<unk>` has one that is learnt). What is to be predicted stays, as do `<s>`, `</s>` and
+        padding. Drawn from torch's default generator of the device.
         """
         if rate == 0.0:
             return self

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -22,12 +22,12 @@ from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.manifest import MANIFEST, Manifest, checked_manifest, write_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
-from tolka.nn.lora import adapter_tensors, merged_state
+from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 
 _WEIGHTS, _CONFIG, _SCORES = "model.safetensors", "config.yaml", "scores.json"
-_ADAPTER = "adapter.safetensors"
+_ADAPTER, _BASE = "adapter.safetensors", "base"
 _STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 
 Folders = str | Path | Sequence[str | Path]
@@ -78,7 +78,7 @@ def save_model(
         (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
         adapter = {name: tensor.cpu().contiguous() for name, tensor in adapter_tensors(model).items()}
         if adapter:
-            _save_tensors(adapter, work / _ADAPTER)
+            _save_tensors(adapter, work / _ADAPTER, {_BASE: base_digest(model)})
         tokenizer.save(work)
         if state is not None:
             (work / "state").mkdir()
@@ -102,9 +102,9 @@ def _finish(work: Path, scores: Mapping[str, Any], card: str, longest_source: in
     write_manifest(work, longest_source)
 
 
-def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+def _save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     try:
-        save_file(tensors, path)
+        save_file(tensors, path, metadata)
     except SafetensorError as error:
         raise CheckpointError(f"{path.name} could not be written ({error}); is the disk full?") from None
 
@@ -217,16 +217,29 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
     _load_weights(model, folder)
 
 
-def load_adapter(folder: Path) -> tuple[dict[str, Tensor], Tokenizer]:
-    """A low-rank adapter, and the tokenizer that it was made with.
+@dataclass(frozen=True)
+class Adapter:
+    """tensors: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added to it.
 
-    The adapter: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added.
+    base: `base_digest` of the model that it was trained beside; None in a directory that does not tell.
     """
+
+    tensors: dict[str, Tensor]
+    tokenizer: Tokenizer
+    base: str | None
+
+
+def load_adapter(folder: Path) -> Adapter:
+    """A low-rank adapter, with what it was made for."""
     folder = _model_folder(folder)
     manifest = _manifest(folder)
     if _ADAPTER not in manifest.files:
         raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
-    return _read_tensors(folder / _ADAPTER), _tokenizer(folder, manifest)
+    path = folder / _ADAPTER
+    tensors = _read_tensors(path)
+    with safe_open(path, framework="pt") as opened:
+        base = (opened.metadata() or {}).get(_BASE)
+    return Adapter(tensors, _tokenizer(folder, manifest), base)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:

@@ -1,13 +1,16 @@
 """Finished models made into one: the mean of several, or a model with an adapter merged into it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits, save_model
 from tolka.errors import CheckpointError, ConfigError
-from tolka.models.base import TRAINING_ONLY
+from tolka.models.base import MODELS, TRAINING_ONLY
+from tolka.nn.lora import base_digest
 from tolka.report.card import model_card
+from tolka.settings import build
 
 
 def average_models(folders: Sequence[Path], out: Path) -> None:
@@ -33,30 +36,43 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     """Write the model with a run's low-rank adapter merged into its weights, as a model directory.
 
     adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
-    CheckpointError when the adapter is missing or made for weights of other names or shapes.
+    CheckpointError when the adapter is missing or was trained beside other weights.
     """
-    base, tensors, tokenizer = load_model(model), *load_adapter(adapter)
-    if base.tokenizer.digests != tokenizer.digests:
+    base, found = load_model(model), load_adapter(adapter)
+    tensors = found.tensors
+    if base.tokenizer.digests != found.tokenizer.digests:
         raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other pieces")
     weights = base.model.state_dict()
-    for name in sorted({key.rsplit(".", 1)[0] for key in tensors}):
+    names = sorted({key.rsplit(".", 1)[0] for key in tensors})
+    for name in names:
         a, b = tensors[f"{name}.a"], tensors[f"{name}.b"]
         if name not in weights or weights[name].shape != (b.size(0), a.size(1)):
-            found = tuple(weights[name].shape) if name in weights else "not there"
+            shape = tuple(weights[name].shape) if name in weights else "not there"
             raise CheckpointError(
-                f"{adapter} does not fit {model}: {name} is {found}, the adapter is for {(b.size(0), a.size(1))}"
+                f"{adapter} does not fit {model}: {name} is {shape}, the adapter is for {(b.size(0), a.size(1))}"
             )
-        weights[name] += b @ a
+    if found.base not in (None, base_digest(base.model)):
+        raise CheckpointError(
+            f"{adapter} was trained beside other weights than those of {model}, and would only disturb these: give the "
+            "model that was its run.init_from"
+        )
+    for name in names:
+        weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
     _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.longest_source)
 
 
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
-    one, two = first.config["model"], other.config["model"]
+    one, two = _spelt_out(first), _spelt_out(other)
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
     found = differing + misfits(first, other)
     if found:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(found)}")
+
+
+def _spelt_out(saved: SavedModel) -> dict[str, Any]:
+    options = saved.config["model"]
+    return asdict(build(MODELS.get(options["name"]), options, "model").spelt_out(saved.tokenizer.shared))
 
 
 def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> None:

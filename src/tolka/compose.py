@@ -94,6 +94,10 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
     if rejected:
         known = known_keys(name)
         key = rejected[1].split("@")[0]
+        if key in known and "." in key:
+            group, option = key.split(".", 1)
+            kinds = [kind for kind in choices_of(group) if option in _options(group, kind)]
+            return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
         near = did_you_mean(key, known)
         return (
             f"unknown key '{key}'."
@@ -105,8 +109,10 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             )
         )
     for override in overrides:
+        key, _, value = override.partition("=")
+        if key not in _PATH_KEYS and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
+            return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
         if not _parses(quote(override)):
-            key, _, value = override.partition("=")
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
@@ -136,8 +142,12 @@ def known_keys(name: str) -> list[str]:
         if isinstance(entry, dict):
             (group,) = entry
             keys.add(group)
-            for path in (config_dir() / group).glob("*.yaml") if group != "experiment" else ():
-                keys |= {
-                    f"{group}.{key}" for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"
-                }
+            for kind in choices_of(group) if group != "experiment" else ():
+                keys |= {f"{group}.{key}" for key in _options(group, kind)}
     return sorted(keys)
+
+
+def _options(group: str, kind: str) -> set[str]:
+    """The keys of one file of a group."""
+    text = (config_dir() / group / f"{kind}.yaml").read_text(encoding="utf-8")
+    return {key for key in yaml.safe_load(text) if key != "defaults"}

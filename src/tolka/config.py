@@ -133,10 +133,17 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
-    values, choices = compose("train", overrides)
     given = {override.partition("=")[0] for override in overrides}
+    if "run.init_from" in given and "experiment" not in given:
+        overrides = ["experiment=finetune", *overrides]
+    values, choices = compose("train", overrides)
     values = _settled(values, given, choices)
     if values["run"]["init_from"]:
+        if choices["experiment"] != "finetune":
+            say(
+                f"note: experiment={choices['experiment']} sets the rate and the updates; experiment=finetune, the "
+                "usual one for run.init_from, goes on with a tenth of the usual rate and ends early"
+            )
         values = _inherited(values, given)
     groups = _build_groups(values)
     run: RunConfig = groups["run"]
@@ -144,6 +151,8 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
         groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
     config = TrainConfig(**groups)
     _cross_check(config)
+    if "optimizer.lr" in given and config.scheduler.has_own_peak:
+        say(f"note: optimizer.lr has no effect with {choices['scheduler']}, which sets the rate by scheduler.lr_init")
     return config
 
 
@@ -196,10 +205,14 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
             if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
         }
         inherited[group] = {**saved[group], **asked}
+        own, now = saved[group], inherited[group]
+        if group == "model" and own["name"] == now["name"]:
+            shared = bool(saved["tokenizer"]["shared"])
+            own, now = (asdict(build(MODELS.get(own["name"]), one, group).spelt_out(shared)) for one in (own, now))
         differing += [
-            f"{group}.{key} ({saved[group][key]}, now {value})"
-            for key, value in asked.items()
-            if saved[group].get(key, value) != value and not key.endswith(TRAINING_ONLY)
+            f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
+            for key in asked
+            if own.get(key) != now.get(key) and not key.endswith(TRAINING_ONLY)
         ]
     if differing:
         raise ConfigError(
@@ -267,6 +280,13 @@ def _cross_check(config: TrainConfig) -> None:
         raise ConfigError(
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
+        )
+    config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    longest, limit = config.batching.max_length + 1, config.model.longest
+    if limit is not None and limit < longest:
+        raise ConfigError(
+            f"model.max_positions ({limit}) is less than the pieces a sentence may have, </s> included ({longest}): "
+            "the last ones would share a position; raise it, or lower batching.max_length"
         )
     if config.trainer.agreement_after >= updates:
         raise ConfigError(

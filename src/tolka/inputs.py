@@ -23,6 +23,8 @@ class Inputs:
 
     def read(self) -> None:
         """All of it now: a bad file must not show after a day of training."""
+        if self.start is not None:
+            self.config.finetuning.check(self.start.model)
         _ = self.prepared, self.validation_pairs, self.test_pairs
 
     @cached_property
@@ -87,8 +89,9 @@ class Inputs:
 
     @property
     def longest_source(self) -> int:
-        """Pieces of the longest source trained on: what longer lines are split to when translating."""
-        return max(1, int(self.prepared.store.source_lengths.max()))
+        """Pieces of the longest source trained on, now or before: what longer lines are split to when translating."""
+        before = self.start.longest_source if self.start else 1
+        return max(before, int(self.prepared.store.source_lengths.max()))
 
     def sampler(self) -> SubwordSampler | None:
         """Other pieces each epoch, where batching.sampling asks for them."""

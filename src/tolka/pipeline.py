@@ -35,8 +35,9 @@ from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import summary
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
-from tolka.training.precision import choose_precision
+from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
+from tolka.training.schedulers import EndingConfig
 from tolka.training.signals import stopped_by_signals
 from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
@@ -50,6 +51,7 @@ class Pipeline:
         self.run = RunFolder(config.run.folder)
         self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
+        check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
 
     def train(self) -> TrainState:
@@ -240,6 +242,11 @@ class Pipeline:
         self.run.log(
             f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
         )
+        if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
+            self.run.log(
+                f"note: it is at its floor from update {scheduler.horizon} on (scheduler.horizon); trainer.updates is "
+                f"{updates}"
+            )
         parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
         size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
         self.run.log(f"model: {size} on {describe(self.device)}, {precision.name} ({reason})")

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from tolka.checkpoint import load_model
 from tolka.config import train_config
+from tolka.errors import ConfigError
 
 Command = Callable[..., Any]
 OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")
@@ -86,7 +87,7 @@ def test_adapters_are_merged_saved_and_resumed(
 
 def test_two_vocabularies_and_an_older_model(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """From last/, by a path relative to here; settings that the model's version did not know have their defaults."""
-    assert command("mt-train", *tiny, "tokenizer.shared=false", "model.share_embeddings=decoder").code == 0
+    assert command("mt-train", *tiny, "tokenizer.shared=false", "model.share_embeddings=target_output").code == 0
     base = tmp_path / "base"
     (tmp_path / "run").rename(base)
     forget(base / "last", "normalization", "layerdrop")
@@ -144,7 +145,7 @@ def test_dropout_may_be_set_and_nothing_else_changes(tiny: list[str], trained: P
         (["model=transformer_tiny"], ["model.d_model (16, now 128)", "model.heads (2, now 4)", "model.layers (1, now"]),
         (
             ["tokenizer.vocab_size=400", "model.d_ff=7"],
-            ["tokenizer.vocab_size (320, now 400)", "model.d_ff (0, now 7)"],
+            ["tokenizer.vocab_size (320, now 400)", "model.d_ff (64, now 7)"],
         ),
         (["tokenizer.type=unigram"], ["tokenizer.type (bpe, now unigram)"]),
     ],
@@ -159,13 +160,57 @@ def test_other_sizes_are_refused_with_their_keys(
     assert "Leave these settings out" in outcome.error
 
 
+def test_equal_sizes_may_be_said_in_other_words(tiny: list[str], trained: Path) -> None:
+    words = ["model.d_ff=64", "model.decoder_layers=1", "model.share_embeddings=all", "model.d_v=8"]
+    train_config(going_on(tiny, trained, *words))
+    with pytest.raises(ConfigError, match=r"model.share_embeddings \(all, now source_target\)"):
+        train_config(going_on(tiny, trained, "model.share_embeddings=source_target"))
+
+
+def test_a_recipe_of_its_own_unless_another_is_named(
+    tiny: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From Python too; an experiment's full rate on trained weights is said."""
+    settings = [setting for setting in going_on(tiny, trained) if not setting.startswith("optimizer")]
+    assert train_config(settings).optimizer.lr == train_config(["experiment=finetune"]).optimizer.lr == 0.0001
+    assert capsys.readouterr().err == ""
+    sizes = [f"{setting}" for setting in tiny if setting.startswith(("model", "tokenizer"))]
+    train_config([*settings, *sizes, "experiment=sample"])
+    assert "note: experiment=sample sets the rate and the updates" in capsys.readouterr().err
+
+
+def test_longer_lines_than_the_new_text_s_are_still_taken_whole(
+    command: Command, tiny: list[str], trained: Path, corpus: Path, tmp_path: Path
+) -> None:
+    for language in ("xa", "xb"):
+        path = corpus / f"train.{language}"
+        path.write_text("".join(f"{line.split()[0]}\n" for line in path.read_text().splitlines()))
+    assert command("mt-train", *going_on(tiny, trained)).code == 0
+    assert load_model(tmp_path / "run").longest_source == load_model(trained).longest_source > 4
+
+
+def test_a_misspelt_part_is_found_before_the_text_is_prepared(command: Command, tiny: list[str], trained: Path) -> None:
+    outcome = command("mt-train", *going_on(tiny, trained, "finetuning.freeze=[encodr]"))
+    assert (outcome.code, "Did you mean 'encoder'?" in outcome.error) == (2, True)
+    assert "training text" not in outcome.err
+
+
+def test_an_adapter_is_merged_into_its_own_base_only(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    assert command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=2")).code == 0
+    other = [*going_on(tiny, trained), f"run.dir={tmp_path / 'other'}"]
+    assert command("mt-train", *other).code == 0
+    outcome = command("mt-train", "merge", tmp_path / "other", tmp_path / "run", "-o", tmp_path / "merged")
+    assert (outcome.code, "was trained beside other weights" in outcome.error) == (1, True)
+    assert not (tmp_path / "merged").exists()
+
+
 def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
     outcome = command("mt-train", *going_on(tiny, tmp_path / "nothing"))
     assert (outcome.code, "no such model directory" in outcome.error) == (1, True)
     outcome = command("mt-train", f"run.init_from={trained}")
     assert (outcome.code, "run.init_from goes on with text" in outcome.error) == (2, True)
-    outcome = command("mt-train", *going_on(tiny, trained, "finetuning.freeze=[encodr]"))
-    assert (outcome.code, "Did you mean 'encoder'?" in outcome.error) == (2, True)
     outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
     assert (outcome.code, "-o OUT goes with average and merge" in outcome.error) == (2, True)
     for lonely in ("finetuning.lora_rank=4", "finetuning.freeze=[encoder]"):
@@ -198,7 +243,7 @@ def test_models_of_different_shapes_are_not_averaged(
     assert command("mt-train", *tiny, "model.d_ff=24", "tokenizer.vocab_size=310").code == 0
     outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")
     assert outcome.code == 1
-    assert "cannot be averaged: model.d_ff is 0 and 24, the tokenizers differ (ids mean other pieces)" in outcome.error
+    assert "cannot be averaged: model.d_ff is 64 and 24, the tokenizers differ (ids mean other pieces)" in outcome.error
     assert not (tmp_path / "mean").exists()
     alone = command("mt-train", "average", trained, "-o", tmp_path / "mean")
     assert (alone.code, "at least two models" in alone.error) == (2, True)

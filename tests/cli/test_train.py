@@ -322,6 +322,49 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     assert "going on from update 3" in command("mt-train", *tiny).err
 
 
+def test_sampling_reads_other_pieces(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """Of the same words: more of them, for rarer pieces are shorter."""
+    tokens = {}
+    for rate in (0, 0.5):
+        folder = tmp_path / str(rate)
+        assert command("mt-train", *tiny, f"run.dir={folder}", f"batching.sampling={rate}").code == 0
+        tokens[rate] = json.loads((folder / "last" / "state" / "state.json").read_text())["train"]["tokens"]
+    assert tokens[0.5] > tokens[0]
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["optimizer=muon", "scheduler=cosine", "scheduler.horizon=9"],
+        ["optimizer=adafactor", "scheduler=wsd", "scheduler.horizon=9", "scheduler.decay=3"],
+        ["optimizer=sgd", "scheduler=constant"],
+        ["optimizer=adam", "scheduler=linear", "scheduler.horizon=0", "trainer.max_minutes=5"],
+    ],
+    ids=lambda kinds: kinds[0],
+)
+def test_every_kind_of_optimiser_and_schedule_trains_and_goes_on(
+    command: Command, tiny: list[str], tmp_path: Path, kinds: list[str]
+) -> None:
+    arguments = [*tiny, *kinds, "trainer.log_every=1"]
+    assert command("mt-train", *arguments).code == 0
+    outcome = command("mt-train", *arguments, "trainer.updates=7")
+    assert (outcome.code, "going on from update 5" in outcome.err) == (0, True)
+    rates = [line["lr"] for line in map(json.loads, (tmp_path / "run" / "metrics.jsonl").open()) if "lr" in line]
+    assert len(rates) == 7
+    saved = yaml.safe_load((tmp_path / "run" / "best" / "config.yaml").read_text(encoding="utf-8"))
+    for kind in kinds[:2]:
+        group, name = kind.split("=")
+        assert saved[group]["name"] == name
+
+
+@pytest.mark.parametrize(("horizon", "said"), [(9, True), (5, False)])
+def test_a_horizon_that_is_not_the_end_is_said(command: Command, tiny: list[str], horizon: int, said: bool) -> None:
+    outcome = command("mt-train", *tiny, "scheduler=linear", f"scheduler.horizon={horizon}")
+    assert outcome.code == 0
+    note = f"note: it is at its floor from update {horizon} on (scheduler.horizon); trainer.updates is 5"
+    assert (note in outcome.err) is said
+
+
 def test_a_corpus_key_without_a_kind_of_corpus_says_what_to_add(command: Command) -> None:
     outcome = command("mt-train", "corpus.train=data/train", "corpus.source=en", "corpus.target=de")
     assert outcome.code == 2

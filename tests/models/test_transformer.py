@@ -24,26 +24,40 @@ def test_the_paper_s_base_model_has_its_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sharing", "shared", "matrices"),
+    ("sharing", "shared", "one"),
     [
-        ("auto", True, 1),
-        ("auto", False, 2),
-        ("all", True, 1),
-        ("decoder", True, 2),
-        ("decoder", False, 2),
-        ("none", True, 3),
-        ("none", False, 3),
+        ("auto", True, ["source", "target", "output"]),
+        ("auto", False, ["target", "output"]),
+        ("all", True, ["source", "target", "output"]),
+        ("source_target", True, ["source", "target"]),
+        ("target_output", True, ["target", "output"]),
+        ("target_output", False, ["target", "output"]),
+        ("source_output", True, ["source", "output"]),
+        ("none", True, []),
+        ("none", False, []),
     ],
 )
-def test_embeddings_are_shared_as_asked(sharing: str, shared: bool, matrices: int) -> None:
+def test_embeddings_are_shared_as_asked(sharing: str, shared: bool, one: list[str]) -> None:
+    """one: those that have one matrix."""
     model = TransformerConfig(d_model=8, heads=2, layers=1, share_embeddings=sharing).build(11, 11, shared)
-    unique = {id(m.weight) for m in (model.source_embedding, model.target_embedding, model.output_embedding)}
-    assert len(unique) == matrices
+    weights = {name: getattr(model, f"{name}_embedding").weight for name in ("source", "target", "output")}
+    for name, weight in weights.items():
+        alike = [other for other, candidate in weights.items() if candidate is weight]
+        assert alike == (one if name in one else [name])
+
+
+@pytest.mark.parametrize("sharing", ["all", "source_target", "source_output"])
+def test_two_vocabularies_share_no_matrix(sharing: str) -> None:
+    with pytest.raises(ConfigError, match=f"share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=t"):
+        TransformerConfig(share_embeddings=sharing).build(11, 11, shared=False)
 
 
 @pytest.mark.parametrize(
     ("sharing", "source_size"),
-    [("auto", 11), ("all", 11), ("decoder", 11), ("none", 11), ("auto", 13), ("decoder", 13), ("none", 13)],
+    [
+        *((sharing, 11) for sharing in ("auto", "all", "source_target", "target_output", "source_output", "none")),
+        *((sharing, 13) for sharing in ("auto", "target_output", "none")),
+    ],
 )
 def test_every_sharing_trains_and_decodes(sharing: str, source_size: int) -> None:
     """With one vocabulary of 11, and with two of 13 and 11."""
@@ -81,6 +95,65 @@ def test_kaiming_everywhere_but_in_the_embeddings() -> None:
             bound = math.sqrt(6 / parameter.size(1))
             assert bound * 0.98 < parameter.abs().max().item() <= bound, name
     assert model.target_embedding.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+
+
+def test_embeddings_like_every_other_matrix() -> None:
+    """Those of the output and of learned positions too; padding stays zero."""
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        d_model=64,
+        layers=1,
+        positions="learned",
+        max_positions=300,
+        share_embeddings="none",
+        embedding_initialization="matrix",
+    )
+    embeddings = [m for m in config.build(400, 500, False).modules() if isinstance(m, torch.nn.Embedding)]
+    assert sorted(len(embedding.weight) for embedding in embeddings) == [300, 300, 400, 500, 500]
+    for embedding in embeddings:
+        bound = math.sqrt(6 / (len(embedding.weight) + 64))
+        assert bound * 0.98 < embedding.weight.abs().max().item() <= bound
+        assert embedding.padding_idx is None or embedding.weight[embedding.padding_idx].abs().max() == 0
+
+
+def test_depths_and_widths_are_those_asked_for() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=3, decoder_layers=1, d_ff=40, d_v=3).build(9, 9, True)
+    assert (len(model.encoder), len(model.decoder)) == (3, 1)
+    assert model.encoder[0].feedforward.inner.weight.shape == (40, 16)
+    assert model.decoder[0].cross.output.weight.shape == (16, 2 * 3)
+    follows = TransformerConfig(d_model=16, heads=2, layers=2).build(9, 9, True)
+    assert (len(follows.decoder), follows.encoder[0].feedforward.inner.weight.shape) == (2, (64, 16))
+
+
+def test_learned_positions_reach_as_far_as_asked() -> None:
+    config = TransformerConfig(d_model=16, heads=2, layers=1, positions="learned", max_positions=7)
+    model = config.build(9, 9, True)
+    assert model.source_positions.embedding.weight.shape == (7, 16)
+    assert model.target_positions.embedding.weight.shape == (7, 16)
+    assert (config.longest, TransformerConfig().longest) == (7, None)
+    with pytest.raises(ConfigError, match=r"max_positions \(7\) limits learned positions only"):
+        TransformerConfig(max_positions=7)
+
+
+@pytest.mark.parametrize("kind", ["attention_dropout", "activation_dropout", "embedding_dropout", "layerdrop"])
+def test_each_kind_of_dropout_acts_alone(kind: str) -> None:
+    """With all others off: a pass in training is another one than without chance, and eval knows nothing of it."""
+    torch.manual_seed(0)
+    options = {"dropout": 0.0, kind: 0.5}
+    model = TransformerConfig(d_model=16, heads=2, layers=4, **options).build(9, 9, True)  # type: ignore[arg-type]
+    plain = TransformerConfig(d_model=16, heads=2, layers=4, dropout=0.0).build(9, 9, True)
+    plain.load_state_dict(model.state_dict())
+    batch = collate([[4, 5, 6]], [[7, 8]])
+    assert not torch.allclose(model.train()(batch), plain(batch))
+    torch.testing.assert_close(model.eval()(batch), plain(batch))
+
+
+def test_spelt_out_says_what_follows_from_what() -> None:
+    short = TransformerConfig(d_model=32, heads=4, layers=2, dropout=0.3).spelt_out(shared=True)
+    assert (short.d_v, short.d_ff, short.decoder_layers, short.share_embeddings) == (8, 128, 2, "all")
+    assert short.embedding_dropout == 0.3
+    assert short == short.spelt_out(shared=True)
+    assert TransformerConfig().spelt_out(shared=False).share_embeddings == "target_output"
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

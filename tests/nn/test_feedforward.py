@@ -12,6 +12,29 @@ def test_feedforward_by_hand() -> None:
     torch.testing.assert_close(layer(x), inner @ layer.outer.weight.T + layer.outer.bias)
 
 
+def test_gelu_by_hand() -> None:
+    """x * Phi(x) (Hendrycks and Gimpel 2016), Phi by the error function."""
+    layer = FeedForward(3, 7, "gelu", 0.0).double()
+    x = torch.randn(2, 3).double()
+    inner = x @ layer.inner.weight.T + layer.inner.bias
+    inner = inner * (1 + torch.erf(inner / 2**0.5)) / 2
+    torch.testing.assert_close(layer(x), inner @ layer.outer.weight.T + layer.outer.bias)
+
+
+def test_dropout_stands_behind_the_activation() -> None:
+    """At a rate near 1 hardly anything but the outer bias is left; in eval mode all is."""
+    torch.manual_seed(0)
+    layer = FeedForward(3, 4000, "relu", 0.5)
+    x = torch.ones(1, 3)
+    inner = (x @ layer.inner.weight.T + layer.inner.bias).clamp(min=0)
+    seen: list[torch.Tensor] = []
+    layer.outer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    layer.train()(x)
+    kept = seen[0] != 0
+    assert 0.45 < kept.sum().item() / (inner != 0).sum().item() < 0.55
+    torch.testing.assert_close(seen[0][kept], 2 * inner[kept])
+
+
 def test_swiglu_by_hand() -> None:
     layer = FeedForward(3, 7, "swiglu", 0.0).double()
     x = torch.randn(2, 3).double()

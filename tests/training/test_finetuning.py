@@ -8,6 +8,7 @@ from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
+from tolka.nn.lora import LoraLinear
 from tolka.training.finetuning import FinetuningConfig
 
 BATCH = collate([[4, 5, 6], [7]], [[8, 9], [10, 4]])
@@ -47,6 +48,15 @@ def test_adapters_alone_move() -> None:
     assert any(name.startswith("encoder.0.attention.query_key_value") for name in names)
 
 
+def test_alpha_scales_the_adapters() -> None:
+    scales = {}
+    for alpha in (16.0, 4.0):
+        model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+        FinetuningConfig(lora_rank=2, lora_alpha=alpha).apply(model)
+        scales[alpha] = {module.scale for module in model.modules() if isinstance(module, LoraLinear)}
+    assert scales == {16.0: {8.0}, 4.0: {2.0}}
+
+
 def test_complaints() -> None:
     model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
     with pytest.raises(ConfigError, match=r"no part 'encodr' with .* Did you mean 'encoder'\? Parts: t"):
@@ -58,5 +68,7 @@ def test_complaints() -> None:
         FinetuningConfig(freeze=everything).apply(model)
     with pytest.raises(ConfigError, match=r"leave one out"):
         FinetuningConfig(freeze=["encoder"], lora_rank=4)
+    with pytest.raises(ConfigError, match=r"finetuning.lora_alpha \(4\) scales adapters, and there are none"):
+        FinetuningConfig(lora_alpha=4)
     with pytest.raises(ConfigError, match=r"finetuning.lora_alpha \(0\) must be above 0"):
         FinetuningConfig(lora_rank=4, lora_alpha=0)

@@ -91,14 +91,14 @@ def stepped(config: AdamWConfig, share: str) -> tuple[Seq2Seq, dict[str, Tensor]
     return model, {name: weight.detach() for name, weight in model.named_parameters()}
 
 
-@pytest.mark.parametrize("share", ["all", "decoder", "none"])
+@pytest.mark.parametrize("share", ["all", "target_output", "none"])
 def test_embeddings_output_layer_norms_and_biases_are_adamw_s(share: str) -> None:
     options: dict[str, float] = {"beta1": 0.5, "beta2": 0.6, "eps": 0.1, "weight_decay": 0.2}
     (model, muon), (_, adamw) = (stepped(config(**options), share) for config in (MuonConfig, AdamWConfig))
     names = {weight: name for name, weight in model.named_parameters()}
     tables = {names[weight] for weight in model.logits_parameters()}
     tables |= {name for name in muon if "embed" in name}
-    assert len([name for name in tables if muon[name].dim() == 2]) == {"all": 1, "decoder": 2, "none": 3}[share]
+    assert len([name for name in tables if muon[name].dim() == 2]) == {"all": 1, "target_output": 2, "none": 3}[share]
     for name, weight in muon.items():
         assert torch.equal(weight, adamw[name]) is (name in tables or weight.dim() < 2), name
 

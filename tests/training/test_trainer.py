@@ -15,7 +15,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError, TolkaError
-from tolka.losses import LossSum, Objective
+from tolka.losses import LossSum, Objective, r_drop, simcut
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
@@ -24,9 +24,9 @@ from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.precision import choose_precision
+from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig, LinearConfig
+from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig, LinearConfig, SchedulerConfig
 from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -302,11 +302,41 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:
         ({"precision": "int8"}, r"trainer.precision \('int8'\) is unknown. Known: auto, bf16, fp16, fp32"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"patience": -1}, r"trainer.patience \(-1\) must be 0 \(off\) or more"),
+        ({"average_of": "best"}, r"trainer.average_of \(best\) chooses what to average, and nothing is"),
+        ({"simcut_words": 0.2}, r"trainer.simcut_words \(0.2\) cuts words for SimCut's pass, and there is none"),
     ],
 )
 def test_complaints(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         TrainerConfig(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "by_hand"),
+    [
+        ({"label_smoothing": 0.3}, (0.3, 0.0, None)),
+        ({"word_dropout": 0.4}, (0.1, 0.4, None)),
+        ({"r_drop": 5.0}, (0.1, 0.0, r_drop(5.0))),
+        ({"r_drop": 2.0}, (0.1, 0.0, r_drop(2.0))),
+        ({"simcut": 3.0}, (0.1, 0.0, simcut(3.0, 0.05))),
+        ({"simcut": 2.0, "simcut_words": 0.4}, (0.1, 0.0, simcut(2.0, 0.4))),
+        ({}, (0.1, 0.0, None)),
+    ],
+    ids=str,
+)
+def test_the_options_of_the_loss_reach_it(options: dict[str, Any], by_hand: tuple[float, float, Any]) -> None:
+    """Each as if the objective had been made by hand, and none like another."""
+    batch = collate(ROWS[:9], ROWS[9:18])
+
+    def loss(made: Objective) -> float:
+        torch.manual_seed(3)
+        return made.train()(batch).loss.item()
+
+    model = objective().model
+    found = loss(TrainerConfig(**options).objective(model))
+    assert found == loss(Objective(model, *by_hand))
+    if options:
+        assert found != loss(TrainerConfig().objective(model))
 
 
 def objective() -> Objective:
@@ -360,7 +390,7 @@ def test_bf16_trains_like_fp32() -> None:
 
 def test_fp16_is_refused_on_a_cpu() -> None:
     with pytest.raises(ConfigError, match="fp16 needs a CUDA device"):
-        choose_precision("fp16", CPU, objective(), lambda: collate(ROWS, ROWS))
+        check_precision("fp16", CPU)
 
 
 def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
@@ -541,12 +571,14 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
 
 
+@pytest.mark.parametrize("schedule", [InverseSqrtConfig(warmup=5), LinearConfig(warmup=5, horizon=0)], ids=str)
 @pytest.mark.parametrize(("after", "agreeing"), [(4, True), (5, False)])
 def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, agreeing: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, agreeing: bool, schedule: SchedulerConfig
 ) -> None:
-    """The bench's rate peaks at update 5."""
+    """The rate peaks at update 5."""
     bench = Bench(tmp_path, r_drop=5.0, agreement_after=after)
+    bench.trainer.scheduler = schedule
     seen = []
     probe = bench.trainer.probe
     monkeypatch.setattr(bench.trainer, "probe", lambda: (probe(), seen.append(bench.trainer.objective.agreeing))[0])

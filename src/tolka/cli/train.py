@@ -88,7 +88,7 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
 
 
 def with_recipe(settings: Sequence[str]) -> list[str]:
-    """The experiment that is meant when none is named: the embedded sample without a corpus, else that of fine-tuning.
+    """The settings, with experiment=sample where no text is named.
 
     ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
     """
@@ -96,10 +96,8 @@ def with_recipe(settings: Sequence[str]) -> list[str]:
     own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
     if own and not given & {"corpus", "experiment", "corpus.root"}:
         raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
-    if "experiment" in given:
+    if given & {"experiment", "corpus"}:
         return list(settings)
     if "run.init_from" in given:
-        if "corpus" not in given:
-            raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
-        return ["experiment=finetune", *settings]
-    return list(settings) if "corpus" in given else ["experiment=sample", *settings]
+        raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
+    return ["experiment=sample", *settings]

@@ -92,6 +92,18 @@ class ModelConfig(ABC):
         rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
         return any(rate > 0 for rate in rates)
 
+    def spelt_out(self, shared: bool) -> Self:
+        """The same with what follows other options, or the vocabulary, in numbers and words of its own.
+
+        shared: as in `build`. Models of like shape are alike once spelt out. ConfigError as `build`.
+        """
+        return self
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of a sentence, </s> included, whose positions the model tells apart; None = however many."""
+        return None
+
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
         """A freshly initialised model. shared: whether source and target ids mean the same pieces."""

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
-from tolka.errors import ConfigError
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
 from tolka.nn.dropout import Dropout
@@ -32,10 +31,8 @@ class TransformerConfig(TransformerOptions):
     """the architecture: transformer"""
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Transformer":
-        """See ModelConfig.build; ConfigError when `share_embeddings=all` meets two vocabularies."""
-        if self.share_embeddings == "all" and not shared:
-            raise ConfigError("model.share_embeddings=all needs one vocabulary: set tokenizer.shared=true, or decoder")
-        return Transformer(self, source_vocabulary, target_vocabulary, shared)
+        """See ModelConfig.build; ConfigError when two vocabularies are to share a matrix."""
+        return Transformer(self.spelt_out(shared), source_vocabulary, target_vocabulary)
 
 
 @dataclass(frozen=True)
@@ -65,30 +62,32 @@ class TransformerState(DecoderState):
 class Transformer(Seq2Seq):
     """See TransformerConfig for what can be chosen."""
 
-    def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, shared: bool) -> None:
+    def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        """config: spelt out."""
         super().__init__()
         self.config = config
         self.vocabulary_size, self.feature_size = target_vocabulary, config.d_model
-        sharing = config.share_embeddings
-        if sharing == "auto":
-            sharing = "all" if shared else "decoder"
         self.target_embedding = nn.Embedding(target_vocabulary, config.d_model, padding_idx=PAD)
         self.source_embedding = self.target_embedding
-        if sharing != "all":
+        if config.share_embeddings not in ("all", "source_target"):
             self.source_embedding = nn.Embedding(source_vocabulary, config.d_model, padding_idx=PAD)
-        self.output_embedding = self.target_embedding
-        if sharing == "none":
+        if config.share_embeddings in ("all", "target_output"):
+            self.output_embedding = self.target_embedding
+        elif config.share_embeddings == "source_output":
+            self.output_embedding = self.source_embedding
+        else:
             self.output_embedding = nn.Embedding(target_vocabulary, config.d_model)
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(config.embedding_rate)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers or config.layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm the residual stream itself is never normalised, so each stack ends on a norm of its own.
         self.encoder_norm = config.normaliser() if config.norm == "pre" else nn.Identity()
         self.decoder_norm = config.normaliser() if config.norm == "pre" else nn.Identity()
         # So that sqrt(D) * embedding has variance 1.
-        initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
+        normal = config.embedding_initialization == "normal"
+        initialise(self, config.initialization, embedding_std=config.d_model**-0.5 if normal else None)
 
     @property
     def _decoder_layers(self) -> list[DecoderLayer]:

@@ -3,7 +3,8 @@
 Shapes: B sentences, k hypotheses a sentence, S source, T target, D model width.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from torch import Tensor, nn
 
@@ -18,7 +19,7 @@ from tolka.nn.norms import NORMALIZATIONS
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")
-_SHARING = ("auto", "all", "decoder", "none")
+_SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,11 @@ class TransformerOptions(ModelConfig):
     max_positions: int = 512
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
-    """one matrix for: all = source, target and output; decoder = target and output; none; auto = as many as possible"""
+    """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
     initialization: str = "xavier"
     """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
+    embedding_initialization: str = "normal"
+    """of embeddings: normal = N(0, 1 / d_model), so that they enter with variance 1; matrix = as initialization says"""
     dropout: float = 0.1
     """on each sub-layer's output, and where embedding_dropout says so"""
     embedding_dropout: float = -1.0
@@ -79,11 +82,40 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "share_embeddings", _SHARING)
         one_of(self, "model", "activation", ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)
+        one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
+        if self.positions != "learned" and self.max_positions != type(self).max_positions:
+            raise ConfigError(
+                f"model.max_positions ({self.max_positions}) limits learned positions only: set "
+                "model.positions=learned, or leave it out"
+            )
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
                 f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "
                 f"{self.heads} = {self.key_width}) must be even"
             )
+
+    def spelt_out(self, shared: bool) -> Self:
+        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
+        sharing = self.share_embeddings
+        if sharing == "auto":
+            sharing = "all" if shared else "target_output"
+        if not shared and sharing not in ("target_output", "none"):
+            raise ConfigError(
+                f"model.share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=true, or target_output"
+            )
+        return replace(
+            self,
+            d_v=self.value_width,
+            d_ff=self.inner_width,
+            decoder_layers=self.decoder_layers or self.layers,
+            embedding_dropout=self.embedding_rate,
+            share_embeddings=sharing,
+        )
+
+    @property
+    def longest(self) -> int | None:
+        """See ModelConfig.longest."""
+        return self.max_positions if self.positions == "learned" else None
 
     @property
     def key_width(self) -> int:

@@ -20,8 +20,10 @@ def kaiming_uniform(matrix: Tensor) -> Tensor:
 INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_uniform_, "kaiming": kaiming_uniform}
 
 
-def initialise(model: nn.Module, initialization: str, embedding_std: float) -> None:
+def initialise(model: nn.Module, initialization: str, embedding_std: float | None) -> None:
     """Weights as `initialization` says, zero biases; embeddings from N(0, embedding_std^2), zero for padding.
+
+    embedding_std: None for embeddings like all other matrices.
 
     A fused projection is initialised as if its parts were separate matrices (the fan-out is each part's own). Norms
     keep the gain 1 and bias 0 that they were made with.
@@ -33,6 +35,9 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float) -> N
                 fill(matrix)
             nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=embedding_std)
+            if embedding_std is None:
+                fill(module.weight)
+            else:
+                nn.init.normal_(module.weight, std=embedding_std)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx].detach())

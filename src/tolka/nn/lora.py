@@ -1,5 +1,6 @@
 """Low-rank adapters (Hu et al. 2022): W + scale * B A, with W at rest and two thin matrices trained."""
 
+import hashlib
 import math
 from collections.abc import Iterator
 
@@ -68,6 +69,16 @@ def merged_state(model: nn.Module) -> dict[str, Tensor]:
             state[f"{name}.weight"] = module.merged()
             del state[f"{name}.lora_a"], state[f"{name}.lora_b"]
     return state
+
+
+def base_digest(model: nn.Module) -> str:
+    """SHA-256 of the weights that the adapters stand beside; of a model without adapters, of all its weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        if not name.endswith((".lora_a", ".lora_b")):
+            digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:

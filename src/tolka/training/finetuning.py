@@ -25,15 +25,18 @@ class FinetuningConfig:
         zero_or_more(self, "finetuning", "off", "lora_rank")
         if self.lora_alpha <= 0:
             raise ConfigError(f"finetuning.lora_alpha ({self.lora_alpha:g}) must be above 0; 16 is usual")
+        if self.lora_alpha != type(self).lora_alpha and not self.lora_rank:
+            raise ConfigError(
+                f"finetuning.lora_alpha ({self.lora_alpha:g}) scales adapters, and there are none: set "
+                "finetuning.lora_rank, or leave it out"
+            )
         if self.lora_rank and self.freeze:
             raise ConfigError(
                 "finetuning.lora_rank trains the adapters alone, so finetuning.freeze has nothing to add: leave one out"
             )
 
-    def apply(self, model: nn.Module) -> None:
-        """Freeze, or add adapters; ConfigError for a part that is not there, or when nothing is left to train."""
-        if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
-            raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
+    def check(self, model: nn.Module) -> list[nn.Module]:
+        """The parts that finetuning.freeze names; ConfigError for one that is not there."""
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
             if name not in parts:
@@ -43,7 +46,14 @@ class FinetuningConfig:
                     f"finetuning.freeze: the model has no part '{name}' with weights of its own.{near} "
                     f"Parts: {', '.join(top)} (embeddings that are shared have one name)"
                 )
-            parts[name].requires_grad_(False)
+        return [parts[name] for name in self.freeze]
+
+    def apply(self, model: nn.Module) -> None:
+        """Freeze, or add adapters; ConfigError for a part that is not there, or when nothing is left to train."""
+        if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
+            raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
+        for part in self.check(model):
+            part.requires_grad_(False)
         if not any(weight.requires_grad for weight in model.parameters()):
             raise ConfigError(
                 f"finetuning.freeze ({', '.join(self.freeze)}) leaves nothing to train: freeze fewer parts"

@@ -83,8 +83,9 @@ def range_test(trainer: Trainer) -> RangeTest:
     """
     if trainer.config.agreement_after:
         # One loss from end to end: that of the last update for which the schedule is at its peak.
-        updates = range(1, trainer.config.updates + 1)
-        peaks_at = max(updates, key=lambda update: (trainer.scheduler.rate(update, trainer.peak), update))
+        updates = trainer.config.updates
+        schedule = trainer.scheduler.paced(1, 0.0, updates)  # by the clock: as if that allowed all of them
+        peaks_at = max(range(1, updates + 1), key=lambda update: (schedule.rate(update, trainer.peak), update))
         alone = trainer.config.agreement_after >= peaks_at
         trainer.step.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
     trainer.scheduler = Sweep()

@@ -13,6 +13,12 @@ from tolka.runtime import Precision, has_fast_bf16
 _TRIAL_ROUNDS = 3
 
 
+def check_precision(name: str, device: torch.device) -> None:
+    """ConfigError when the device cannot calculate in it."""
+    if name == "fp16" and device.type == "cpu":
+        raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
+
+
 def choose_precision(
     name: str, device: torch.device, objective: Objective, batch: Callable[[], Batch]
 ) -> tuple[Precision, str]:
@@ -21,8 +27,6 @@ def choose_precision(
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
     bf16 in hardware and a trial of a few passes over `batch()` is faster with it.
     """
-    if name == "fp16" and device.type == "cpu":
-        raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
     if name != "auto":
         return Precision(device, name), "as set"
     if device.type == "cuda":

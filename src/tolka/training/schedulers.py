@@ -24,6 +24,11 @@ class SchedulerConfig(ABC):
         """The learning rate of update `step` (from 1); peak: optimizer.lr."""
 
     @property
+    def has_own_peak(self) -> bool:
+        """Whether the rate follows from the schedule alone, so that optimizer.lr has no effect."""
+        return False
+
+    @property
     def by_the_clock(self) -> bool:
         """Whether the schedule ends with the minutes of the training instead of at an update."""
         return False
@@ -201,6 +206,11 @@ class NoamConfig(SchedulerConfig):
     def rate(self, step: int, peak: float) -> float:
         """lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
+
+    @property
+    def has_own_peak(self) -> bool:
+        """See SchedulerConfig.has_own_peak."""
+        return True
 
     def setting_of(self, peak: float) -> str:
         """See SchedulerConfig.setting_of: the peak is lr_init / sqrt(warmup)."""
