@@ -264,8 +264,14 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def _load_weights(model: Seq2Seq, folder: Path) -> None:
-    weights = _read_tensors(folder / _WEIGHTS)
-    differing = _differing(weights, _unique(model.state_dict()))
+    weights, own = _read_tensors(folder / _WEIGHTS), model.state_dict()
+    unique = _unique(own)
+    first = {own[name].data_ptr(): name for name in unique}
+    # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
+    for name in own.keys() & weights.keys():
+        if first[own[name].data_ptr()] not in weights:
+            weights[first[own[name].data_ptr()]] = weights.pop(name)
+    differing = _differing(weights, unique)
     if differing:
         raise CheckpointError(
             f"{folder / _WEIGHTS} does not fit {_CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 
 from tolka.cli.common import guarded
 from tolka.errors import CheckpointError, ConfigError, DataError
@@ -287,6 +288,31 @@ def test_weights_of_another_shape(command: Command, model: Path) -> None:
     text = (model / "config.yaml").read_text().replace("d_model: 16", "d_model: 18")
     (model / "config.yaml").write_text(text)
     rewrite(model, files={"config.yaml": hashlib.sha256(text.encode()).hexdigest()})
+    assert "does not fit config.yaml" in refused(command, model)
+
+
+def renamed(model: Path, *names: str) -> None:
+    """Save the one matrix of the embeddings under these names."""
+    tensors = load_file(model / "model.safetensors")
+    (embedding,) = [tensors.pop(name) for name in list(tensors) if name.endswith("_embedding.weight")]
+    save_file({**tensors, **{name: embedding.clone() for name in names}}, model / "model.safetensors")
+    content = (model / "model.safetensors").read_bytes()
+    rewrite(model, files={"model.safetensors": hashlib.sha256(content).hexdigest()})
+
+
+def test_a_shared_matrix_under_another_of_its_names(command: Command, model: Path) -> None:
+    before = command("mt-translate", model, stdin=b"ferry lantern\n")
+    renamed(model, "output_embedding.weight")
+    assert "target_embedding.weight" not in load_file(model / "model.safetensors")
+    after = command("mt-translate", model, stdin=b"ferry lantern\n")
+    assert (after.code, after.out) == (0, before.out)
+
+
+@pytest.mark.parametrize(
+    "names", [["output_embedding.weight", "source_embedding.weight"], ["target_embedding.weight", "other"], []]
+)
+def test_matrices_that_should_be_one(command: Command, model: Path, names: list[str]) -> None:
+    renamed(model, *names)
     assert "does not fit config.yaml" in refused(command, model)
 
 
