@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--new", type=Path, required=True, help="folder of the new text")
     parser.add_argument("--old", type=Path, required=True, help="folder of the text that the model was trained on")
     parser.add_argument("--old-test", default="test_2016_flickr", help="its test set")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     print("| trained | updates | minutes | new test set | old test set |\n|---|---|---|---|---|")
     signature = ""
     for number, way in enumerate(WAYS, 1):

@@ -147,10 +147,6 @@ def test_quoted_paths_arrive_as_they_were() -> None:
             ["model.share_embeddings=all", "tokenizer.shared=false"],
             "model.share_embeddings=all needs one vocabulary: set tokenizer.shared=true, or target_output",
         ),
-        (
-            ["model.positions=learned", "model.max_positions=256", "batching.max_length=256"],
-            "model.max_positions (256) is less than the pieces a sentence may have, </s> included (257)",
-        ),
     ],
 )
 def test_complaints_say_what_to_try(overrides: list[str], complaint: str) -> None:
@@ -165,14 +161,44 @@ def test_complaints_of_several_groups_come_together() -> None:
         train_config(["batching.tokens=10", "model.heads=3"])
 
 
-def test_a_rate_without_effect_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    train_config(["scheduler=noam", "optimizer.lr=0.1"])
-    assert capsys.readouterr().err == (
-        "note: optimizer.lr has no effect with noam, which sets the rate by scheduler.lr_init\n"
-    )
-    train_config(["scheduler=noam"])
-    train_config(["optimizer.lr=0.1"])
+@pytest.mark.parametrize(
+    ("idle", "cure"),
+    [
+        ("optimizer.lr=0.1", "scheduler=constant"),
+        ("trainer.average_of=best", "trainer.average=3"),
+        ("trainer.simcut_words=0.2", "trainer.simcut=3"),
+        ("model.max_positions=600", "model.positions=learned"),
+        ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
+    ],
+)
+def test_an_option_without_effect_is_said(
+    idle: str, cure: str, capsys: pytest.CaptureFixture[str], trained: Path
+) -> None:
+    always = ["scheduler=noam", "optimizer=adamw"]
+    if idle.startswith("finetuning"):
+        always += [f"run.init_from={trained}", "experiment=finetune", "optimizer.lr=0.1"]
+    train_config(always)
+    before = capsys.readouterr().err
+    train_config([*always, idle])
+    assert capsys.readouterr().err.removeprefix(before).startswith(f"note: {idle.split('=')[0]} has no effect without ")
+    always = [setting for setting in always if setting.split("=")[0] != cure.split("=")[0]]
+    train_config([*always, idle, cure])
+    assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
+
+
+def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    learned = ["model.positions=learned", "model.max_positions=60"]
+    train_config([*learned, "batching.max_length=60"])
+    assert "the model has 60 positions (model.max_positions), and a sentence may have 61" in capsys.readouterr().err
+    train_config([*learned, "batching.max_length=59"])
     assert capsys.readouterr().err == ""
+
+
+def test_what_an_older_version_wrote_is_understood() -> None:
+    config = train_config(["model.share_embeddings=target_output"])
+    old = config.as_dict()
+    old["model"] = {**old["model"], "share_embeddings": "decoder"}
+    assert rebuild(old) == config
 
 
 def test_the_other_commands() -> None:

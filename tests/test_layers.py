@@ -17,6 +17,7 @@ RANKS = {
     "resources": 1,
     "runtime": 1,
     "progress": 1,
+    "upgrade": 1,
     "atomic": 1,
     "manifest": 1,
     "settings": 2,

@@ -25,6 +25,7 @@ from tolka.models.ensemble import Ensemble
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
+from tolka.upgrade import in_words_of_today
 
 _WEIGHTS, _CONFIG, _SCORES = "model.safetensors", "config.yaml", "scores.json"
 _ADAPTER, _BASE = "adapter.safetensors", "base"
@@ -196,6 +197,7 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     corpus = config.get("corpus")
     if not isinstance(corpus, dict) or not corpus.keys() >= {"source", "target"}:
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
+    config = in_words_of_today(config)
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name"))), options, "model")
@@ -242,15 +244,15 @@ def load_adapter(folder: Path) -> Adapter:
     return Adapter(tensors, _tokenizer(folder, manifest), base)
 
 
-def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
     """The mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
-    CheckpointError, with what differs, when they are not of one shape.
+    model: one of their shape. CheckpointError, with what differs, when they are not of one shape.
     """
     totals: dict[str, Tensor] = {}
     for folder in folders:
         _manifest(folder)
-        weights = _read_tensors(folder / _WEIGHTS)
+        weights = _read_weights(folder, model)
         if totals:
             differing = _differing(weights, totals)
             if differing:
@@ -263,15 +265,20 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     return {name: (total / len(folders)).float() for name, total in totals.items()}
 
 
-def _load_weights(model: Seq2Seq, folder: Path) -> None:
+def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
+    """A directory's weights under the names that the model's have; what it lacks keeps its own."""
     weights, own = _read_tensors(folder / _WEIGHTS), model.state_dict()
-    unique = _unique(own)
-    first = {own[name].data_ptr(): name for name in unique}
+    first = {own[name].data_ptr(): name for name in _unique(own)}
     # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
     for name in own.keys() & weights.keys():
         if first[own[name].data_ptr()] not in weights:
             weights[first[own[name].data_ptr()]] = weights.pop(name)
-    differing = _differing(weights, unique)
+    return weights
+
+
+def _load_weights(model: Seq2Seq, folder: Path) -> None:
+    weights = _read_weights(folder, model)
+    differing = _differing(weights, _unique(model.state_dict()))
     if differing:
         raise CheckpointError(
             f"{folder / _WEIGHTS} does not fit {_CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"

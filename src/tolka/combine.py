@@ -28,7 +28,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         found.append(other.folder)
         longest_source = max(longest_source, other.longest_source)
         del other  # so that two of them are in memory at most, however many there are
-    first.model.load_state_dict(average_weights(found), strict=False)
+    first.model.load_state_dict(average_weights(found, first.model), strict=False)
     _write(first, out, f"the mean of {', '.join(map(str, folders))}", longest_source)
 
 

@@ -1,6 +1,6 @@
 """The three commands' configurations: what `compose` gives, as frozen dataclasses that check it and carry it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tolka.training.optim import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedulers import SCHEDULERS, SchedulerConfig
 from tolka.translator import DecodingConfig
+from tolka.upgrade import in_words_of_today
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,10 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     given = {override.partition("=")[0] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
+        given.add("experiment")
     values, choices = compose("train", overrides)
     values = _settled(values, given, choices)
     if values["run"]["init_from"]:
-        if choices["experiment"] != "finetune":
-            say(
-                f"note: experiment={choices['experiment']} sets the rate and the updates; experiment=finetune, the "
-                "usual one for run.init_from, goes on with a tenth of the usual rate and ends early"
-            )
         values = _inherited(values, given)
     groups = _build_groups(values)
     run: RunConfig = groups["run"]
@@ -151,8 +148,8 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
         groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
     config = TrainConfig(**groups)
     _cross_check(config)
-    if "optimizer.lr" in given and config.scheduler.has_own_peak:
-        say(f"note: optimizer.lr has no effect with {choices['scheduler']}, which sets the rate by scheduler.lr_init")
+    for note in _notes(config, given, choices["experiment"]):
+        say(f"note: {note}")
     return config
 
 
@@ -206,9 +203,8 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
         }
         inherited[group] = {**saved[group], **asked}
         own, now = saved[group], inherited[group]
-        if group == "model" and own["name"] == now["name"]:
-            shared = bool(saved["tokenizer"]["shared"])
-            own, now = (asdict(build(MODELS.get(own["name"]), one, group).spelt_out(shared)) for one in (own, now))
+        if group == "model":
+            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
         differing += [
             f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
             for key in asked
@@ -220,6 +216,14 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
             "Leave these settings out to go on with the model's own"
         )
     return inherited
+
+
+def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+    """A model's options so that equal sizes look equal; as they are where they make no model."""
+    try:
+        return asdict(build(MODELS.get(str(sizes.get("name"))), sizes, "model").spelt_out(shared))
+    except ConfigError:
+        return sizes
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
@@ -238,7 +242,7 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - values.keys()}
-    return TrainConfig(**_build_groups({**values, **missing}))
+    return TrainConfig(**_build_groups({**in_words_of_today(values), **missing}))
 
 
 def _build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,12 +286,6 @@ def _cross_check(config: TrainConfig) -> None:
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
     config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
-    longest, limit = config.batching.max_length + 1, config.model.longest
-    if limit is not None and limit < longest:
-        raise ConfigError(
-            f"model.max_positions ({limit}) is less than the pieces a sentence may have, </s> included ({longest}): "
-            "the last ones would share a position; raise it, or lower batching.max_length"
-        )
     if config.trainer.agreement_after >= updates:
         raise ConfigError(
             f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "
@@ -308,4 +306,30 @@ def _cross_check(config: TrainConfig) -> None:
         raise ConfigError(
             f"trainer.r_drop ({config.trainer.r_drop:g}) compares two passes that differ in their dropout, and every "
             "kind of dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
+        )
+
+
+def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
+    """What is allowed, and seldom meant. given: the keys that the command line names."""
+    # Key -> whether it has no effect, and what it lacks.
+    idle = {
+        "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
+        "trainer.average_of": (not config.trainer.average, "trainer.average"),
+        "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
+        "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
+        "model.max_positions": (config.model.longest is None, "model.positions=learned"),
+    }
+    for key, (without_effect, lacking) in idle.items():
+        if key in given and without_effect:
+            yield f"{key} has no effect without {lacking}"
+    if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in given:
+        yield (
+            f"the rate ({config.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
+            "experiment=finetune, which run.init_from has by itself, goes on with a tenth of the usual rate"
+        )
+    longest, limit = config.batching.max_length + 1, config.model.longest
+    if limit is not None and limit < longest:
+        yield (
+            f"the model has {limit} positions (model.max_positions), and a sentence may have {longest} pieces, </s> "
+            "included (batching.max_length): those beyond share the last one"
         )

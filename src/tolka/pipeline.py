@@ -243,9 +243,11 @@ class Pipeline:
             f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
         )
         if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
+            end = f"its floor at update {scheduler.horizon} (scheduler.horizon)"
             self.run.log(
-                f"note: it is at its floor from update {scheduler.horizon} on (scheduler.horizon); trainer.updates is "
-                f"{updates}"
+                f"note: it is at {end} and stays there until update {updates}"
+                if scheduler.horizon < updates
+                else f"note: training ends before it reaches {end}"
             )
         parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
         size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")

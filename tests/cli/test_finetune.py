@@ -147,6 +147,10 @@ def test_dropout_may_be_set_and_nothing_else_changes(tiny: list[str], trained: P
             ["tokenizer.vocab_size=400", "model.d_ff=7"],
             ["tokenizer.vocab_size (320, now 400)", "model.d_ff (64, now 7)"],
         ),
+        (
+            ["model.d_model=15"],  # no model has it with two heads
+            ["model.d_model (16, now 15)"],
+        ),
         (["tokenizer.type=unigram"], ["tokenizer.type (bpe, now unigram)"]),
     ],
 )
@@ -176,7 +180,11 @@ def test_a_recipe_of_its_own_unless_another_is_named(
     assert capsys.readouterr().err == ""
     sizes = [f"{setting}" for setting in tiny if setting.startswith(("model", "tokenizer"))]
     train_config([*settings, *sizes, "experiment=sample"])
-    assert "note: experiment=sample sets the rate and the updates" in capsys.readouterr().err
+    assert "note: the rate (0.003) is that of experiment=sample, which trains fresh" in capsys.readouterr().err
+    train_config([*settings, *sizes, "experiment=sample", "optimizer.lr=0.0002"])
+    assert capsys.readouterr().err == ""
+    train_config([*settings, "optimizer=muon"])  # the recipe that nobody named says what it sets, too
+    assert "note: optimizer.lr is 0.0001, as experiment=finetune sets it" in capsys.readouterr().err
 
 
 def test_longer_lines_than_the_new_text_s_are_still_taken_whole(

@@ -131,8 +131,6 @@ def test_learned_positions_reach_as_far_as_asked() -> None:
     assert model.source_positions.embedding.weight.shape == (7, 16)
     assert model.target_positions.embedding.weight.shape == (7, 16)
     assert (config.longest, TransformerConfig().longest) == (7, None)
-    with pytest.raises(ConfigError, match=r"max_positions \(7\) limits learned positions only"):
-        TransformerConfig(max_positions=7)
 
 
 @pytest.mark.parametrize("kind", ["attention_dropout", "activation_dropout", "embedding_dropout", "layerdrop"])
@@ -146,6 +144,24 @@ def test_each_kind_of_dropout_acts_alone(kind: str) -> None:
     batch = collate([[4, 5, 6]], [[7, 8]])
     assert not torch.allclose(model.train()(batch), plain(batch))
     torch.testing.assert_close(model.eval()(batch), plain(batch))
+
+
+def test_each_rate_reaches_its_own_place() -> None:
+    config = TransformerConfig(
+        d_model=16,
+        heads=2,
+        layers=1,
+        dropout=0.1,
+        embedding_dropout=0.2,
+        attention_dropout=0.3,
+        activation_dropout=0.4,
+    )
+    model = config.build(9, 9, True)
+    layer = model.decoder[0]
+    assert model.dropout.rate == 0.2
+    assert (layer.attention.rate, layer.cross.rate, model.encoder[0].attention.rate) == (0.3, 0.3, 0.3)
+    assert (layer.feedforward.dropout.rate, model.encoder[0].feedforward.dropout.rate) == (0.4, 0.4)
+    assert (layer.around_attention.dropout.rate, layer.around_feedforward.dropout.rate) == (0.1, 0.1)
 
 
 def test_spelt_out_says_what_follows_from_what() -> None:

@@ -22,11 +22,11 @@ def test_gelu_by_hand() -> None:
 
 
 def test_dropout_stands_behind_the_activation() -> None:
-    """At a rate near 1 hardly anything but the outer bias is left; in eval mode all is."""
+    """What it keeps is twice gelu(x), and not gelu(2 x)."""
     torch.manual_seed(0)
-    layer = FeedForward(3, 4000, "relu", 0.5)
+    layer = FeedForward(3, 4000, "gelu", 0.5)
     x = torch.ones(1, 3)
-    inner = (x @ layer.inner.weight.T + layer.inner.bias).clamp(min=0)
+    inner = torch.nn.functional.gelu(x @ layer.inner.weight.T + layer.inner.bias)
     seen: list[torch.Tensor] = []
     layer.outer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     layer.train()(x)

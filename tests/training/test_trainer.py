@@ -302,8 +302,6 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:
         ({"precision": "int8"}, r"trainer.precision \('int8'\) is unknown. Known: auto, bf16, fp16, fp32"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"patience": -1}, r"trainer.patience \(-1\) must be 0 \(off\) or more"),
-        ({"average_of": "best"}, r"trainer.average_of \(best\) chooses what to average, and nothing is"),
-        ({"simcut_words": 0.2}, r"trainer.simcut_words \(0.2\) cuts words for SimCut's pass, and there is none"),
     ],
 )
 def test_complaints(options: dict[str, Any], complaint: str) -> None:

@@ -83,11 +83,6 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "activation", ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)
         one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
-        if self.positions != "learned" and self.max_positions != type(self).max_positions:
-            raise ConfigError(
-                f"model.max_positions ({self.max_positions}) limits learned positions only: set "
-                "model.positions=learned, or leave it out"
-            )
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
                 f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "

@@ -25,11 +25,6 @@ class FinetuningConfig:
         zero_or_more(self, "finetuning", "off", "lora_rank")
         if self.lora_alpha <= 0:
             raise ConfigError(f"finetuning.lora_alpha ({self.lora_alpha:g}) must be above 0; 16 is usual")
-        if self.lora_alpha != type(self).lora_alpha and not self.lora_rank:
-            raise ConfigError(
-                f"finetuning.lora_alpha ({self.lora_alpha:g}) scales adapters, and there are none: set "
-                "finetuning.lora_rank, or leave it out"
-            )
         if self.lora_rank and self.freeze:
             raise ConfigError(
                 "finetuning.lora_rank trains the adapters alone, so finetuning.freeze has nothing to add: leave one out"

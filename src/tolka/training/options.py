@@ -79,16 +79,6 @@ class TrainerConfig:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
             raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
-        if self.simcut_words != type(self).simcut_words and not self.simcut:
-            raise ConfigError(
-                f"trainer.simcut_words ({self.simcut_words:g}) cuts words for SimCut's pass, and there is none: set "
-                "trainer.simcut, or leave it out"
-            )
-        if self.average_of != type(self).average_of and not self.average:
-            raise ConfigError(
-                f"trainer.average_of ({self.average_of}) chooses what to average, and nothing is: set trainer.average "
-                "(5, say), or leave it out"
-            )
         if self.agreement_after and not (self.r_drop or self.simcut):
             raise ConfigError(
                 f"trainer.agreement_after ({self.agreement_after}) puts off a second pass, and there is none: set "

@@ -246,7 +246,7 @@ class Trainer:
         if len(updates) < 2:
             self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
             return
-        mean = average_weights([self.run.checkpoint(update) for update in updates])
+        mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
         stale, latest = state.stale, self._latest  # of the model that would go on
         with weights_kept(self.objective.model):
