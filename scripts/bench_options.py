@@ -87,8 +87,8 @@ class MadeUpText:
 
 def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int], int]:
     """A fresh training: what makes an update as mt-train would and returns its target tokens; its parameters."""
-    from tolka.config import train_config
     from tolka.data.loader import Loader
+    from tolka.overrides import train_config
     from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
     from tolka.training.run import RunFolder
     from tolka.training.trainer import Trainer

@@ -35,10 +35,10 @@ def overrides(corpus: Path, cache: Path) -> list[str]:
 
 def tolka_steps(corpus: Path, cache: Path, precision: str) -> Iterator[Callable[[], int]]:
     """Updates as tolka's trainer makes them; each returns its target tokens."""
-    from tolka.config import train_config
     from tolka.data.loader import Loader
     from tolka.data.prepare import prepare
     from tolka.losses import Objective
+    from tolka.overrides import train_config
     from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
     from tolka.training.run import RunFolder
     from tolka.training.trainer import Trainer
@@ -76,9 +76,9 @@ def plain_steps(corpus: Path, cache: Path, precision: str) -> Iterator[Callable[
     import torch
     from torch import nn
 
-    from tolka.config import train_config
     from tolka.data.loader import Loader
     from tolka.data.prepare import prepare
+    from tolka.overrides import train_config
 
     config = train_config(overrides(corpus, cache))
     made = prepare(config.corpus.open(), config.corpus, config.tokenizer, config.batching, cache)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tolka.api import TrainResult, train
 from tolka.checkpoint import languages, load_settings
-from tolka.config import train_config
+from tolka.overrides import train_config
 
 REPLAY = "all weights, old text beside the new"
 WAYS: dict[str, list[str]] = {

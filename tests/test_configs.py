@@ -12,9 +12,10 @@ import yaml
 
 from tolka import compose as compose_module
 from tolka.compose import choices_of, known_keys, quote
-from tolka.config import evaluate_config, rebuild, train_config, translate_config
+from tolka.config import rebuild
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
+from tolka.overrides import evaluate_config, train_config, translate_config
 from tolka.resources import config_dir
 from tolka.search.base import SEARCHES
 from tolka.text.corpus import CORPORA

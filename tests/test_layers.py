@@ -37,6 +37,7 @@ RANKS = {
     "evaluation": 6,
     "training": 6,
     "config": 7,
+    "overrides": 8,
     "inputs": 8,
     "pipeline": 9,
     "api": 10,

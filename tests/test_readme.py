@@ -10,7 +10,7 @@ import pytest
 from tolka.cli.evaluate import _long
 from tolka.cli.train import with_recipe
 from tolka.cli.translate import sort_out
-from tolka.config import evaluate_config, train_config, translate_config
+from tolka.overrides import evaluate_config, train_config, translate_config
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

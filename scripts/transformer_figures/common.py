@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from tolka.config import train_config
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.prepare import prepare
@@ -15,6 +14,7 @@ from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
+from tolka.overrides import train_config
 from tolka.runtime import Precision
 from tolka.text.corpus import Pair, read_split
 from tolka.text.tokenizer import Tokenizer

@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 
 from tolka.batch import collate
-from tolka.config import train_config
 from tolka.losses import smoothed_gradient
 from tolka.models.transformer import Transformer, TransformerConfig
 from tolka.nn.attention import attend, attention_weights
 from tolka.nn.positions import sinusoids
+from tolka.overrides import train_config
 from tolka.training.schedulers import NoamConfig
 from transformer_figures.common import SMOOTHING, Numbers, table
 

@@ -12,8 +12,8 @@ import yaml
 from safetensors.torch import load_file
 
 from tolka.checkpoint import load_model
-from tolka.config import train_config
 from tolka.errors import ConfigError
+from tolka.overrides import train_config
 
 Command = Callable[..., Any]
 OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")

@@ -14,7 +14,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from tolka.config import evaluate_config, train_config
+from tolka.overrides import evaluate_config, train_config
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import (
     ConstantConfig,

@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
         check_output(options.output)
 
     from tolka.api import evaluate
-    from tolka.config import evaluate_config
+    from tolka.overrides import evaluate_config
 
     result = evaluate(evaluate_config(settings), models)
     if options.output:
@@ -104,7 +104,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 
     from tolka.api import compare_files
-    from tolka.config import evaluate_config
+    from tolka.overrides import evaluate_config
 
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:

@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.output:
         raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
 
-    from tolka.config import train_config
+    from tolka.overrides import train_config
 
     config = train_config(with_recipe(options.settings))
     if options.print_config:

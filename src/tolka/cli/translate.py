@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     total = sum(count_and_digest(path)[0] for path in files) if files else None
 
     from tolka.api import translate
-    from tolka.config import translate_config
+    from tolka.overrides import translate_config
 
     if not files and sys.stdin is None:
         raise DataError("standard input is closed; name a file to translate")

@@ -1,0 +1,160 @@
+"""What is typed on a command line becomes a configuration; what is seldom meant is said."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from tolka.checkpoint import load_settings
+from tolka.compose import compose
+from tolka.config import (
+    REGISTRIES,
+    EvaluateConfig,
+    RunConfig,
+    TrainConfig,
+    TranslateConfig,
+    build_groups,
+    cross_check,
+)
+from tolka.errors import ConfigError
+from tolka.models.base import MODELS, TRAINING_ONLY
+from tolka.progress import say
+from tolka.settings import build
+from tolka.text.corpus import CorpusConfig
+from tolka.text.lines import user_path
+
+
+def train_config(overrides: Sequence[str]) -> TrainConfig:
+    """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
+    given = {override.partition("=")[0] for override in overrides}
+    if "run.init_from" in given and "experiment" not in given:
+        overrides = ["experiment=finetune", *overrides]
+        given.add("experiment")
+    values, choices = compose("train", overrides)
+    values = _settled(values, given, choices)
+    if values["run"]["init_from"]:
+        values = _inherited(values, given)
+    groups = build_groups(values)
+    run: RunConfig = groups["run"]
+    if not run.name:
+        groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
+    config = TrainConfig(**groups)
+    cross_check(config)
+    for note in _notes(config, given, choices["experiment"]):
+        say(f"note: {note}")
+    return config
+
+
+def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+    """The values, where an experiment sets keys of a kind that the command line has replaced by another.
+
+    What the other kind does not know is left out; what it knows holds for it too. Both are said, for a learning rate
+    is seldom right for two optimisers.
+
+    given: the keys that the command line names; choices: the file taken in each group.
+    """
+    kept = dict(values)
+    named = [group for group in REGISTRIES if group in given]
+    if "experiment" not in given or not named:
+        return kept
+    _, own_choices = compose("train", [f"experiment={choices['experiment']}"])
+    for group in named:
+        if choices[group] == own_choices[group]:
+            continue
+        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if f"{group}.{key}" not in given and (key not in own or value != own[key])
+        }
+        kept[group] = {key: value for key, value in values[group].items() if key not in asked.keys() - own.keys()}
+        setter = f"experiment={choices['experiment']} sets"
+        for key, value in asked.items():
+            if key in own:
+                say(f"note: {group}.{key} is {value!r}, as {setter} it; {kind} alone would have {own[key]!r}")
+            else:
+                say(f"note: {group}.{key} ({value}), which {setter}, is left out: {kind} has no such key")
+    return kept
+
+
+def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
+    """The values, with the sizes and the tokenizer of the model in run.init_from where nothing else was asked for.
+
+    Asked for is what the command line names (given), and what an experiment sets to something else than the default.
+
+    ConfigError, with the keys, when something else was asked for that its weights cannot follow.
+    """
+    folder = user_path(str(values["run"]["init_from"]))
+    saved, defaults = load_settings(folder), compose("train", [])[0]
+    inherited, differing = dict(values), []
+    for group in ("model", "tokenizer"):
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
+        }
+        inherited[group] = {**saved[group], **asked}
+        own, now = saved[group], inherited[group]
+        if group == "model":
+            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
+        differing += [
+            f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
+            for key in asked
+            if own.get(key) != now.get(key) and not key.endswith(TRAINING_ONLY)
+        ]
+    if differing:
+        raise ConfigError(
+            f"run.init_from ({folder}) has other sizes than were asked for: {', '.join(differing)}. "
+            "Leave these settings out to go on with the model's own"
+        )
+    return inherited
+
+
+def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+    """A model's options so that equal sizes look equal; as they are where they make no model."""
+    try:
+        return asdict(build(MODELS.get(str(sizes.get("name"))), sizes, "model").spelt_out(shared))
+    except ConfigError:
+        return sizes
+
+
+def translate_config(overrides: Sequence[str]) -> TranslateConfig:
+    """The configuration of mt-translate."""
+    return TranslateConfig(**build_groups(compose("translate", overrides)[0]))
+
+
+def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
+    """The configuration of mt-eval."""
+    return EvaluateConfig(**build_groups(compose("evaluate", overrides)[0]))
+
+
+def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:
+    experiment = choices.get("experiment", "None")
+    if experiment != "None":
+        return experiment
+    return f"{choices['corpus']}-{corpus.source}-{corpus.target}-{choices['model']}"
+
+
+def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
+    """What is allowed, and seldom meant. given: the keys that the command line names."""
+    # Key -> whether it has no effect, and what it lacks.
+    idle = {
+        "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
+        "trainer.average_of": (not config.trainer.average, "trainer.average"),
+        "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
+        "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
+        "model.max_positions": (config.model.longest is None, "model.positions=learned"),
+    }
+    for key, (without_effect, lacking) in idle.items():
+        if key in given and without_effect:
+            yield f"{key} has no effect without {lacking}"
+    if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in given:
+        yield (
+            f"the rate ({config.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
+            "experiment=finetune, which run.init_from has by itself, goes on with a tenth of the usual rate"
+        )
+    longest, limit = config.batching.max_length + 1, config.model.longest
+    if limit is not None and limit < longest:
+        yield (
+            f"the model has {limit} positions (model.max_positions), and a sentence may have {longest} pieces, </s> "
+            "included (batching.max_length): those beyond share the last one"
+        )
