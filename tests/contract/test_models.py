@@ -14,6 +14,7 @@ from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
+from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.base import next_log_probabilities
 from tolka.search.beam import BeamConfig
@@ -48,6 +49,17 @@ SMALL: dict[str, ModelConfig] = {
     "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),
     "transformer rmsnorm post-norm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm", norm="post"),
     "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
+    "rnn": RnnConfig(cell="rnn", d_model=32),
+    "lstm": RnnConfig(d_model=32),
+    "gru": RnnConfig(cell="gru", d_model=32),
+    "rnn deep bidirectional": RnnConfig(cell="rnn", d_model=24, hidden=32, layers=2, bidirectional=True),
+    "lstm deep bidirectional": RnnConfig(d_model=32, layers=2, bidirectional=True, share_embeddings="none"),
+    "gru deep bidirectional": RnnConfig(cell="gru", d_model=32, layers=2, bidirectional=True),
+    "rnn additive": RnnConfig(cell="rnn", d_model=32, attention="additive"),
+    "lstm dot": RnnConfig(d_model=32, attention="dot", bidirectional=True),
+    "lstm general fed": RnnConfig(d_model=32, layers=2, attention="general", input_feeding=True),
+    "gru general": RnnConfig(cell="gru", d_model=32, attention="general", token_term=True),
+    "gru additive fed": RnnConfig(cell="gru", d_model=24, hidden=40, attention="additive", input_feeding=True),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
 ENSEMBLE = EnsembleOf(
@@ -184,7 +196,7 @@ def test_inspect_equals_the_fused_path(config: ModelConfig) -> None:
     with torch.no_grad():
         fused, seen = model(batch), model.inspect(batch)
     torch.testing.assert_close(seen.features, fused, rtol=1e-10, atol=1e-10)
-    assert seen.attention
+    assert seen.attention or dataclasses.asdict(config).get("attention") == "none"
     source_tokens, target_tokens = batch.source != 0, batch.target_out != 0
     for name, weights in seen.attention.items():
         queries = source_tokens if name.startswith("encoder") else target_tokens

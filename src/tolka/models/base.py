@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
+import torch
 from torch import Tensor, nn
 
 from tolka.batch import Batch
@@ -30,16 +31,30 @@ class DecoderState(ABC):
         """
 
 
+def staying(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
+    """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do, in order.
+
+    rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
+    """
+    kept = rows[:, 0] // beam
+    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=rows.device)):
+        return None
+    return kept
+
+
 @dataclass(frozen=True)
 class Inspection:
     """What the unfused path saw. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1.
 
     encoder_states: per layer (B, S, D), part of the graph, so that gradients with respect to them can be asked for.
+    recurrence: name ("encoder.0.forward") -> the state (h,) or (h, C) at every time step, (B, D) each, part of the
+    graph: a gradient with respect to one goes through all later ones.
     """
 
     features: Tensor
     attention: dict[str, Tensor] = field(default_factory=dict)
     encoder_states: list[Tensor] = field(default_factory=list)
+    recurrence: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
 
 
 class Seq2Seq(nn.Module, ABC):

@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
-from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
+from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
 from tolka.nn.dropout import Dropout
+from tolka.nn.embeddings import make_embeddings
 from tolka.nn.initialization import initialise
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 
@@ -49,11 +50,9 @@ class TransformerState(DecoderState):
         """See DecoderState.select."""
         flat = rows.flatten()
         prefix = [(key.index_select(0, flat), value.index_select(0, flat)) for key, value in self.prefix]
-        sentences = rows[:, 0] // self.beam
         memory, mask = self.memory, self.mask
-        if len(sentences) != len(memory[0][0]) or not torch.equal(
-            sentences, torch.arange(len(sentences), device=rows.device)
-        ):
+        sentences = staying(rows, self.beam, len(memory[0][0]))
+        if sentences is not None:
             memory = [(key.index_select(0, sentences), value.index_select(0, sentences)) for key, value in memory]
             mask = None if mask is None else mask.index_select(0, sentences)
         return type(self)(prefix, memory, mask, self.position, rows.size(1))
@@ -67,16 +66,9 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.config = config
         self.vocabulary_size, self.feature_size = target_vocabulary, config.d_model
-        self.target_embedding = nn.Embedding(target_vocabulary, config.d_model, padding_idx=PAD)
-        self.source_embedding = self.target_embedding
-        if config.share_embeddings not in ("all", "source_target"):
-            self.source_embedding = nn.Embedding(source_vocabulary, config.d_model, padding_idx=PAD)
-        if config.share_embeddings in ("all", "target_output"):
-            self.output_embedding = self.target_embedding
-        elif config.share_embeddings == "source_output":
-            self.output_embedding = self.source_embedding
-        else:
-            self.output_embedding = nn.Embedding(target_vocabulary, config.d_model)
+        self.source_embedding, self.target_embedding, self.output_embedding = make_embeddings(
+            config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
+        )
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(config.embedding_rate)

@@ -13,13 +13,13 @@ from tolka.errors import ConfigError
 from tolka.models.base import ModelConfig
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.dropout import Dropout
+from tolka.nn.embeddings import SHARING, settled_sharing
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")
-_SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "norm", _NORMS)
         one_of(self, "model", "normalization", NORMALIZATIONS)
         one_of(self, "model", "positions", _POSITIONS)
-        one_of(self, "model", "share_embeddings", _SHARING)
+        one_of(self, "model", "share_embeddings", SHARING)
         one_of(self, "model", "activation", ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)
         one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
@@ -91,20 +91,13 @@ class TransformerOptions(ModelConfig):
 
     def spelt_out(self, shared: bool) -> Self:
         """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
-        sharing = self.share_embeddings
-        if sharing == "auto":
-            sharing = "all" if shared else "target_output"
-        if not shared and sharing not in ("target_output", "none"):
-            raise ConfigError(
-                f"model.share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=true, or target_output"
-            )
         return replace(
             self,
             d_v=self.value_width,
             d_ff=self.inner_width,
             decoder_layers=self.decoder_layers or self.layers,
             embedding_dropout=self.embedding_rate,
-            share_embeddings=sharing,
+            share_embeddings=settled_sharing(self.share_embeddings, shared),
         )
 
     @property

@@ -35,4 +35,5 @@ class Alignment(nn.Module):
             scores = self.energy(torch.tanh(self.query(states)[:, :, None] + keys[:, None])).squeeze(-1)
         else:
             scores = states @ keys.transpose(1, 2)
-        return scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
+        weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
+        return weights

@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from tolka.nn.linear import FusedLinear
+from tolka.nn.recurrent import Recurrence
 
 
 def kaiming_uniform(matrix: Tensor) -> Tensor:
@@ -25,15 +26,21 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
 
     embedding_std: None for embeddings like all other matrices.
 
-    A fused projection is initialised as if its parts were separate matrices (the fan-out is each part's own). Norms
-    keep the gain 1 and bias 0 that they were made with.
+    The parts of a fused projection and the gates of a recurrence are initialised as the separate matrices that they are
+    (the fan-out is each one's own). Norms keep the gain 1 and bias 0 that they were made with.
     """
     fill = INITIALIZATIONS[initialization]
     for module in model.modules():
         if isinstance(module, nn.Linear):
             for matrix in module.matrices() if isinstance(module, FusedLinear) else (module.weight,):
                 fill(matrix)
-            nn.init.zeros_(module.bias)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, Recurrence):
+            for matrix in module.matrices():
+                fill(matrix)
+            for bias in module.biases():
+                nn.init.zeros_(bias)
         elif isinstance(module, nn.Embedding):
             if embedding_std is None:
                 fill(module.weight)

@@ -28,7 +28,7 @@ class Recurrence(nn.RNNBase):
 
     def __init__(self, width: int, hidden: int, bidirectional: bool = False) -> None:
         """width: X. hidden: H."""
-        super().__init__(width, hidden, batch_first=True, bidirectional=bidirectional)  # type: ignore[call-arg]
+        super().__init__(width, hidden, batch_first=True, bidirectional=bidirectional)  # type: ignore[call-arg,arg-type]
 
     @abstractmethod
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
@@ -42,6 +42,14 @@ class Recurrence(nn.RNNBase):
     def stacked(self) -> list[Tensor]:
         """Parameters in which the maps stand below each other, `widths` rows each."""
         return [weight for direction in self.directions for weight in self._weights(direction)[:2]]
+
+    def matrices(self) -> list[Tensor]:
+        """The weights of each map, (H, X) or (H, H): views."""
+        return [part for matrix in self.stacked() for part in torch.split(matrix, self.widths)]
+
+    def biases(self) -> list[Tensor]:
+        """(gates * H,) each; a step adds up the two of its direction."""
+        return [bias for name, bias in self.named_parameters() if name.startswith("bias")]
 
     @property
     def directions(self) -> range:
@@ -83,7 +91,7 @@ class Recurrence(nn.RNNBase):
         return states[::-1] if direction else states
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the state at each one's end, (B, D)."""
+        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding; the state at each one's end, (B, D)."""
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
@@ -93,7 +101,7 @@ class Recurrence(nn.RNNBase):
     def decode(self, x: Tensor, state: State) -> Tensor:
         """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
         before = tuple(tensor[None].contiguous() for tensor in state)
-        outputs, _ = super().forward(x, before if self.tensors > 1 else before[0])
+        outputs: Tensor = super().forward(x, before if self.tensors > 1 else before[0])[0]
         return outputs
 
 
@@ -126,6 +134,12 @@ class Lstm(Recurrence, nn.LSTM):
 
     gates, tensors = 4, 2
 
+    def fill_forget_bias(self, value: float) -> None:
+        """Let every forget gate begin at sigmoid(value), where x and h are zero."""
+        with torch.no_grad():
+            for number, bias in enumerate(self.biases()):
+                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two add up
+
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         """See Recurrence.cell."""
         _, u, _ = self._weights(direction)
@@ -148,8 +162,9 @@ class Gru(Recurrence, nn.GRU):
         """See Recurrence.cell."""
         _, u, _ = self._weights(direction)
         (before,) = state
-        both, candidate = inputs.split([2 * self.hidden_size, self.hidden_size], dim=-1)
-        of_gates, of_candidate = u.split([2 * self.hidden_size, self.hidden_size])
+        widths = [2 * self.hidden_size, self.hidden_size]
+        both, candidate = torch.split(inputs, widths, dim=-1)
+        of_gates, of_candidate = torch.split(u, widths)
         r, z = torch.sigmoid(both + F.linear(before, of_gates)).chunk(2, dim=-1)
         new = torch.tanh(candidate + F.linear(r * before, of_candidate))
         return ((1.0 - z) * new + z * before,)

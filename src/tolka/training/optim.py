@@ -12,6 +12,7 @@ from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.nn.linear import FusedLinear
+from tolka.nn.recurrent import Recurrence
 from tolka.registry import Registry
 from tolka.training.adafactor import Adafactor
 from tolka.training.muon import Muon
@@ -172,7 +173,7 @@ class MuonConfig(AdamWConfig):
         tables |= set(model.logits_parameters()) if isinstance(model, Seq2Seq) else set()
         inside = {weight for weight in _trained(model) if weight.dim() == 2 and weight not in tables}
         matrices, others = _matrices_decay(model, self.weight_decay)
-        fused = [module for module in modules if isinstance(module, FusedLinear)]
+        fused = [module for module in modules if isinstance(module, FusedLinear | Recurrence)]
         return Muon(
             [weight for weight in matrices["params"] if weight in inside],
             [{**matrices, "params": [weight for weight in matrices["params"] if weight not in inside]}, others],

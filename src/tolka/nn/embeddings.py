@@ -1,0 +1,45 @@
+"""Embeddings of source, target and output pieces, and which of them have one matrix (Press and Wolf 2017)."""
+
+from typing import NamedTuple
+
+from torch import nn
+
+from tolka.batch import PAD
+from tolka.errors import ConfigError
+
+SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
+
+
+def settled_sharing(sharing: str, shared: bool) -> str:
+    """What auto stands for; all else as it is. shared: whether source and target ids mean the same pieces.
+
+    ConfigError when source pieces would share a matrix with other target pieces.
+    """
+    if sharing == "auto":
+        return "all" if shared else "target_output"
+    if not shared and sharing not in ("target_output", "none"):
+        raise ConfigError(
+            f"model.share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=true, or target_output"
+        )
+    return sharing
+
+
+class Embeddings(NamedTuple):
+    """Each (V, width); the same module where a matrix is shared."""
+
+    source: nn.Embedding
+    target: nn.Embedding
+    output: nn.Embedding
+
+
+def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
+    """sharing: settled."""
+    target = nn.Embedding(target_vocabulary, width, padding_idx=PAD)
+    source = target
+    if sharing not in ("all", "source_target"):
+        source = nn.Embedding(source_vocabulary, width, padding_idx=PAD)
+    if sharing in ("all", "target_output"):
+        return Embeddings(source, target, target)
+    if sharing == "source_output":
+        return Embeddings(source, target, source)
+    return Embeddings(source, target, nn.Embedding(target_vocabulary, width))
