@@ -14,6 +14,7 @@ from typing import Any
 
 from tolka.config import FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
+from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.beam import BeamConfig
@@ -47,6 +48,17 @@ FILES: dict[str, Any] = {
     "model/transformer_small": TransformerConfig(),
     "model/transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
     "model/transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
+    "model/rnn": RnnConfig(cell="rnn"),
+    "model/lstm": RnnConfig(cell="lstm"),
+    "model/gru": RnnConfig(cell="gru"),
+    "model/rnn_attention": RnnConfig(cell="rnn", attention="general"),
+    "model/lstm_attention": RnnConfig(cell="lstm", attention="general"),
+    "model/gru_attention": RnnConfig(cell="gru", attention="general"),
+    "model/bilstm_deep": RnnConfig(cell="lstm", layers=2, bidirectional=True),
+    "model/bilstm_attention": RnnConfig(cell="lstm", bidirectional=True, attention="additive"),
+    "model/bilstm_deep_attention": RnnConfig(
+        cell="lstm", layers=2, bidirectional=True, attention="general", input_feeding=True, token_term=True
+    ),
     "optimizer/adamw": AdamWConfig(),
     "optimizer/adam": AdamConfig(),
     "optimizer/sgd": SGDConfig(),

@@ -16,9 +16,9 @@ from tolka.batch import PAD, Batch
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq, staying
+from tolka.models.embeddings import SHARING, make_embeddings, settled_sharing
 from tolka.nn.alignment import SCORES, Alignment
 from tolka.nn.dropout import Dropout
-from tolka.nn.embeddings import SHARING, make_embeddings, settled_sharing
 from tolka.nn.initialization import INITIALIZATIONS, initialise
 from tolka.nn.recurrent import CELLS, Lstm, Recurrence, State, unrolled_encode
 

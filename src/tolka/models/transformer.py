@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
+from tolka.models.embeddings import make_embeddings
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
 from tolka.nn.dropout import Dropout
-from tolka.nn.embeddings import make_embeddings
 from tolka.nn.initialization import initialise
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 

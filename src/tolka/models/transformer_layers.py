@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import ModelConfig
+from tolka.models.embeddings import SHARING, settled_sharing
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.dropout import Dropout
-from tolka.nn.embeddings import SHARING, settled_sharing
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
