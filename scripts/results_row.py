@@ -31,7 +31,7 @@ class Run:
         self.config = yaml.safe_load((folder / "best" / "config.yaml").read_text(encoding="utf-8"))
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
         self.updates = max(line["update"] for line in lines)
-        self.minutes = max(line["seconds"] for line in lines) / 60
+        self.minutes = max(line["seconds"] for line in lines if "seconds" in line) / 60
 
     def metrics(self, test: str) -> dict[str, dict[str, Any]]:
         """Printed name -> entry of scores.json."""

@@ -172,6 +172,11 @@ def cross_check(config: TrainConfig) -> None:
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
     config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    if config.trainer.gradient_flow and not config.model.recurrent:
+        raise ConfigError(
+            "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
+            "model=rnn, lstm or gru, or leave it out"
+        )
     if config.trainer.agreement_after >= updates:
         raise ConfigError(
             f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "

@@ -9,6 +9,7 @@ from typing import Any
 
 import tolka
 from tolka.atomic import replace_text
+from tolka.batch import collate
 from tolka.checkpoint import (
     ResumeState,
     languages,
@@ -21,6 +22,7 @@ from tolka.checkpoint import (
 from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Loader
 from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.evaluation.gradient_flow import gradient_flow
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
@@ -29,8 +31,9 @@ from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
-from tolka.report.plots import learning_curves, lr_finder_curve
+from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
 from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
+from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import summary
 from tolka.text.tokenizer import Tokenizer
@@ -41,6 +44,8 @@ from tolka.training.schedulers import EndingConfig
 from tolka.training.signals import stopped_by_signals
 from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
+
+_FLOW_PAIRS = 64  # of the validation set, in one batch
 
 
 class Pipeline:
@@ -66,6 +71,8 @@ class Pipeline:
         if resumed:
             trainer.resume(resumed, lambda: load_weights(trainer.objective.model, self.run.last))
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
+        elif self.config.trainer.gradient_flow:
+            self._record_flow(trainer.objective.model, 0)
         with stopped_by_signals(trainer) as received:
             state = trainer.fit()
         if received:
@@ -122,10 +129,10 @@ class Pipeline:
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
-    def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
-        """Scores the model on the validation set with greedy search."""
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Callable[[int, str], Validation]:
+        """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
         pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self._decoding().tokens
-        return Validator(
+        validator = Validator(
             pairs,
             Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens),
             PerplexityMeter(pairs, tokenizer, tokens, "corpus.valid"),
@@ -135,6 +142,23 @@ class Pipeline:
             self.config.trainer.samples,
             self.run.path / "samples",
         )
+
+        def validate(update: int, what: str) -> Validation:
+            if self.config.trainer.gradient_flow and not what:
+                self._record_flow(model, update)
+            return validator(update, what)
+
+        return validate
+
+    def _record_flow(self, model: Seq2Seq, update: int) -> None:
+        """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""
+        tokenizer, pairs = self.inputs.prepared.tokenizer, self.inputs.validation_pairs[:_FLOW_PAIRS]
+        batch = collate(
+            tokenizer.encode_source([pair.source for pair in pairs]),
+            tokenizer.encode_target([pair.target for pair in pairs]),
+        )
+        flows = gradient_flow(model, batch.to(self.device))
+        self.run.record({"update": update, "gradient_flow": [flow.as_dict() for flow in flows]})
 
     def _saver(
         self, model: Seq2Seq, precision: Precision
@@ -187,6 +211,8 @@ class Pipeline:
     def draw(self) -> None:
         """The run's plots, where matplotlib is there to draw them."""
         self._draw("learning curves", learning_curves)
+        if self.config.trainer.gradient_flow:
+            self._draw("gradient flow", gradient_flow_curves)
 
     def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
         try:

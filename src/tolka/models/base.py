@@ -107,6 +107,11 @@ class ModelConfig(ABC):
         rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
         return any(rate > 0 for rate in rates)
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether the encoder has states that follow from each other, which `inspect` shows in `recurrence`."""
+        return False
+
     def spelt_out(self, shared: bool) -> Self:
         """The same with what follows other options, or the vocabulary, in numbers and words of its own.
 

@@ -79,6 +79,11 @@ class RnnConfig(ModelConfig):
             )
 
     @property
+    def recurrent(self) -> bool:
+        """See ModelConfig.recurrent."""
+        return True
+
+    @property
     def width(self) -> int:
         """D, of states."""
         return self.hidden or self.d_model

@@ -58,6 +58,33 @@ def lr_finder_curve(run: Path) -> Path:
     return _saved(figure, run / "plots" / "lr_finder.png")
 
 
+def gradient_flow_curves(run: Path) -> Path:
+    """Draw plots/gradient_flow.png from a run's metrics.jsonl: norms by distance, a panel a layer; returns its path.
+
+    TolkaError when matplotlib is not installed.
+    """
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    recorded = [line for line in lines if "gradient_flow" in line]
+    chosen = [recorded[round(n * (len(recorded) - 1) / 4)] for n in range(5)] if len(recorded) > 5 else recorded
+    layers = list(dict.fromkeys(flow["layer"] for line in chosen for flow in line["gradient_flow"]))
+    figure = _figure(1 + 4.5 * len(layers), 4)
+    from matplotlib import colormaps
+
+    panels = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
+    for axes, layer in zip(panels, layers, strict=True):
+        for number, line in enumerate(chosen):
+            color = colormaps["viridis"](0.9 * number / max(1, len(chosen) - 1))
+            for flow in line["gradient_flow"]:
+                if flow["layer"] == layer:
+                    label = f"update {line['update']}, {flow['state']}"
+                    axes.plot(flow["norms"], "-" if flow["state"] == "h" else "--", color=color, label=label)
+        axes.set(yscale="log", title=layer, xlabel="steps before the recurrence's end")
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("norm of d loss / d state (nats)")
+    panels[-1].legend(fontsize=7)
+    return _saved(figure, run / "plots" / "gradient_flow.png")
+
+
 def _figure(width: float, height: float) -> Any:
     """An empty figure, in inches; TolkaError when matplotlib is not installed."""
     try:

@@ -55,6 +55,8 @@ class TrainerConfig:
     """ceiling on the norm of the gradient; 0 = off"""
     find_lr: bool = False
     """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
+    gradient_flow: bool = False
+    """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0

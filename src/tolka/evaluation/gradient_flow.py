@@ -1,0 +1,75 @@
+"""How far back a loss reaches in a recurrent encoder (Bengio et al. 1994; Pascanu et al. 2013, equation 5).
+
+Shapes: B sentences, S source positions, H width of one direction's state.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tolka.batch import Batch
+from tolka.errors import ConfigError
+from tolka.losses import token_nll
+from tolka.models.base import Seq2Seq
+
+_STATES = ("h", "C")
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    """Of one layer and direction ("encoder.0.forward"), and one part of its state, h or C.
+
+    norms: by distance, in steps, from the state that the recurrence ends with (0): the mean over `sentences`, those
+    that are long enough, of the norm of the total derivative of a sentence's loss, in nats, with respect to the state.
+    """
+
+    layer: str
+    state: str
+    norms: list[float]
+    sentences: list[int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For gradient_flow.jsonl."""
+        return asdict(self)
+
+
+def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
+    """Measure a model as it is, dropout off; leaves no gradients. batch: on the model's device.
+
+    The derivative goes through everything that a state leads to: later states, upper layers, attention, the decoder.
+    ConfigError for an architecture without a recurrence.
+    """
+    training = model.training
+    model.eval()
+    try:
+        with torch.enable_grad():
+            seen = model.inspect(batch)
+            if not seen.recurrence:
+                raise ConfigError(f"{type(model).__name__} has no recurrence along which a gradient could flow")
+            loss = torch.stack([part.sum() for part in token_nll(model, seen.features, batch.targets)]).sum()
+            places = [tensor for steps in seen.recurrence.values() for state in steps for tensor in state]
+            gradients = iter(torch.autograd.grad(loss, places, allow_unused=True, materialize_grads=True))
+    finally:
+        model.train(training)
+    return [flow for layer, steps in seen.recurrence.items() for flow in _flows(layer, steps, gradients, batch)]
+
+
+def _flows(
+    layer: str, steps: list[tuple[Tensor, ...]], gradients: Iterator[Tensor], batch: Batch
+) -> Iterator[GradientFlow]:
+    """One for each part of the state. gradients: of all steps' parts, in their order."""
+    norms = torch.stack([torch.stack([next(gradients).norm(dim=-1) for _ in state]) for state in steps]).cpu()
+    lengths = batch.source_lengths.cpu()
+    for part, by_time in zip(_STATES, norms.unbind(1), strict=False):  # (S, B)
+        means, counts = [], []
+        for distance in range(len(steps)):
+            rows = (lengths > distance).nonzero().squeeze(1)
+            if not len(rows):
+                break
+            times = torch.full_like(rows, distance) if layer.endswith("backward") else lengths[rows] - 1 - distance
+            means.append(by_time[times, rows].mean().item())
+            counts.append(len(rows))
+        yield GradientFlow(layer, part, means, counts)

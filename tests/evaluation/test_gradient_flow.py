@@ -1,0 +1,119 @@
+"""The total derivative along a recurrence, against finite differences."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tolka.batch import Batch, collate
+from tolka.errors import ConfigError
+from tolka.evaluation.gradient_flow import gradient_flow
+from tolka.models.base import Seq2Seq
+from tolka.models.rnn import RnnConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.nn.recurrent import Recurrence, State
+
+SOURCES, TARGETS = [[4, 5, 6, 7], [8, 9]], [[5, 6, 7], [8]]
+
+
+def make(**options: Any) -> Seq2Seq:
+    torch.manual_seed(0)
+    return RnnConfig(d_model=6, layers=2, **options).build(11, 11, True).double().eval()
+
+
+def loss(model: Seq2Seq, batch: Batch) -> float:
+    """In float64, unlike training's."""
+    with torch.no_grad():
+        log_p = model.logits(model.inspect(batch).features).log_softmax(-1)
+    return -log_p.gather(1, batch.targets[:, None]).sum().item()
+
+
+def nudged(layer: Recurrence, direction: int, step: int, part: int, by: torch.Tensor) -> Any:
+    """Let the layer's step number `step` (in the order of the recurrence) end in a state with `by` added to a part."""
+    real, taken = type(layer).cell, iter(range(1000))
+
+    def cell(inputs: torch.Tensor, state: State, which: int = 0) -> State:
+        after = real(layer, inputs, state, which)
+        if which == direction and next(taken) == step:
+            after = tuple(tensor + by if number == part else tensor for number, tensor in enumerate(after))
+        return after
+
+    return cell
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cell": "rnn"},
+        {"cell": "lstm"},
+        {"cell": "gru", "attention": "dot"},
+        {"cell": "lstm", "bidirectional": True, "attention": "additive"},
+    ],
+    ids=str,
+)
+def test_norms_by_finite_differences(options: dict[str, Any]) -> None:
+    """One sentence at a time: each entry of each state is moved up and down."""
+    model = make(**options)
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        batch = collate([source], [target])
+        length, small = len(source) + 1, 1e-5
+        flows = gradient_flow(model, batch)
+        expected_parts = ["h", "C"] if options["cell"] == "lstm" else ["h"]
+        assert [flow.state for flow in flows[: len(expected_parts)]] == expected_parts
+        for flow in flows:
+            _, number, way = flow.layer.split(".")
+            layer = model.encoder[int(number)]  # type: ignore[index]
+            direction, part = int(way == "backward"), int(flow.state == "C")
+            assert len(flow.norms) == length
+            for distance in (0, 1, length - 1):
+                slopes = []
+                for entry in range(layer.hidden_size):
+                    by = torch.zeros(1, layer.hidden_size, dtype=torch.float64)
+                    values = []
+                    for sign in (1, -1):
+                        by[0, entry] = sign * small
+                        layer.cell = nudged(layer, direction, length - 1 - distance, part, by)
+                        values.append(loss(model, batch))
+                        del layer.cell
+                    slopes.append((values[0] - values[1]) / (2 * small))
+                assert flow.norms[distance] == pytest.approx(torch.tensor(slopes).norm().item(), rel=1e-4, abs=1e-8)
+
+
+def test_a_batch_is_the_mean_of_its_sentences() -> None:
+    """By distance from the end, of those that are long enough; padding is no step."""
+    model = make(cell="gru", bidirectional=True)
+    together = gradient_flow(model, collate(SOURCES, TARGETS))
+    alone = [gradient_flow(model, collate([s], [t])) for s, t in zip(SOURCES, TARGETS, strict=True)]
+    for flow, one, other in zip(together, *alone, strict=True):
+        assert flow.sentences == [2, 2, 2, 1, 1]
+        for distance, norm in enumerate(flow.norms):
+            parts = [each.norms[distance] for each in (one, other) if distance < len(each.norms)]
+            assert norm == pytest.approx(sum(parts) / len(parts))
+
+
+def test_a_tanh_forgets_sooner_than_an_lstm() -> None:
+    """Fresh weights, no attention: what row 1 of the ladder is there to show."""
+    batch = collate([[4 + n % 7 for n in range(24)]], [[5, 6]])
+    kept = {}
+    for cell in ("rnn", "lstm"):
+        torch.manual_seed(1)
+        model = RnnConfig(cell=cell, d_model=32).build(11, 11, True)
+        for layer in (*model.encoder, *model.decoder):
+            for weight in layer.parameters():
+                weight.data.mul_(0.5)
+        flows = gradient_flow(model, batch)
+        kept[cell] = flows[-1].norms[-1] / flows[-1].norms[0]
+    assert kept["rnn"] < 0.1 * kept["lstm"]
+
+
+def test_it_leaves_no_trace() -> None:
+    model = make(cell="lstm").train()
+    gradient_flow(model, collate(SOURCES, TARGETS))
+    assert model.training
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_without_a_recurrence() -> None:
+    model = TransformerConfig(d_model=8, heads=2, layers=1).build(11, 11, True)
+    with pytest.raises(ConfigError, match="Transformer has no recurrence"):
+        gradient_flow(model, collate(SOURCES, TARGETS))
