@@ -14,6 +14,7 @@ from typing import Any
 
 from tolka.config import FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
+from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.scoring import MetricsConfig
@@ -76,6 +77,7 @@ FILES: dict[str, Any] = {
     "search/greedy": GreedyConfig(),
     "metrics/default": MetricsConfig(),
     "decoding/default": DecodingConfig(),
+    "attention/default": AttentionConfig(),
     "files/default": FilesToScore(),
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tolka.checkpoint import Folders, languages, load_ensemble
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
+from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
 from tolka.pipeline import Pipeline
@@ -83,11 +84,30 @@ def translate(
 
     model: a model or run directory, or several that translate together.
     """
+    for window in _translated(model, lines, config, tick):
+        yield from window[1]
+
+
+def translate_and_look(
+    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
+) -> Iterator[tuple[Translation, list[AttentionMap]]]:
+    """As `translate`, with the maps that config.attention asks for, read back from the finished translations.
+
+    ConfigError when the model has no such map.
+    """
+    for translator, window in _translated(model, lines, config, tick):
+        yield from zip(window, AttentionReader(translator, config.attention)(window), strict=True)
+
+
+def _translated(
+    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick
+) -> Iterator[tuple[Translator, list[Translation]]]:
+    """A window of lines at a time."""
     keep_freed_memory()
     translator = Translator.of(load_ensemble(model), config.search, config.decoding)
     remaining = iter(lines)
     while window := list(islice(remaining, config.decoding.window)):
-        yield from translator.translate(window, tick)
+        yield translator, translator.translate(window, tick)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ _LIST_KEYS = {f"corpus.{root}{split}" for root in ("", "root_") for split in ("t
 _PATH_KEYS = _LIST_KEYS | {
     *("corpus.root", "corpus.path", "corpus.source", "corpus.target", "corpus.subset", "corpus.revision"),
     *("run.dir", "run.name", "run.prepared", "run.init_from"),
+    "attention.head",
     *("files.hypothesis", "files.reference", "files.source", "files.language"),
 }
 # A list's next item: in quotes, where commas do not separate, or up to a comma.

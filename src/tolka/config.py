@@ -7,6 +7,7 @@ from typing import Any
 
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
+from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.base import MODELS, ModelConfig
 from tolka.registry import Registry, did_you_mean
 from tolka.scoring import MetricsConfig
@@ -80,6 +81,7 @@ class TranslateConfig:
 
     search: SearchConfig
     decoding: DecodingConfig
+    attention: AttentionConfig
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ _CLASSES: dict[str, type] = {
     "trainer": TrainerConfig,
     "metrics": MetricsConfig,
     "decoding": DecodingConfig,
+    "attention": AttentionConfig,
     "files": FilesToScore,
 }
 

@@ -13,7 +13,7 @@ from tolka.checks import at_least, at_most, zero_or_more
 from tolka.data.buckets import cut
 from tolka.models.base import Seq2Seq
 from tolka.runtime import MOST_THREADS, choose_device, use_threads
-from tolka.search.base import SearchConfig
+from tolka.search.base import Hypothesis, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.tokenizer import Tokenizer
 
@@ -51,11 +51,19 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class Translation:
-    """One text's translation. parts: segments it was split into. complete: whether every part reached its end."""
+    """One text's translation. complete: whether every part reached its end.
+
+    segments: the parts that it was split into, none for a blank text: source ids and target ids, without `</s>`.
+    """
 
     text: str
-    parts: int
+    segments: list[tuple[list[int], list[int]]]
     complete: bool
+
+    @property
+    def parts(self) -> int:
+        """How many segments."""
+        return len(self.segments)
 
 
 @dataclass(frozen=True)
@@ -114,12 +122,13 @@ class Translator:
         segments = [segment for number, text in enumerate(texts) for segment in self._segments(number, text)]
         rendered = self._search([segment.ids for segment in segments], lambda n: tick(n / len(segments) * len(texts)))
         pieces: list[list[str]] = [[] for _ in texts]
-        parts, complete = [0] * len(texts), [True] * len(texts)
-        for segment, (text, finished) in zip(segments, rendered, strict=True):
+        parts: list[list[tuple[list[int], list[int]]]] = [[] for _ in texts]
+        complete = [True] * len(texts)
+        for segment, (text, best) in zip(segments, rendered, strict=True):
             number = segment.text_number
             pieces[number].append(segment.glue + text if parts[number] else text)
-            parts[number] += 1
-            complete[number] &= finished
+            parts[number].append((segment.ids, best.tokens))
+            complete[number] &= best.finished
         return [Translation("".join(p), n, c) for p, n, c in zip(pieces, parts, complete, strict=True)]
 
     def _segments(self, number: int, text: str) -> Iterator[_Segment]:
@@ -142,11 +151,11 @@ class Translator:
         yield from self._split(left, glue)
         yield from self._split(right, " " if cut_at[1] > cut_at[0] else "")
 
-    def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, bool]]:
-        """Translations of id rows, in order, with whether each was finished; in batches of like length."""
+    def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
+        """Translations of id rows, in order, as text and as found; in batches of like length."""
         lengths = np.array([len(row) + 1 for row in sources], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")  # longest first: what does not fit into memory fails at once
-        results: list[tuple[str, bool]] = [("", True)] * len(sources)
+        results: dict[int, tuple[str, Hypothesis]] = {}
         for rows in cut(lengths[order], order, max(1, self.tokens // self.search.width)):
             numbers = rows.tolist()
             source, source_lengths = pad([[*sources[i], EOS] for i in numbers])
@@ -155,9 +164,9 @@ class Translator:
                 found = self.search.search(self.model, source.to(self.device), source_lengths.to(self.device))
             texts = self.tokenizer.decode_target([hypotheses[0].tokens for hypotheses in found])
             for i, text, hypotheses in zip(numbers, texts, found, strict=True):
-                results[i] = text, hypotheses[0].finished
+                results[i] = text, hypotheses[0]
             tick(len(numbers))
-        return results
+        return [results[number] for number in range(len(sources))]
 
 
 def _best_cut(text: str) -> tuple[int, int] | None:

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tolka import __version__
 from tolka.cli.common import (
@@ -19,14 +20,20 @@ from tolka.cli.common import (
     sort_out,
     whole_file,
 )
-from tolka.errors import DataError
+from tolka.errors import DataError, TolkaError
 from tolka.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines
+
+if TYPE_CHECKING:
+    from tolka.evaluation.attention_maps import AttentionMap
+    from tolka.translator import Translation
 
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
   mt-translate runs/sample news.en -o news.ko search.beam_size=10
   mt-translate runs/a,runs/b,runs/c news.en               three models together: the mean of their probabilities
+  mt-translate runs/sample news.en --attention maps       where it looked: maps/000001.png and .json, and so on
+  mt-translate runs/sample news.en alignments=true        each line with its word alignment: ... TAB 0-0 1-2
 
 settings (key=value):
 """
@@ -47,6 +54,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="texts to translate, and settings")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write there instead of standard output")
+    parser.add_argument(
+        "--attention", type=Path, metavar="DIR", help="where the model looked: a picture and the numbers of each line"
+    )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("translate")
@@ -60,9 +70,13 @@ def run(arguments: Sequence[str]) -> int:
             raise DataError(f"{path}: there is no such file")
     if options.output:
         check_output(options.output)
+    if options.attention:
+        if options.attention.exists() and not options.attention.is_dir():
+            raise DataError(f"{options.attention} is a file; --attention takes a folder to write to")
+        options.attention.mkdir(parents=True, exist_ok=True)
     total = sum(count_and_digest(path)[0] for path in files) if files else None
 
-    from tolka.api import translate
+    from tolka.api import translate, translate_and_look
     from tolka.overrides import translate_config
 
     if not files and sys.stdin is None:
@@ -71,17 +85,23 @@ def run(arguments: Sequence[str]) -> int:
     if interactive:
         say("type a line to translate it; end with Ctrl-D")
         settings.append("decoding.window=1")
-    config = translate_config(settings)
+    config = translate_config([_long(setting) for setting in settings])
     lines = (line for path in files for line in read_lines(path)) if files else decode_lines(sys.stdin.buffer, "stdin")
+    looking = Looking(options.attention, config.attention.alignments)
     count = split = cut = 0
     with _output(options.output) as out, bar("translating", total, " lines") as progress:
-        for translation in translate(models, lines, config, progress.update):
-            out.write(f"{translation.text}\n".encode())
+        if looking:
+            found = translate_and_look(models, looking.at(lines), config, progress.update)
+        else:
+            found = ((each, []) for each in translate(models, lines, config, progress.update))
+        for translation, maps in found:
+            out.write(f"{translation.text}{looking.line(translation, maps)}\n".encode())
             if interactive:
                 out.flush()
             count += 1
             split += translation.parts > 1
             cut += not translation.complete
+    looking.conclude()
     if not count:
         say("note: there was no line to translate")
     if split:
@@ -89,6 +109,65 @@ def run(arguments: Sequence[str]) -> int:
     if cut:
         say(f"note: {cut} of {count} translations reached the length limit (search.max_length_factor) and may be cut")
     return DONE
+
+
+class Looking:
+    """What is made of the attention maps, line by line: pictures and numbers in a folder, word alignments."""
+
+    def __init__(self, folder: Path | None, alignments: bool) -> None:
+        self._folder, self._alignments = folder, alignments
+        self._sources: deque[str] = deque()
+        self._count = 0
+        self._missing: set[str] = set()
+        self._undrawn = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything is."""
+        return self._folder is not None or self._alignments
+
+    def at(self, lines: Iterable[str]) -> Iterator[str]:
+        """The same lines, remembered until they come back translated."""
+        for line in lines:
+            self._sources.append(line)
+            yield line
+
+    def line(self, translation: "Translation", maps: "list[AttentionMap]") -> str:
+        """What stands behind the translation; writes the pictures and numbers."""
+        if not self:
+            return ""
+        from tolka.evaluation.attention_maps import word_alignment
+        from tolka.report.attention import write_attention
+
+        self._count += 1
+        source = self._sources.popleft()
+        if self._folder is not None:
+            numbers = [each.as_dict() for each in maps]
+            try:
+                self._missing |= set(
+                    write_attention(self._folder, f"{self._count:06d}", source, translation.text, numbers)
+                )
+            except TolkaError as error:  # the numbers are there all the same
+                self._undrawn = str(error)
+        if not self._alignments:
+            return ""
+        return "\t" + " ".join(f"{source}-{target}" for source, target in word_alignment(maps))
+
+    def conclude(self) -> None:
+        """Say where the maps are, and what could not be drawn."""
+        if self._folder is not None:
+            say(f"attention maps: {self._folder} ({self._count} lines)")
+        if self._undrawn:
+            say(f"note: {self._undrawn}")
+        if self._missing:
+            say(
+                f"note: no font on this machine has {''.join(sorted(self._missing)[:20])}: drawn as boxes; install "
+                "one, such as fonts-noto-cjk of Debian and Ubuntu"
+            )
+
+
+def _long(setting: str) -> str:
+    """alignments=true, short for attention.alignments=true."""
+    return f"attention.{setting}" if setting.startswith("alignments=") else setting
 
 
 @contextmanager

@@ -25,10 +25,10 @@ def settled_sharing(sharing: str, shared: bool) -> str:
 
 
 class Embeddings(NamedTuple):
-    """Each (V, width); the same module where a matrix is shared."""
+    """Each (V, width); the same module where a matrix is shared, which is saved under the first of its names."""
 
-    source: nn.Embedding
     target: nn.Embedding
+    source: nn.Embedding
     output: nn.Embedding
 
 
@@ -39,7 +39,7 @@ def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int
     if sharing not in ("all", "source_target"):
         source = nn.Embedding(source_vocabulary, width, padding_idx=PAD)
     if sharing in ("all", "target_output"):
-        return Embeddings(source, target, target)
+        return Embeddings(target, source, target)
     if sharing == "source_output":
-        return Embeddings(source, target, source)
-    return Embeddings(source, target, nn.Embedding(target_vocabulary, width))
+        return Embeddings(target, source, source)
+    return Embeddings(target, source, nn.Embedding(target_vocabulary, width))

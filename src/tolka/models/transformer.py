@@ -66,7 +66,7 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.config = config
         self.vocabulary_size, self.feature_size = target_vocabulary, config.d_model
-        self.source_embedding, self.target_embedding, self.output_embedding = make_embeddings(
+        self.target_embedding, self.source_embedding, self.output_embedding = make_embeddings(
             config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
         )
         self.source_positions = self._positions()

@@ -12,7 +12,7 @@ def learning_curves(run: Path) -> Path:
 
     TolkaError when matplotlib is not installed.
     """
-    figure = _figure(10, 4)
+    figure = new_figure(10, 4)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     training = [line for line in lines if "train_loss" in line]
     validations = [line for line in lines if "valid_loss" in line and "mean_of_updates" not in line]
@@ -31,7 +31,7 @@ def learning_curves(run: Path) -> Path:
     if validations and "signatures" in validations[-1]:
         signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
         figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
-    return _saved(figure, run / "plots" / "curves.png")
+    return save_figure(figure, run / "plots" / "curves.png")
 
 
 def lr_finder_curve(run: Path) -> Path:
@@ -39,7 +39,7 @@ def lr_finder_curve(run: Path) -> Path:
 
     TolkaError when matplotlib is not installed.
     """
-    figure = _figure(7, 4)
+    figure = new_figure(7, 4)
     found = json.loads((run / "lr_finder.json").read_text(encoding="utf-8"))
     curve, recommended = found["curve"], found["recommended"]
     rates, smoothed = [point["lr"] for point in curve], [point["smoothed"] for point in curve]
@@ -55,7 +55,7 @@ def lr_finder_curve(run: Path) -> Path:
     axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")
-    return _saved(figure, run / "plots" / "lr_finder.png")
+    return save_figure(figure, run / "plots" / "lr_finder.png")
 
 
 def gradient_flow_curves(run: Path) -> Path:
@@ -67,7 +67,7 @@ def gradient_flow_curves(run: Path) -> Path:
     recorded = [line for line in lines if "gradient_flow" in line]
     chosen = [recorded[round(n * (len(recorded) - 1) / 4)] for n in range(5)] if len(recorded) > 5 else recorded
     layers = list(dict.fromkeys(flow["layer"] for line in chosen for flow in line["gradient_flow"]))
-    figure = _figure(1 + 4.5 * len(layers), 4)
+    figure = new_figure(1 + 4.5 * len(layers), 4)
     from matplotlib import colormaps
 
     panels = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
@@ -82,10 +82,10 @@ def gradient_flow_curves(run: Path) -> Path:
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("norm of d loss / d state (nats)")
     panels[-1].legend(fontsize=7)
-    return _saved(figure, run / "plots" / "gradient_flow.png")
+    return save_figure(figure, run / "plots" / "gradient_flow.png")
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
     """An empty figure, in inches; TolkaError when matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
@@ -94,7 +94,7 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _saved(figure: Any, path: Path) -> Path:
+def save_figure(figure: Any, path: Path) -> Path:
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     return path

@@ -114,6 +114,14 @@ class Tokenizer:
         """Other pieces that spell the same target texts; see `_resample`."""
         return _resample(self._processors[-1], rows, amount, seed)
 
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces that source ids stand for, as SentencePiece writes them (▁ for a blank)."""
+        return [str(self._processors[0].id_to_piece(piece)) for piece in ids]
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The same of target ids."""
+        return [str(self._processors[-1].id_to_piece(piece)) for piece in ids]
+
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Plain text of each row of target ids."""
         # Bytes of a broken character come back as U+FFFD.

@@ -1,0 +1,187 @@
+"""Where a model looked while it wrote: the maps of finished translations, read back by forced decoding.
+
+Shapes: S source positions with </s>, T target positions with </s>.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tolka.batch import collate
+from tolka.data.buckets import cut
+from tolka.errors import ConfigError
+from tolka.translator import Translation, Translator
+
+_KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
+_BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Which maps are wanted."""
+
+    kind: str = "cross"
+    """cross = from target to source, encoder = self-attention of the source, decoder = self-attention of the target"""
+    layer: int = -1
+    """counted from 0 over the layers that have such a map; -1 = the last, -2 = the one before"""
+    head: str = "mean"
+    """mean over the heads, all = a map of each, or the number of one, from 0"""
+    alignments: bool = False
+    """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise ConfigError(f"attention.kind ('{self.kind}') is unknown. Known: {', '.join(_KINDS)}")
+        if self.head not in ("mean", "all") and not self.head.isdecimal():
+            raise ConfigError(f"attention.head ('{self.head}') must be mean, all, or the number of a head, from 0")
+        if self.alignments and (self.kind != "cross" or self.head == "all"):
+            raise ConfigError(
+                f"attention.alignments=true reads one map from target to source: attention.kind ({self.kind}) must be "
+                f"cross, and attention.head ({self.head}) mean or a number"
+            )
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """One sentence's map. rows, columns: pieces; weights: of each row, its columns' shares, which sum to 1.
+
+    name: of the layer ("decoder.2.cross"). head: its number, or mean.
+    """
+
+    name: str
+    head: str
+    rows: list[str]
+    columns: list[str]
+    weights: list[list[float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON file."""
+        return {
+            "map": self.name,
+            "head": self.head,
+            "rows": self.rows,
+            "columns": self.columns,
+            "weights": [[round(weight, 6) for weight in row] for row in self.weights],
+        }
+
+
+class AttentionReader:
+    """Reads the maps of translations that a translator has made."""
+
+    def __init__(self, translator: Translator, config: AttentionConfig) -> None:
+        self._translator, self._config = translator, config
+
+    def __call__(self, translations: Sequence[Translation]) -> list[list[AttentionMap]]:
+        """The maps of each translation: of every segment in turn, one, or one a head; none for a blank text.
+
+        ConfigError when the model has no such map.
+        """
+        segments = [segment for translation in translations for segment in translation.segments]
+        lengths = np.array([max(len(source), len(target)) + 1 for source, target in segments], dtype=np.int64)
+        order = np.argsort(-lengths, kind="stable")
+        found: dict[int, list[AttentionMap]] = {}
+        for rows in cut(lengths[order], order, self._translator.tokens):
+            numbers = rows.tolist()
+            for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
+                found[number] = maps
+        ordered = iter(found[number] for number in range(len(segments)))
+        return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
+
+    def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
+        """One forward pass, by the path that keeps the weights."""
+        sources, targets = zip(*segments, strict=True)
+        model = self._translator.model.eval()
+        with torch.inference_mode():
+            attention = model.inspect(collate(sources, targets).to(self._translator.device)).attention
+        name = self._chosen(attention)
+        weights = self._heads(name, attention[name]).cpu()
+        for (source, target), of_sentence in zip(segments, weights, strict=True):
+            rows, columns = self._labels(source, target)
+            kept = of_sentence[:, : len(rows), : len(columns)].tolist()
+            heads = ["mean"] if self._config.head == "mean" else [str(number) for number in range(len(kept))]
+            if self._config.head.isdecimal():
+                heads = [self._config.head]
+            yield [AttentionMap(name, head, rows, columns, one) for head, one in zip(heads, kept, strict=True)]
+
+    def _chosen(self, attention: dict[str, Tensor]) -> str:
+        """The name of the wanted map."""
+        stack, which = _KINDS[self._config.kind]
+        names = [name for name in attention if name.startswith(stack) and name.endswith(which)]
+        if not names:
+            there = ", ".join(attention) or "no attention at all"
+            raise ConfigError(f"attention.kind={self._config.kind}: this model has no such map; it has {there}")
+        try:
+            return names[self._config.layer]
+        except IndexError:
+            raise ConfigError(
+                f"attention.layer ({self._config.layer}): the layers with such a map are 0 to {len(names) - 1}, or "
+                "-1 for the last"
+            ) from None
+
+    def _heads(self, name: str, weights: Tensor) -> Tensor:
+        """(B, H, T, S) -> the wanted heads."""
+        if self._config.head == "mean":
+            return weights.mean(dim=1, keepdim=True)
+        if self._config.head == "all":
+            return weights
+        number = int(self._config.head)
+        if number >= weights.size(1):
+            raise ConfigError(
+                f"attention.head ({number}): the heads of {name} are 0 to {weights.size(1) - 1}, or mean, or all"
+            )
+        return weights[:, number : number + 1]
+
+    def _labels(self, source: Sequence[int], target: Sequence[int]) -> tuple[list[str], list[str]]:
+        """Pieces of the rows and of the columns. A row of `cross` is a piece being written, others one being read."""
+        tokenizer = self._translator.tokenizer
+        read, written = [*tokenizer.source_pieces(source), _END], [*tokenizer.target_pieces(target), _END]
+        if self._config.kind == "cross":
+            return written, read
+        if self._config.kind == "encoder":
+            return read, read
+        fed = [_BEGIN, *written[:-1]]
+        return fed, fed
+
+
+def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
+    """For each target word, the source word that it looked at most: (source, target), numbered from 0.
+
+    maps: one a segment, `cross`, of one head or of their mean. A word is what blanks separate; the weights of its
+    pieces are added up over the source's and averaged over the target's (Garg et al. 2019 read alignments likewise).
+    """
+    pairs: list[tuple[int, int]] = []
+    sources = targets = 0  # words of the segments before
+    for each in maps:
+        columns, rows = _word_numbers(each.columns), _word_numbers(each.rows)
+        weights = np.array(each.weights)
+        for word in sorted({number for number in rows if number is not None}):
+            of_word = weights[[number == word for number in rows]].mean(axis=0)
+            shares = np.zeros(1 + max((number for number in columns if number is not None), default=0))
+            for weight, number in zip(of_word, columns, strict=True):
+                if number is not None:
+                    shares[number] += weight
+            pairs.append((sources + int(shares.argmax()), targets + word))
+        sources += 1 + max((number for number in columns if number is not None), default=-1)
+        targets += 1 + max((number for number in rows if number is not None), default=-1)
+    return pairs
+
+
+def _word_numbers(pieces: Sequence[str]) -> list[int | None]:
+    """Of each piece, the number of the word that it is part of; None for the end of the sentence."""
+    numbers: list[int | None] = []
+    word, between = -1, True
+    for piece in pieces:
+        if piece == _END:
+            numbers.append(None)
+            continue
+        for character in piece:
+            if character == _BLANK:
+                between = True
+            elif between:
+                word, between = word + 1, False
+        numbers.append(word + 1 if between else word)  # a blank alone belongs to the word that follows
+    return numbers
