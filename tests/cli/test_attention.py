@@ -1,0 +1,110 @@
+"""mt-translate --attention DIR and alignments=true."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.report import fonts
+from tolka.report.fonts import families_for
+
+Command = Callable[..., Any]
+LINES = b"ferry lantern .\n\nvelvet\n"
+
+
+def test_a_picture_and_the_numbers_of_each_line(command: Command, trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plain = command("mt-translate", trained, stdin=LINES)
+    outcome = command("mt-translate", trained, "--attention", tmp_path / "a" / "maps", stdin=LINES)
+    assert (outcome.code, outcome.out) == (0, plain.out)
+    assert f"attention maps: {tmp_path}/a/maps (3 lines)" in outcome.err
+    names = sorted(path.name for path in (tmp_path / "a" / "maps").iterdir())
+    assert names == [
+        "000001.json",
+        "000001.png",
+        "000002.json",
+        "000003.json",
+        "000003.png",
+    ]  # nothing to draw of a blank
+    first = json.loads((tmp_path / "a" / "maps" / "000001.json").read_text(encoding="utf-8"))
+    assert (first["source"], first["translation"]) == ("ferry lantern .", plain.out.splitlines()[0])
+    (shown,) = first["maps"]
+    assert (shown["map"], shown["head"], shown["rows"][-1], shown["columns"][-1]) == (
+        "decoder.0.cross",
+        "mean",
+        "</s>",
+        "</s>",
+    )
+    assert all(sum(row) == pytest.approx(1.0, abs=1e-4) for row in shown["weights"])
+    assert (tmp_path / "a" / "maps" / "000001.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_head_of_a_kind(command: Command, trained: Path, tmp_path: Path) -> None:
+    options = ["--attention", tmp_path, "attention.kind=encoder", "attention.head=all", "search=greedy"]
+    assert command("mt-translate", trained, *options, stdin=b"ferry\n").code == 0
+    maps = json.loads((tmp_path / "000001.json").read_text(encoding="utf-8"))["maps"]
+    assert [(each["map"], each["head"]) for each in maps] == [("encoder.0.self", "0"), ("encoder.0.self", "1")]
+    assert command("mt-translate", trained, *options[:2], "attention.head=1", stdin=b"ferry\n").code == 0
+    (one,) = json.loads((tmp_path / "000001.json").read_text(encoding="utf-8"))["maps"]
+    assert one["head"] == "1"
+
+
+def test_alignments_follow_a_tab(command: Command, trained: Path) -> None:
+    plain = command("mt-translate", trained, stdin=LINES).out.splitlines()
+    outcome = command("mt-translate", trained, "alignments=true", stdin=LINES)
+    assert outcome.code == 0
+    for line, text in zip(outcome.out.splitlines(), plain, strict=True):
+        translation, pairs = line.rsplit("\t", 1)
+        assert translation == text
+        targets = [int(pair.split("-")[1]) for pair in pairs.split()]
+        assert targets == list(range(len(targets)))
+        assert bool(targets) is (text != "")
+
+
+def test_without_matplotlib_the_numbers_are_written_and_it_is_said(
+    command: Command, trained: Path, tmp_path: Path, without_matplotlib: None
+) -> None:
+    outcome = command("mt-translate", trained, "--attention", tmp_path, stdin=LINES)
+    assert outcome.code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000001.json", "000002.json", "000003.json"]
+    assert outcome.err.count("matplotlib is not installed") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["attention.layer=3"], "attention.layer (3): the layers with such a map are 0 to 0"),
+        (["attention.head=2"], "attention.head (2): the heads of decoder.0.cross are 0 to 1"),
+        (["attention.kind=x"], "attention.kind ('x') is unknown"),
+        (["alignments=true", "attention.head=all"], "reads one map from target to source"),
+    ],
+)
+def test_complaints(command: Command, trained: Path, tmp_path: Path, options: list[str], complaint: str) -> None:
+    outcome = command("mt-translate", trained, "--attention", tmp_path, *options, stdin=b"ferry\n")
+    assert (outcome.code, complaint in outcome.error) == (2, True)
+
+
+def test_models_without_a_map(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    """A recurrent one without attention, and several that translate together."""
+    kept = [setting for setting in tiny if not setting.startswith("model")]
+    assert command("mt-train", *kept, "model=gru", "model.d_model=16").code == 0
+    outcome = command("mt-translate", tmp_path / "run", "alignments=true", stdin=b"ferry\n")
+    assert (outcome.code, "this model has no such map; it has no attention at all" in outcome.error) == (2, True)
+    together = command("mt-translate", f"{trained},{trained}", "alignments=true", stdin=b"ferry\n")
+    assert (together.code, "Ensemble has no attention maps" in together.error) == (2, True)
+    file = tmp_path / "file"
+    file.write_text("")
+    taken = command("mt-translate", trained, "--attention", file, stdin=b"ferry\n")
+    assert (taken.code, "is a file; --attention takes a folder" in taken.error) == (1, True)
+
+
+def test_fonts_are_found_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    assert families_for(["plain text", "▁ä ж"]) == (["DejaVu Sans"], "")
+    has = {"DejaVu Sans": "abc", "Noto Sans CJK KR": "한국어", "Mono": "ab", "Other": "語日"}
+    monkeypatch.setattr(fonts, "_installed", lambda: ("Noto Sans CJK KR", "Mono", "Other"))
+    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset(has[family]))
+    assert families_for(["ab 한"]) == (["DejaVu Sans", "Noto Sans CJK KR"], " ")
+    assert families_for(["日한", "語𝛀"]) == (["DejaVu Sans", "Noto Sans CJK KR", "Other"], "𝛀")
