@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tolka.evaluation.by_length import LengthBucket, bleu_by_length
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.progress import bar
 from tolka.runtime import Precision
@@ -18,7 +19,8 @@ from tolka.translator import Translator
 class TestResult:
     """One test set's scores, and the time that its translations took.
 
-    changes: against the model that training went on from, if it did; forgetting shows on a test set of the old text.
+    by_length: BLEU of short and of long sentences apart. changes: against the model that training went on from, if it
+    did; forgetting shows on a test set of the old text.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -28,6 +30,7 @@ class TestResult:
     perplexity: Perplexity
     sentences: int
     seconds: float
+    by_length: list[LengthBucket] = field(default_factory=list)
     changes: list[Comparison] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -39,6 +42,8 @@ class TestResult:
         return {
             "metrics": [score.as_dict() for score in self.scores],
             "perplexity": self.perplexity.as_dict(),
+            "sentences": self.sentences,
+            "by_length": [bucket.as_dict() for bucket in self.by_length],
             **({"changes": changes} if changes else {}),
         }
 
@@ -79,7 +84,9 @@ class Tester:
         meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens)
         perplexity = meter.measure(self._translator.model, self._precision)
         scores = score(hypotheses, references, self._metrics, self._language)
-        return TestResult(name, scores, perplexity, len(pairs), seconds, changes)
+        sources = [pair.source for pair in pairs]
+        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, self._language)
+        return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
 
 def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:

@@ -1,0 +1,56 @@
+"""BLEU of short and of long sentences apart: where models without attention fall."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tolka.scoring import MetricsConfig, Score, score
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """BLEU of the sentences whose source has `shortest` to `longest` words (what blanks separate)."""
+
+    shortest: int
+    longest: int
+    sentences: int
+    bleu: Score
+
+    def as_dict(self) -> dict[str, Any]:
+        """For scores.json."""
+        return {"words": [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    metrics: MetricsConfig,
+    language: str,
+    buckets: int = 5,
+) -> list[LengthBucket]:
+    """Buckets of about as many sentences each, shortest first; fewer where there are fewer lengths.
+
+    metrics: its tokenizer, resamples and seed are used. language: of the target.
+    """
+    lengths = [len(source.split()) for source in sources]
+    alone = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap, seed=metrics.seed)
+    found = []
+    for shortest, longest in _spans(lengths, buckets):
+        rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
+        (bleu,) = score([hypotheses[row] for row in rows], [references[row] for row in rows], alone, language)
+        found.append(LengthBucket(shortest, longest, len(rows), bleu))
+    return found
+
+
+def _spans(lengths: Sequence[int], buckets: int) -> list[tuple[int, int]]:
+    """(shortest, longest) of each bucket; each takes its share of what those before have left."""
+    ordered = sorted(lengths)
+    spans: list[tuple[int, int]] = []
+    first = 0
+    for end, length in enumerate(ordered, 1):
+        last_of_its_length = end == len(ordered) or ordered[end] > length
+        if last_of_its_length and (end - first) * (buckets - len(spans)) >= len(ordered) - first:
+            spans.append((ordered[first], length))
+            first = end
+    return spans

@@ -1,0 +1,47 @@
+"""BLEU by source length: which sentences are where, and that each bucket is scored alone."""
+
+import itertools
+import random
+
+import pytest
+
+from tolka.evaluation.by_length import _spans, bleu_by_length
+from tolka.scoring import MetricsConfig, score
+
+METRICS = MetricsConfig(bootstrap=0)
+
+
+def test_every_sentence_is_in_one_bucket_and_scored_there() -> None:
+    draw = random.Random(1)
+    sources = [" ".join("w" * draw.randint(1, 12)) for _ in range(90)]
+    references = [" ".join(draw.choice(["tolo", "mirka", "pell"]) for _ in range(6)) for _ in sources]
+    hypotheses = [r if len(s.split()) < 5 else r[:-6] + " selk" for s, r in zip(sources, references, strict=True)]
+    found = bleu_by_length(sources, hypotheses, references, METRICS, "xb")
+    assert sum(bucket.sentences for bucket in found) == 90
+    assert 3 <= len(found) <= 5
+    for before, after in itertools.pairwise(found):
+        assert before.longest < after.shortest
+    for bucket in found:
+        rows = [n for n, s in enumerate(sources) if bucket.shortest <= len(s.split()) <= bucket.longest]
+        (alone, *_) = score([hypotheses[n] for n in rows], [references[n] for n in rows], METRICS, "xb")
+        assert (bucket.sentences, bucket.bleu) == (len(rows), alone)
+    assert found[0].bleu.value == pytest.approx(100.0)
+    assert found[-1].bleu.value < 90.0
+    assert found[0].as_dict().keys() == {"words", "sentences", "name", "score", "signature", "interval"}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "spans"),
+    [
+        ([1, 2, 3, 4, 5], [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]),
+        ([7] * 9, [(7, 7)]),
+        ([1] * 8 + [9], [(1, 1), (9, 9)]),
+        ([3, 1, 2, 2, 2, 9, 8, 8, 4, 4], [(1, 2), (3, 4), (8, 8), (9, 9)]),
+        ([5], [(5, 5)]),
+    ],
+)
+def test_spans_by_hand(lengths: list[int], spans: list[tuple[int, int]]) -> None:
+    found = _spans(lengths, 5)
+    assert found == spans
+    covered = [length for length in lengths if any(a <= length <= b for a, b in found)]
+    assert len(covered) == len(lengths)
