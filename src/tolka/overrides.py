@@ -39,6 +39,7 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
         groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
     config = TrainConfig(**groups)
     cross_check(config)
+    config = _sized(config, given)
     for note in _notes(config, given, choices["experiment"]):
         say(f"note: {note}")
     return config
@@ -125,6 +126,16 @@ def translate_config(overrides: Sequence[str]) -> TranslateConfig:
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """The configuration of mt-eval."""
     return EvaluateConfig(**build_groups(compose("evaluate", overrides)[0]))
+
+
+def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """With the width that model.parameters asks for; ConfigError when another was asked for too."""
+    if not config.model.parameters or config.run.init_from:
+        return config
+    if "model.d_model" in given:
+        raise ConfigError("model.parameters chooses model.d_model: set one of them")
+    size, shared = config.tokenizer.vocab_size, config.tokenizer.shared
+    return replace(config, model=config.model.sized(size, size, shared))
 
 
 def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:

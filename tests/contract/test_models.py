@@ -21,7 +21,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EnsembleOf(ModelConfig):
     """Built of others: an ensemble has no name of its own, but keeps what every architecture promises."""
 
@@ -63,8 +63,8 @@ SMALL: dict[str, ModelConfig] = {
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
 ENSEMBLE = EnsembleOf(
-    TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
-    TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),
+    first=TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
+    second=TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),
 )
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
@@ -88,6 +88,22 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
 
 def test_every_registered_name_is_tried() -> None:
     assert {dataclasses.asdict(config)["name"] for config in SMALL.values()} == set(MODELS.names())
+
+
+@pytest.mark.parametrize("vocabularies", [(60, 60, True), (60, 40, False)])
+def test_a_width_is_found_for_a_number_of_parameters(config: ModelConfig, vocabularies: tuple[int, int, bool]) -> None:
+    """The nearest of the widths that are allowed."""
+    if not isinstance(config, (TransformerConfig, RnnConfig)):
+        pytest.skip("an ensemble has no width of its own")
+    follows = dataclasses.replace(config, share_embeddings="auto", parameters=120_000)
+    found = follows.sized(*vocabularies)
+    assert found == dataclasses.replace(follows, d_model=found.d_model)
+    counts = {
+        width: dataclasses.replace(found, d_model=width).build(*vocabularies).parameter_count()
+        for width in range(found.width_step, 700, found.width_step)
+    }
+    assert min(counts, key=lambda width: abs(counts[width] - 120_000)) == found.d_model
+    assert config.sized(*vocabularies) is config
 
 
 def test_step_by_step_equals_teacher_forcing(config: ModelConfig) -> None:

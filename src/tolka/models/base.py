@@ -4,13 +4,14 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from tolka.batch import Batch
+from tolka.checks import at_least, zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
 
@@ -101,6 +102,15 @@ class Seq2Seq(nn.Module, ABC):
 class ModelConfig(ABC):
     """Options of one architecture; knows how to build it."""
 
+    d_model: int = 256
+    """width of embeddings, and of whatever follows it"""
+    parameters: int = 0
+    """about how many parameters: d_model is chosen for it, so that unlike models compare; 0 = d_model as it is"""
+
+    def __post_init__(self) -> None:
+        at_least(self, "model", 1, "d_model")
+        zero_or_more(self, "model", "d_model as it is", "parameters")
+
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ: some kind of dropout is on."""
@@ -117,12 +127,35 @@ class ModelConfig(ABC):
 
         shared: as in `build`. Models of like shape are alike once spelt out. ConfigError as `build`.
         """
-        return self
+        return replace(self, parameters=0)
 
     @property
     def longest(self) -> int | None:
         """Tokens of a sentence, </s> included, whose positions the model tells apart; None = however many."""
         return None
+
+    @property
+    def width_step(self) -> int:
+        """What d_model must be a multiple of when it is chosen for a number of parameters."""
+        return 8
+
+    def sized(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Self:
+        """The same with the d_model whose number of parameters is nearest to `parameters`; itself where that is 0."""
+        if not self.parameters:
+            return self
+
+        def made(steps: int) -> tuple[int, Self]:
+            config = replace(self, d_model=steps * self.width_step)
+            with torch.device("meta"):  # shapes, and no numbers
+                return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
+
+        low, high = 1, 2
+        while made(high)[0] < self.parameters:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if made(middle)[0] < self.parameters else (low, middle)
+        return min(made(low), made(high), key=lambda found: abs(found[0] - self.parameters))[1]
 
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:

@@ -32,8 +32,6 @@ class RnnConfig(ModelConfig):
     """the architecture: rnn"""
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
-    d_model: int = 256
-    """width of embeddings"""
     hidden: int = 0
     """width of states, both directions of an encoder together; 0 = d_model"""
     layers: int = 1
@@ -56,7 +54,8 @@ class RnnConfig(ModelConfig):
     """on embeddings, between layers and before the output layer, not inside a recurrence (Zaremba et al. 2014)"""
 
     def __post_init__(self) -> None:
-        at_least(self, "model", 1, "d_model", "layers")
+        super().__post_init__()
+        at_least(self, "model", 1, "layers")
         zero_or_more(self, "model", "as d_model", "hidden")
         one_of(self, "model", "cell", CELLS)
         one_of(self, "model", "attention", ("none", *SCORES))
@@ -90,7 +89,8 @@ class RnnConfig(ModelConfig):
 
     def spelt_out(self, shared: bool) -> Self:
         """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
-        return replace(self, hidden=self.width, share_embeddings=settled_sharing(self.share_embeddings, shared))
+        sharing = settled_sharing(self.share_embeddings, shared)
+        return replace(super().spelt_out(shared), hidden=self.width, share_embeddings=sharing)
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Rnn":
         """See ModelConfig.build; ConfigError when two vocabularies are to share a matrix."""

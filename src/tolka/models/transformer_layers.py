@@ -3,6 +3,7 @@
 Shapes: B sentences, k hypotheses a sentence, S source, T target, D model width.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -26,8 +27,6 @@ _POSITIONS = ("sinusoidal", "learned", "rotary")
 class TransformerOptions(ModelConfig):
     """What can be chosen; the defaults are the size called small."""
 
-    d_model: int = 256
-    """width of embeddings and layers"""
     heads: int = 4
     """attention heads; must divide d_model"""
     d_v: int = 0
@@ -66,7 +65,8 @@ class TransformerOptions(ModelConfig):
     """probability of skipping a whole layer in a training step (Fan et al. 2020)"""
 
     def __post_init__(self) -> None:
-        at_least(self, "model", 1, "d_model", "heads", "layers", "max_positions")
+        super().__post_init__()
+        at_least(self, "model", 1, "heads", "layers", "max_positions")
         zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
@@ -92,13 +92,18 @@ class TransformerOptions(ModelConfig):
     def spelt_out(self, shared: bool) -> Self:
         """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
         return replace(
-            self,
+            super().spelt_out(shared),
             d_v=self.value_width,
             d_ff=self.inner_width,
             decoder_layers=self.decoder_layers or self.layers,
             embedding_dropout=self.embedding_rate,
             share_embeddings=settled_sharing(self.share_embeddings, shared),
         )
+
+    @property
+    def width_step(self) -> int:
+        """See ModelConfig.width_step: of each head 2, which rotary positions need."""
+        return math.lcm(8, 2 * self.heads)
 
     @property
     def longest(self) -> int | None:
