@@ -41,7 +41,8 @@ RANKS = {
     "inputs": 8,
     "pipeline": 9,
     "api": 10,
-    "cli": 11,
+    "multirun": 11,
+    "cli": 12,
 }
 
 

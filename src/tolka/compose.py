@@ -75,6 +75,11 @@ def quote(override: str) -> str:
     return f"{key}={_quoted(value)}"
 
 
+def takes_a_path(key: str) -> bool:
+    """Whether the key's value is a path or a name, taken as it stands."""
+    return key in _PATH_KEYS
+
+
 def _quoted(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         return value

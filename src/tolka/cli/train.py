@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka import __version__
-from tolka.cli.common import DONE, Parser, guarded, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, guarded, settings_help
 from tolka.errors import ConfigError
 
 _EXAMPLES = """examples:
@@ -16,6 +16,7 @@ _EXAMPLES = """examples:
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text
+  mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
   mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
 The same command again goes on where the run stopped.
@@ -37,6 +38,9 @@ def run(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
+    parser.add_argument(
+        "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
     parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
     parser.add_argument("--version", action="version", version=__version__)
@@ -47,6 +51,9 @@ def run(arguments: Sequence[str]) -> int:
         return _combine(options.settings[0], [Path(text) for text in options.settings[1:]], options.output)
     if options.output:
         raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
+
+    if options.multirun:
+        return _several(with_recipe(options.settings))
 
     from tolka.overrides import train_config
 
@@ -85,6 +92,21 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
         merge_adapter(models[0], models[1], out)
     say(f"written: {out}")
     return DONE
+
+
+def _several(settings: Sequence[str]) -> int:
+    """Every combination in turn; FAILED when one of them failed."""
+    from tolka.multirun import train_all
+    from tolka.progress import say
+
+    outcomes = train_all(settings, say)
+    for outcome in outcomes:
+        if outcome.result:
+            say(outcome.result.summary())
+    failed = [outcome for outcome in outcomes if outcome.error]
+    for outcome in failed:
+        say(f"error: {outcome.label} was not trained: {outcome.error}")
+    return FAILED if failed else DONE
 
 
 def with_recipe(settings: Sequence[str]) -> list[str]:

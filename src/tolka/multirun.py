@@ -1,0 +1,95 @@
+"""One command, several trainings: `mt-train -m model=rnn,lstm run.seed=1,2` makes each combination in turn."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from tolka.api import TrainResult, train
+from tolka.compose import takes_a_path
+from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.overrides import train_config
+from tolka.text.lines import user_path
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One of the trainings. label: what tells it from the others ("lstm", "rnn-2"); settings: all of its own."""
+
+    label: str
+    settings: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a combination: its folder, and its result or what was wrong."""
+
+    label: str
+    folder: Path
+    result: TrainResult | None
+    error: str
+
+
+def combinations(settings: Sequence[str]) -> list[Combination]:
+    """Every combination of the values that settings list with commas; ConfigError when none does, or two are alike.
+
+    Lists in brackets, texts in quotes and paths are single values.
+    """
+    choices = [(key, _values(key, value)) for key, _, value in (setting.partition("=") for setting in settings)]
+    swept = [key for key, values in choices if len(values) > 1]
+    if not swept:
+        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
+    made = []
+    for values in product(*(values for _, values in choices)):
+        chosen = {key: value for (key, _), value in zip(choices, values, strict=True)}
+        label = "-".join(re.sub(r"[^\w.-]+", "_", chosen[key]) for key in swept)
+        made.append(Combination(label, [f"{key}={value}" for key, value in chosen.items()]))
+    labels = [combination.label for combination in made]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
+    return made
+
+
+def _values(key: str, value: str) -> list[str]:
+    if takes_a_path(key) or value[:1] in ("[", "{", "'", '"'):
+        return [value]
+    values = value.split(",")
+    if not all(values):
+        raise ConfigError(f"'{key}={value}' lists an empty value")
+    return values
+
+
+def folder_of(settings: Sequence[str]) -> Path:
+    """Where the trainings' folders go: run.dir, or runs/ and the name of the run or its experiment."""
+    given = dict(setting.split("=", 1) for setting in settings)
+    if given.get("run.dir"):
+        return user_path(given["run.dir"])
+    return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
+
+
+def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
+    """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
+
+    All configurations are checked before the first training begins. StoppedError when a signal asks for an end: the
+    same command goes on where it stopped.
+    """
+    base = folder_of(settings)
+    planned = []
+    for combination in combinations(settings):
+        own = [setting for setting in combination.settings if not setting.startswith(("run.dir=", "run.name="))]
+        folder = base / combination.label
+        config = train_config([*own, f"run.name={combination.label}", f"run.dir={folder}"])
+        planned.append((combination.label, folder, config))
+    outcomes = []
+    for number, (label, folder, config) in enumerate(planned, 1):
+        say(f"training {number} of {len(planned)}: {label}")
+        try:
+            outcomes.append(Outcome(label, folder, train(config), ""))
+        except StoppedError:
+            raise
+        except TolkaError as error:
+            say(f"error: {label}: {error}")
+            outcomes.append(Outcome(label, folder, None, str(error)))
+    return outcomes

@@ -1,0 +1,74 @@
+"""mt-train -m: several trainings by one command."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.errors import ConfigError
+from tolka.multirun import Combination, combinations, folder_of
+
+Command = Callable[..., Any]
+
+
+def test_every_combination_in_the_order_of_the_settings() -> None:
+    assert combinations(["model=rnn,lstm", "trainer.updates=5", "run.seed=1,2"]) == [
+        Combination(f"{model}-{seed}", [f"model={model}", "trainer.updates=5", f"run.seed={seed}"])
+        for model in ("rnn", "lstm")
+        for seed in (1, 2)
+    ]
+
+
+def test_lists_and_paths_are_one_value() -> None:
+    settings = ["corpus.test=[a,b]", "corpus.train=a,b", "finetuning.freeze=[encoder,decoder]", "model=rnn,gru"]
+    assert [made.settings[:3] for made in combinations(settings)] == [settings[:3]] * 2
+    assert [made.label for made in combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])] == ["1e-3", "0.5"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (["model=rnn"], "no setting lists values: write model=rnn,lstm"),
+        (["model=rnn,rnn"], "rnn would be trained twice"),
+        (["model=rnn,"], "'model=rnn,' lists an empty value"),
+    ],
+)
+def test_complaints(settings: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        combinations(settings)
+
+
+def test_where_they_go(tmp_path: Path) -> None:
+    assert folder_of(["model=a,b", "experiment=ladder"]) == Path("runs/ladder")
+    assert folder_of(["model=a,b", "experiment=ladder", "run.name=mine"]) == Path("runs/mine")
+    assert folder_of([f"run.dir={tmp_path}"]) == tmp_path
+
+
+def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    arguments = ["-m", *tiny, "run.seed=1,2"]
+    assert command("mt-train", *arguments).code == 0
+    weights = [(tmp_path / "run" / seed / "best" / "model.safetensors").read_bytes() for seed in "12"]
+    assert weights[0] != weights[1]
+    outcome = command("mt-train", *arguments, "trainer.updates=7")
+    assert outcome.code == 0
+    assert outcome.err.count("going on from update 5") == 2
+    assert "training 2 of 2: 2" in outcome.err
+
+
+def test_all_are_checked_before_the_first_begins(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    outcome = command("mt-train", "-m", *tiny, "model.dropout=0.1,1.5")
+    assert (outcome.code, "model.dropout (1.5)" in outcome.error) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_that_fails_does_not_stop_the_rest(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    other = tmp_path / "run" / "1"
+    other.mkdir(parents=True)
+    (other / "config.yaml").write_text("model: {}\n")
+    (other / "last").mkdir()
+    (other / "last" / "manifest.json").write_text("{}")
+    outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
+    assert outcome.code == 1
+    assert "error: 1 was not trained:" in outcome.err
+    assert (tmp_path / "run" / "2" / "best").is_dir()
