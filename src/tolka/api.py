@@ -84,8 +84,8 @@ def translate(
 
     model: a model or run directory, or several that translate together.
     """
-    for window in _translated(model, lines, config, tick):
-        yield from window[1]
+    for _, window in _translated(model, lines, config, tick):
+        yield from window
 
 
 def translate_and_look(

@@ -1,16 +1,14 @@
 """Finished models made into one: the mean of several, or a model with an adapter merged into it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits, save_model
 from tolka.errors import CheckpointError, ConfigError
-from tolka.models.base import MODELS, TRAINING_ONLY
+from tolka.models.base import TRAINING_ONLY, spelt_out_options
 from tolka.nn.lora import base_digest
 from tolka.report.card import model_card
-from tolka.settings import build
 
 
 def average_models(folders: Sequence[Path], out: Path) -> None:
@@ -62,17 +60,12 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
 
 
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
-    one, two = _spelt_out(first), _spelt_out(other)
+    one, two = (spelt_out_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
     found = differing + misfits(first, other)
     if found:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(found)}")
-
-
-def _spelt_out(saved: SavedModel) -> dict[str, Any]:
-    options = saved.config["model"]
-    return asdict(build(MODELS.get(options["name"]), options, "model").spelt_out(saved.tokenizer.shared))
 
 
 def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> None:

@@ -1,7 +1,7 @@
 """What is typed on a command line becomes a configuration; what is seldom meant is said."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from tolka.checkpoint import load_settings
@@ -16,9 +16,8 @@ from tolka.config import (
     cross_check,
 )
 from tolka.errors import ConfigError
-from tolka.models.base import MODELS, TRAINING_ONLY
+from tolka.models.base import TRAINING_ONLY, spelt_out_options
 from tolka.progress import say
-from tolka.settings import build
 from tolka.text.corpus import CorpusConfig
 from tolka.text.lines import user_path
 
@@ -113,7 +112,7 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
 def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
     """A model's options so that equal sizes look equal; as they are where they make no model."""
     try:
-        return asdict(build(MODELS.get(str(sizes.get("name"))), sizes, "model").spelt_out(shared))
+        return spelt_out_options(sizes, shared)
     except ConfigError:
         return sizes
 

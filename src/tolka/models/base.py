@@ -4,8 +4,9 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Self
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from tolka.batch import Batch
 from tolka.checks import at_least, zero_or_more
 from tolka.errors import ConfigError
 from tolka.registry import Registry
+from tolka.settings import build
 
 _DROPPING = ("dropout", "layerdrop")
 TRAINING_ONLY = (*_DROPPING, "initialization")
@@ -163,3 +165,8 @@ class ModelConfig(ABC):
 
 
 MODELS: Registry[ModelConfig] = Registry("model", "tolka.models")
+
+
+def spelt_out_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+    """A saved model's options, as `ModelConfig.spelt_out` has them; ConfigError where they make no model."""
+    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").spelt_out(shared))

@@ -26,7 +26,7 @@ from tolka.nn.recurrent import CELLS, Lstm, Recurrence, State, unrolled_encode
 @MODELS.register("rnn")
 @dataclass(frozen=True)
 class RnnConfig(ModelConfig):
-    """What can be chosen; the defaults are an LSTM with attention."""
+    """What can be chosen; the defaults are an LSTM without attention."""
 
     name: str = "rnn"
     """the architecture: rnn"""

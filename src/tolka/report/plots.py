@@ -95,6 +95,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure as PNG, into a folder that is made if need be; returns its path."""
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=120)
     return path
