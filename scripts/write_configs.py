@@ -17,6 +17,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.report.page import ReportConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -76,6 +77,7 @@ FILES: dict[str, Any] = {
     "search/beam": BeamConfig(),
     "search/greedy": GreedyConfig(),
     "metrics/default": MetricsConfig(),
+    "report/default": ReportConfig(),
     "decoding/default": DecodingConfig(),
     "attention/default": AttentionConfig(),
     "files/default": FilesToScore(),

@@ -31,6 +31,7 @@ TINY = [
     "batching.max_length=64",
     "metrics.bootstrap=0",
     "trainer.samples=0",
+    "report.page=false",
     "trainer.device=cpu",
     "trainer.precision=fp32",
 ]

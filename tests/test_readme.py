@@ -10,6 +10,7 @@ import pytest
 from tolka.cli.evaluate import _long
 from tolka.cli.train import with_recipe
 from tolka.cli.translate import sort_out
+from tolka.multirun import Combination, combinations
 from tolka.overrides import evaluate_config, train_config, translate_config
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +31,9 @@ def test_every_command_s_settings_are_known(command: str, trained: Path) -> None
     settings = [argument for argument in arguments if "=" in argument]
     settings = [re.sub(r"^run\.init_from=.*", f"run.init_from={trained}", setting) for setting in settings]
     if program == "mt-train":
-        train_config([s for s in with_recipe(settings) if "MODEL" not in s and s != "model=mine"])
+        known = [s for s in with_recipe(settings) if "MODEL" not in s and s != "model=mine"]
+        for each in combinations(known) if "-m" in arguments else [Combination("", known)]:
+            train_config(each.settings)
     elif program == "mt-translate":
         translate_config(sort_out(settings)[1])
     else:

@@ -58,7 +58,7 @@ def train(config: TrainConfig) -> TrainResult:
     try:
         state = pipeline.train()
         tests = pipeline.test()
-        pipeline.draw()
+        pipeline.report()
     finally:
         pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)

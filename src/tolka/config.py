@@ -10,6 +10,7 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.base import MODELS, ModelConfig
 from tolka.registry import Registry, did_you_mean
+from tolka.report.page import ReportConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
 from tolka.settings import build
@@ -69,6 +70,7 @@ class TrainConfig:
     trainer: TrainerConfig
     search: SearchConfig
     metrics: MetricsConfig
+    report: ReportConfig
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as config.yaml holds them."""
@@ -123,6 +125,7 @@ _CLASSES: dict[str, type] = {
     "finetuning": FinetuningConfig,
     "trainer": TrainerConfig,
     "metrics": MetricsConfig,
+    "report": ReportConfig,
     "decoding": DecodingConfig,
     "attention": AttentionConfig,
     "files": FilesToScore,

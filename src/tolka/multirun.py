@@ -1,4 +1,4 @@
-"""One command, several trainings: `mt-train -m model=rnn,lstm run.seed=1,2` makes each combination in turn."""
+"""One command, several trainings: `mt-train -m model=rnn,lstm run.seed=1,2` makes each combination, and one page."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,6 +10,8 @@ from tolka.api import TrainResult, train
 from tolka.compose import takes_a_path
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.overrides import train_config
+from tolka.report.page import write_page
+from tolka.report.runs import read_run
 from tolka.text.lines import user_path
 
 
@@ -72,6 +74,8 @@ def folder_of(settings: Sequence[str]) -> Path:
 def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
     """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
 
+    Where they have pages, the one that sets them side by side is written anew when each of them is done.
+
     All configurations are checked before the first training begins. StoppedError when a signal asks for an end: the
     same command goes on where it stopped.
     """
@@ -92,4 +96,12 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
         except TolkaError as error:
             say(f"error: {label}: {error}")
             outcomes.append(Outcome(label, folder, None, str(error)))
+        if config.report.page:
+            say(f"all so far: {_page(base, outcomes)}")
     return outcomes
+
+
+def _page(base: Path, outcomes: Sequence[Outcome]) -> Path:
+    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if outcome.result]
+    failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
+    return write_page(base, base.resolve().name, finished, failed)

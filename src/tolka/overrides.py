@@ -36,7 +36,7 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     run: RunConfig = groups["run"]
     if not run.name:
         groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
-    config = TrainConfig(**groups)
+    config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
     config = _sized(config, given)
     for note in _notes(config, given, choices["experiment"]):
@@ -135,6 +135,13 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
         raise ConfigError("model.parameters chooses model.d_model: set one of them")
     size, shared = config.tokenizer.vocab_size, config.tokenizer.shared
     return replace(config, model=config.model.sized(size, size, shared))
+
+
+def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """Without the gradient flow that an experiment asks for, where there is no recurrence for it to go along."""
+    if "trainer.gradient_flow" in given or config.model.recurrent:
+        return config
+    return replace(config, trainer=replace(config.trainer, gradient_flow=False))
 
 
 def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:

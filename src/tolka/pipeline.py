@@ -24,6 +24,7 @@ from tolka.data.loader import Loader
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.gradient_flow import gradient_flow
 from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.evaluation.showcase import choose_sentences, show
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
 from tolka.inputs import Inputs
@@ -31,7 +32,9 @@ from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
+from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
+from tolka.report.runs import SHOWN, read_run
 from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
@@ -198,6 +201,9 @@ class Pipeline:
             self.run.path / "samples",
         )
         results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
+        for result in results:
+            timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
+            self.run.record({"update": saved.scores["update"], **timed})
         if results:
             scores = {
                 **saved.scores,
@@ -208,11 +214,26 @@ class Pipeline:
             rescore(self.run.best, scores, card)
         return results
 
-    def draw(self) -> None:
-        """The run's plots, where matplotlib is there to draw them."""
+    def report(self) -> None:
+        """For people: plots, where matplotlib is there to draw them, and the page with the sentences shown in it."""
         self._draw("learning curves", learning_curves)
         if self.config.trainer.gradient_flow:
             self._draw("gradient flow", gradient_flow_curves)
+        if self.config.report.page:
+            self._show()
+            title = self.config.run.name or self.run.path.name
+            page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
+            self.run.log(f"report: {page}")
+
+    def _show(self) -> None:
+        """Some sentences, translated by the best model as people will."""
+        known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
+        translator = Translator.of(load_model(self.run.best), self.config.search, self._decoding())
+        references = {pair.source: pair.target for pair in known}
+        sentences = self.config.report.sentences or choose_sentences(known)
+        complaint = show(translator, sentences, references, self.run.path / SHOWN)
+        if complaint:
+            self.run.log(f"note: {complaint}")
 
     def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
         try:

@@ -1,5 +1,6 @@
 """mt-train -m: several trainings by one command."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from tolka.errors import ConfigError
 from tolka.multirun import Combination, combinations, folder_of
+from tolka.overrides import train_config
 
 Command = Callable[..., Any]
 
@@ -54,6 +56,38 @@ def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str],
     assert outcome.code == 0
     assert outcome.err.count("going on from update 5") == 2
     assert "training 2 of 2: 2" in outcome.err
+
+
+def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """The rungs of unlike kinds, the sentences asked for, and what did not finish."""
+    kept = [setting for setting in tiny if not setting.startswith(("model", "report"))]
+    other = tmp_path / "run" / "rnn"
+    other.mkdir(parents=True)
+    (other / "notes.txt").write_text("not a run\n")
+    shown = "report.sentences=[ferry lantern .]"
+    arguments = ["-m", *kept, "model=rnn,lstm_attention,transformer_tiny", "model.parameters=20000", shown]
+    outcome = command("mt-train", *arguments, "batching.max_length=32")
+    assert outcome.code == 1
+    assert re.search(r"^lstm_attention +\d+,\d+ +5 ", outcome.err, re.MULTILINE)
+    assert outcome.err.count("all so far: ") == 3
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "<b>rnn</b> was not trained" in page
+    assert page.count('<section class="card">') == 2
+    assert "ferry lantern ." in page
+    assert page.index("lstm_attention</th>") < page.index("transformer_tiny</th>")
+    assert (tmp_path / "run" / "lstm_attention" / "report.html").is_file()
+    assert (tmp_path / "run" / "transformer_tiny" / "shown" / "01.json").is_file()
+
+
+def test_the_ladder_s_rungs_are_of_one_size() -> None:
+    """And gradient flow is recorded where there is a recurrence, without a complaint where there is none."""
+    flows = {}
+    for model in ("rnn", "bilstm_deep_attention", "transformer_tiny"):
+        config = train_config(["experiment=ladder", f"model={model}"])
+        size = config.tokenizer.vocab_size
+        assert config.model.build(size, size, True).parameter_count() == pytest.approx(1_600_000, rel=0.05)
+        flows[model] = config.trainer.gradient_flow
+    assert flows == {"rnn": True, "bilstm_deep_attention": True, "transformer_tiny": False}
 
 
 def test_all_are_checked_before_the_first_begins(command: Command, tiny: list[str], tmp_path: Path) -> None:

@@ -408,3 +408,14 @@ def test_a_run_of_an_older_version_goes_on(command: Command, tiny: list[str], tm
     assert command("mt-train", *tiny, "trainer.updates=6").code == 0
     outcome = command("mt-train", *tiny, "trainer.updates=6", "trainer.r_drop=1")
     assert (outcome.code, "trainer.r_drop (0.0, now 1.0)" in outcome.error) == (2, True)
+
+
+def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    arguments = [setting for setting in tiny if not setting.startswith("report")]
+    assert command("mt-train", *arguments).code == 0
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert page.count('<section class="card">') == len(list((tmp_path / "run" / "shown").glob("*.json"))) > 0
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    (timed,) = [line for line in lines if "decoding_seconds" in line]
+    assert (timed["test"], timed["sentences"]) == ("test", 8)
+    assert f"{8 / timed['decoding_seconds']:.0f}</td>" in page

@@ -98,11 +98,13 @@ def _several(settings: Sequence[str]) -> int:
     """Every combination in turn; FAILED when one of them failed."""
     from tolka.multirun import train_all
     from tolka.progress import say
+    from tolka.report.runs import read_run
+    from tolka.report.summary import side_by_side
 
     outcomes = train_all(settings, say)
-    for outcome in outcomes:
-        if outcome.result:
-            say(outcome.result.summary())
+    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if outcome.result]
+    if finished:
+        say(side_by_side(finished))
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         say(f"error: {outcome.label} was not trained: {outcome.error}")

@@ -156,7 +156,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words of the segments before
     for each in maps:
-        columns, rows = _word_numbers(each.columns), _word_numbers(each.rows)
+        columns, rows = word_numbers(each.columns), word_numbers(each.rows)
         weights = np.array(each.weights)
         for word in sorted({number for number in rows if number is not None}):
             of_word = weights[[number == word for number in rows]].mean(axis=0)
@@ -170,7 +170,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _word_numbers(pieces: Sequence[str]) -> list[int | None]:
+def word_numbers(pieces: Sequence[str]) -> list[int | None]:
     """Of each piece, the number of the word that it is part of; None for the end of the sentence."""
     numbers: list[int | None] = []
     word, between = -1, True

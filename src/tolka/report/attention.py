@@ -12,14 +12,18 @@ _SIDE = 0.32  # inches a piece
 _MOST_COLUMNS = 4  # of panels
 
 
-def write_attention(folder: Path, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]]) -> str:
+def write_attention(
+    folder: Path, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
+) -> str:
     """Write `stem`.json and, where matplotlib is there, `stem`.png: a heat map of each map, pieces on both axes.
 
     maps: `AttentionMap.as_dict`. Returns the characters that no font on this machine has, drawn as boxes. TolkaError,
     when the numbers are written, if matplotlib is not installed.
     """
-    content = {"source": source, "translation": translation, "maps": list(maps)}
-    (folder / f"{stem}.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
+    (folder / f"{stem}.json").write_text(
+        json.dumps({**content, "maps": list(maps)}, ensure_ascii=False, indent=1), encoding="utf-8"
+    )
     if not maps:
         return ""
     columns = min(_MOST_COLUMNS, len(maps))

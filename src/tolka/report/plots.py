@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import TolkaError
+from tolka.report.runs import read_metrics
 
 
 def learning_curves(run: Path) -> Path:
@@ -13,7 +14,7 @@ def learning_curves(run: Path) -> Path:
     TolkaError when matplotlib is not installed.
     """
     figure = new_figure(10, 4)
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = read_metrics(run)
     training = [line for line in lines if "train_loss" in line]
     validations = [line for line in lines if "valid_loss" in line and "mean_of_updates" not in line]
 
@@ -63,8 +64,7 @@ def gradient_flow_curves(run: Path) -> Path:
 
     TolkaError when matplotlib is not installed.
     """
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    recorded = [line for line in lines if "gradient_flow" in line]
+    recorded = [line for line in read_metrics(run) if "gradient_flow" in line]
     chosen = [recorded[round(n * (len(recorded) - 1) / 4)] for n in range(5)] if len(recorded) > 5 else recorded
     layers = list(dict.fromkeys(flow["layer"] for line in chosen for flow in line["gradient_flow"]))
     figure = new_figure(1 + 4.5 * len(layers), 4)

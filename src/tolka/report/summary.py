@@ -1,10 +1,11 @@
 """The last thing that mt-train shows: scores with their signatures, and what to type next."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.report.runs import FinishedRun
 from tolka.report.tables import between, table
 
 _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
@@ -29,6 +30,33 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
     else:
         lines.append("no test set was given: name one with corpus.test")
     return "\n".join([*lines, "", "next:", f"  mt-translate {shlex.quote(str(model))} FILE"])
+
+
+def side_by_side(runs: Sequence[FinishedRun]) -> str:
+    """Lines for a terminal: a table of several finished runs, and the signatures of its scores."""
+    rows: list[list[str]] = []
+    signatures: dict[str, None] = {}
+    for run in runs:
+        cost = [run.parameters, str(run.updates), f"{run.minutes:.1f}"]
+        for name, result in run.tests.items():
+            (bleu, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
+            score, spread = f"{bleu['score']:.2f}", between(bleu["interval"])
+            rows.append([run.label, *cost, name, bleu["name"], score, spread, f"{result['perplexity']['ppl']:.2f}"])
+            signatures[f"{bleu['name']}: {bleu['signature']}"] = None
+        if not run.tests:
+            rows.append([run.label, *cost, *[""] * 5])
+    header = [
+        "system",
+        "parameters",
+        "updates",
+        "minutes",
+        "test set",
+        "metric",
+        "score",
+        "95% interval",
+        "PPL per token",
+    ]
+    return "\n".join(["", table(rows, header, "lrrrllrrr"), "", *signatures])
 
 
 def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -18,6 +18,7 @@ from tolka.progress import say
 _MAY_DIFFER = (
     "run.",
     "metrics.",
+    "report.",
     "search.",
     "trainer.updates",
     "trainer.max_minutes",

@@ -1,0 +1,45 @@
+"""Some sentences with their translation and attention, for people to look at."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tolka.errors import ConfigError, TolkaError
+from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
+from tolka.report.attention import write_attention
+from tolka.text.corpus import Pair
+from tolka.translator import Translator
+
+_SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
+
+
+def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
+    """A short, a middling and a long source (in words); fewer where there are not three."""
+    ordered = sorted((pair.source for pair in pairs), key=lambda source: len(source.split()))
+    return list(dict.fromkeys(ordered[int(share * len(ordered))] for share in _SHARES)) if ordered else []
+
+
+def show(translator: Translator, sentences: Sequence[str], references: Mapping[str, str], folder: Path) -> str:
+    """Translate sentences; write a JSON file and a picture of each into a folder, in place of what it had.
+
+    The map is the mean over the heads of the last layer's attention to the source; none for an architecture that has
+    no such attention. references: source -> reference, where one is known. Returns what kept the maps from being
+    drawn as they should be, nothing if nothing did.
+    """
+    translations = translator.translate(sentences)
+    try:
+        maps = AttentionReader(translator, AttentionConfig())(translations)
+    except ConfigError:  # nothing to look at
+        maps = [[] for _ in sentences]
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob("*.json"), *folder.glob("*.png")):
+        old.unlink()
+    complaint = ""
+    for number, (source, translation, found) in enumerate(zip(sentences, translations, maps, strict=True), 1):
+        numbers = [each.as_dict() for each in found]
+        reference = references.get(source, "")
+        try:
+            missing = write_attention(folder, f"{number:02d}", source, translation.text, numbers, reference)
+            complaint = complaint or (f"no font on this machine has {missing[:20]}: drawn as boxes" if missing else "")
+        except TolkaError as error:  # the numbers are written all the same
+            complaint = str(error)
+    return complaint

@@ -1,0 +1,103 @@
+"""A finished run as pictures and pages read it: its settings, scores, measurements and shown sentences."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+
+from tolka.errors import CheckpointError
+
+SHOWN = "shown"
+"""The folder in a run's that has a JSON file for each sentence shown (`report.attention.write_attention`)."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run's files hold. label: what tells it from the runs beside it."""
+
+    label: str
+    config: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    metrics: list[dict[str, Any]]
+    shown: list[dict[str, Any]]
+
+    @property
+    def tests(self) -> Mapping[str, Mapping[str, Any]]:
+        """Test set -> what scores.json holds of it."""
+        found: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
+        return found
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the model card begins with."""
+        found: Mapping[str, str] = self.scores["facts"]
+        return found
+
+    @property
+    def parameters(self) -> str:
+        """How many, as the model card writes it."""
+        return self.facts["architecture"].partition(", ")[2].removesuffix(" parameters")
+
+    @property
+    def updates(self) -> int:
+        """How many there were."""
+        return max((int(line["update"]) for line in self.metrics), default=0)
+
+    @property
+    def minutes(self) -> float:
+        """That the training took, validation included."""
+        return max((line["seconds"] for line in self.metrics if "seconds" in line), default=0.0) / 60
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens, in training: the median of what metrics.jsonl has; 0 for a run shorter than one line of it."""
+        found: float = median(
+            [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line] or [0.0]
+        )
+        return found
+
+    @property
+    def validations(self) -> list[dict[str, Any]]:
+        """Of each update validated, without those of averaged models."""
+        return [line for line in self.metrics if "valid_loss" in line and "mean_of_updates" not in line]
+
+    @property
+    def gradient_flows(self) -> list[dict[str, Any]]:
+        """Lines with "update" and "gradient_flow"; none where they were not asked for."""
+        return [line for line in self.metrics if "gradient_flow" in line]
+
+    @property
+    def without_attention(self) -> bool:
+        """Whether one vector is all that the decoder knows of the source."""
+        return bool(self.config["model"].get("attention") == "none")
+
+    def sentences_per_second(self, test: str) -> float | None:
+        """How fast a test set was translated; None if an older version did it, which did not write that down."""
+        timed = [line for line in self.metrics if line.get("test") == test]
+        return timed[-1]["sentences"] / timed[-1]["decoding_seconds"] if timed else None
+
+
+def read_run(folder: Path, label: str) -> FinishedRun:
+    """Of a run's folder; CheckpointError when a file is missing or damaged."""
+    best = folder / "best"
+    try:
+        return FinishedRun(
+            label,
+            yaml.safe_load((best / "config.yaml").read_text(encoding="utf-8")),
+            json.loads((best / "scores.json").read_text(encoding="utf-8")),
+            read_metrics(folder),
+            [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / SHOWN).glob("*.json"))],
+        )
+    except OSError as error:
+        raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise CheckpointError(f"{folder} is damaged ({' '.join(str(error).split())})") from None
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Every line of a run's metrics.jsonl."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
