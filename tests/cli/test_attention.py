@@ -108,3 +108,20 @@ def test_fonts_are_found_by_their_characters(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(fonts, "_characters", lambda family: frozenset(has[family]))
     assert families_for(["ab 한"]) == (["DejaVu Sans", "Noto Sans CJK KR"], " ")
     assert families_for(["日한", "語𝛀"]) == (["DejaVu Sans", "Noto Sans CJK KR", "Other"], "𝛀")
+
+
+def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    package = tmp_path / "koreanize_matplotlib"
+    (package / "fonts").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('a font is wanted, not what the package does')\n")
+    for name in ("B.otf", "A.ttf", "LICENSE"):
+        (package / "fonts" / name).write_bytes(b"")
+    added: list[str] = []
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(font_manager.fontManager, "addfont", lambda path: added.append(path))
+    new = str(tmp_path / "installed_since.ttf")
+    known = [entry.fname for entry in font_manager.fontManager.ttflist]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*known, new])
+    assert fonts._installed.__wrapped__()
+    assert added == [new, *(str(package / "fonts" / name) for name in ("A.ttf", "B.otf"))]

@@ -159,10 +159,10 @@ class Looking:
         if self._undrawn:
             say(f"note: {self._undrawn}")
         if self._missing:
-            say(
-                f"note: no font on this machine has {''.join(sorted(self._missing)[:20])}: drawn as boxes; install "
-                "one, such as fonts-noto-cjk of Debian and Ubuntu"
-            )
+            from tolka.report.fonts import WHERE_TO_GET
+
+            missing = "".join(sorted(self._missing)[:20])
+            say(f"note: no font on this machine has {missing}: drawn as boxes; {WHERE_TO_GET}")
 
 
 def _long(setting: str) -> str:

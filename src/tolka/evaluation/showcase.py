@@ -6,6 +6,7 @@ from pathlib import Path
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
 from tolka.report.attention import write_attention
+from tolka.report.fonts import WHERE_TO_GET
 from tolka.text.corpus import Pair
 from tolka.translator import Translator
 
@@ -39,7 +40,8 @@ def show(translator: Translator, sentences: Sequence[str], references: Mapping[s
         reference = references.get(source, "")
         try:
             missing = write_attention(folder, f"{number:02d}", source, translation.text, numbers, reference)
-            complaint = complaint or (f"no font on this machine has {missing[:20]}: drawn as boxes" if missing else "")
+            if missing:
+                complaint = f"no font on this machine has {missing[:20]}: drawn as boxes; {WHERE_TO_GET}"
         except TolkaError as error:  # the numbers are written all the same
             complaint = str(error)
     return complaint
