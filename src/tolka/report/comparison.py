@@ -74,7 +74,7 @@ def _draw(runs: Sequence[FinishedRun], path: Path, plot: _Plot, x: str, y: str, 
     axes.set(xlabel=x, ylabel=y, yscale="log" if log else "linear")
     axes.grid(alpha=0.3)
     if len(runs) > 1:
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     return save_figure(figure, path)
 
 
