@@ -20,7 +20,7 @@ from tolka.cli.common import (
     sort_out,
     whole_file,
 )
-from tolka.errors import DataError, TolkaError
+from tolka.errors import DataError
 from tolka.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines
 
@@ -115,11 +115,14 @@ class Looking:
     """What is made of the attention maps, line by line: pictures and numbers in a folder, word alignments."""
 
     def __init__(self, folder: Path | None, alignments: bool) -> None:
-        self._folder, self._alignments = folder, alignments
+        self._folder = None
+        if folder is not None:
+            from tolka.report.attention import AttentionFolder
+
+            self._folder = AttentionFolder(folder)
+        self._alignments = alignments
         self._sources: deque[str] = deque()
         self._count = 0
-        self._missing: set[str] = set()
-        self._undrawn = ""
 
     def __bool__(self) -> bool:
         """Whether anything is."""
@@ -136,18 +139,11 @@ class Looking:
         if not self:
             return ""
         from tolka.evaluation.attention_maps import word_alignment
-        from tolka.report.attention import write_attention
 
         self._count += 1
         source = self._sources.popleft()
         if self._folder is not None:
-            numbers = [each.as_dict() for each in maps]
-            try:
-                self._missing |= set(
-                    write_attention(self._folder, f"{self._count:06d}", source, translation.text, numbers)
-                )
-            except TolkaError as error:  # the numbers are there all the same
-                self._undrawn = str(error)
+            self._folder.write(f"{self._count:06d}", source, translation.text, [each.as_dict() for each in maps])
         if not self._alignments:
             return ""
         return "\t" + " ".join(f"{source}-{target}" for source, target in word_alignment(maps))
@@ -155,14 +151,9 @@ class Looking:
     def conclude(self) -> None:
         """Say where the maps are, and what could not be drawn."""
         if self._folder is not None:
-            say(f"attention maps: {self._folder} ({self._count} lines)")
-        if self._undrawn:
-            say(f"note: {self._undrawn}")
-        if self._missing:
-            from tolka.report.fonts import WHERE_TO_GET
-
-            missing = "".join(sorted(self._missing)[:20])
-            say(f"note: no font on this machine has {missing}: drawn as boxes; {WHERE_TO_GET}")
+            say(f"attention maps: {self._folder.path} ({self._count} lines)")
+            if self._folder.complaint:
+                say(f"note: {self._folder.complaint}")
 
 
 def _long(setting: str) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
-from tolka.report.attention import write_attention
-from tolka.report.fonts import WHERE_TO_GET
+from tolka.report.attention import AttentionFolder
 from tolka.text.corpus import Pair
 from tolka.translator import Translator
 
@@ -34,14 +33,8 @@ def show(translator: Translator, sentences: Sequence[str], references: Mapping[s
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.json"), *folder.glob("*.png")):
         old.unlink()
-    complaint = ""
+    written = AttentionFolder(folder)
     for number, (source, translation, found) in enumerate(zip(sentences, translations, maps, strict=True), 1):
         numbers = [each.as_dict() for each in found]
-        reference = references.get(source, "")
-        try:
-            missing = write_attention(folder, f"{number:02d}", source, translation.text, numbers, reference)
-            if missing:
-                complaint = f"no font on this machine has {missing[:20]}: drawn as boxes; {WHERE_TO_GET}"
-        except TolkaError as error:  # the numbers are written all the same
-            complaint = str(error)
-    return complaint
+        written.write(f"{number:02d}", source, translation.text, numbers, references.get(source, ""))
+    return written.complaint

@@ -5,27 +5,51 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.report.fonts import families_for
+from tolka.errors import TolkaError
+from tolka.report.fonts import WHERE_TO_GET, families_for
 from tolka.report.plots import new_figure, save_figure
 
 _SIDE = 0.32  # inches a piece
 _MOST_COLUMNS = 4  # of panels
 
 
-def write_attention(
-    folder: Path, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
-) -> str:
-    """Write `stem`.json and, where matplotlib is there, `stem`.png: a heat map of each map, pieces on both axes.
+class AttentionFolder:
+    """Writes the maps of one text after the other; remembers what kept them from being drawn as they should be."""
 
-    maps: `AttentionMap.as_dict`. Returns the characters that no font on this machine has, drawn as boxes. TolkaError,
-    when the numbers are written, if matplotlib is not installed.
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._missing: set[str] = set()
+        self._undrawn = ""
+
+    def write(
+        self, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
+    ) -> None:
+        """Write `stem`.json and, where there are maps and matplotlib, `stem`.png: pieces on both axes of each map.
+
+        maps: `AttentionMap.as_dict`.
+        """
+        content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
+        text = json.dumps({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
+        (self.path / f"{stem}.json").write_text(text, encoding="utf-8")
+        if maps:
+            try:
+                self._missing |= set(_draw(self.path / f"{stem}.png", maps))
+            except TolkaError as error:  # the numbers are there all the same
+                self._undrawn = str(error)
+
+    @property
+    def complaint(self) -> str:
+        """Why there are no pictures, or boxes in them; nothing when all is well."""
+        if not self._missing:
+            return self._undrawn
+        return f"no font on this machine has {''.join(sorted(self._missing)[:20])}: drawn as boxes; {WHERE_TO_GET}"
+
+
+def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
+    """A heat map of each map; returns the characters that no font on this machine has.
+
+    TolkaError when matplotlib is not installed.
     """
-    content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
-    (folder / f"{stem}.json").write_text(
-        json.dumps({**content, "maps": list(maps)}, ensure_ascii=False, indent=1), encoding="utf-8"
-    )
-    if not maps:
-        return ""
     columns = min(_MOST_COLUMNS, len(maps))
     lines = -(-len(maps) // columns)
     widest, longest = max(len(each["columns"]) for each in maps), max(len(each["rows"]) for each in maps)
@@ -44,5 +68,5 @@ def write_attention(
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share of the attention")
-    save_figure(figure, folder / f"{stem}.png")
+    save_figure(figure, path)
     return missing

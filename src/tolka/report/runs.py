@@ -12,7 +12,7 @@ import yaml
 from tolka.errors import CheckpointError
 
 SHOWN = "shown"
-"""The folder in a run's that has a JSON file for each sentence shown (`report.attention.write_attention`)."""
+"""The folder in a run's that has a JSON file for each sentence shown (`report.attention.AttentionFolder`)."""
 
 
 @dataclass(frozen=True)
