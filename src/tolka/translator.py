@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from tolka.batch import EOS, pad
 from tolka.checkpoint import Folders, SavedModel, load_ensemble
 from tolka.checks import at_least, at_most, zero_or_more
-from tolka.data.buckets import cut
+from tolka.data.buckets import longest_first
 from tolka.models.base import Seq2Seq
 from tolka.runtime import MOST_THREADS, choose_device, use_threads
 from tolka.search.base import Hypothesis, SearchConfig
@@ -153,11 +152,8 @@ class Translator:
 
     def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
         """Translations of id rows, in order, as text and as found; in batches of like length."""
-        lengths = np.array([len(row) + 1 for row in sources], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")  # longest first: what does not fit into memory fails at once
         results: dict[int, tuple[str, Hypothesis]] = {}
-        for rows in cut(lengths[order], order, max(1, self.tokens // self.search.width)):
-            numbers = rows.tolist()
+        for numbers in longest_first([len(row) + 1 for row in sources], self.tokens // self.search.width):
             source, source_lengths = pad([[*sources[i], EOS] for i in numbers])
             self.model.eval()
             with torch.inference_mode():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tolka.data.buckets import BatchingConfig, cut, make_batches, measure_padding
+from tolka.data.buckets import BatchingConfig, cut, longest_first, make_batches, measure_padding
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError
@@ -54,3 +54,9 @@ def test_a_budget_smaller_than_a_sentence_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"batching.tokens \(100\) is smaller than one sentence may be"):
         BatchingConfig(tokens=100, max_length=100)
     assert BatchingConfig(tokens=101, max_length=100).tokens == 101
+
+
+def test_the_longest_come_first_in_their_order() -> None:
+    assert longest_first([3, 9, 3, 4, 9], tokens=9) == [[1], [4], [3, 0], [2]]
+    assert longest_first([5, 6], tokens=0) == [[1], [0]]
+    assert longest_first([], tokens=9) == []

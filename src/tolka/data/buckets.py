@@ -1,5 +1,6 @@
 """Which sentences go into a batch together: those of like length, under a ceiling of padded tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,16 @@ def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences
     if start < len(order):
         batches.append(order[start:])
     return batches
+
+
+def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Row numbers in batches of like length, under a ceiling of padded tokens; a longer row stands alone.
+
+    The longest come first: what does not fit into memory fails at once.
+    """
+    known = np.array(lengths, dtype=np.int64)
+    order = np.argsort(-known, kind="stable")
+    return [rows.tolist() for rows in cut(known[order], order, max(1, tokens))]
 
 
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:

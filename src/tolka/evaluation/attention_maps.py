@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tolka.batch import collate
-from tolka.data.buckets import cut
+from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
 from tolka.translator import Translation, Translator
 
@@ -81,11 +81,9 @@ class AttentionReader:
         ConfigError when the model has no such map.
         """
         segments = [segment for translation in translations for segment in translation.segments]
-        lengths = np.array([max(len(source), len(target)) + 1 for source, target in segments], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")
+        lengths = [max(len(source), len(target)) + 1 for source, target in segments]
         found: dict[int, list[AttentionMap]] = {}
-        for rows in cut(lengths[order], order, self._translator.tokens):
-            numbers = rows.tolist()
+        for numbers in longest_first(lengths, self._translator.tokens):
             for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
                 found[number] = maps
         ordered = iter(found[number] for number in range(len(segments)))
