@@ -3,19 +3,20 @@
     python scripts/attention_hits.py runs/ladder/lstm_attention runs/ladder/transformer_tiny
 
 RUN is a model of the embedded English-Korean corpus. Two shares, each with a 95 % interval (Wilson's), of every layer
-and head, and of the mean over a layer's heads:
+and head, and of the mean over a layer's heads; what the marks . , ? ! looked at, or were looked at, is left out:
 
-- verbs: of the first 200 sentences of the two test halves that have exactly one verb, how often the Korean verb's
-  largest weight among the English words is on the English verb, the reference being forced. Chance is one in the
-  sentence's words, on average.
-- it: of 200 new sentences such as "the dog did not cross the bridge because it was too narrow", how often the encoder's
-  self-attention gives more weight, at "it", to the noun that it refers to than to the other one. Chance is a half.
+- verbs: of the first sentences of the two test halves that have exactly one verb, 100 of each half, how often the
+  Korean verb's largest weight among the English words is on the English verb, the reference being forced.
+- it: of 200 new sentences such as "The cat did not eat the rice because it was too hot.", the noun that "it" refers to
+  being the first in half of them, how often the encoder's self-attention gives more weight, at "it", to that noun than
+  to the other one. Always the first, or always the nearer one, is right in half of them.
 """
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 
@@ -26,13 +27,14 @@ from sample_corpus import lexicon as lex
 from sample_corpus.korean import Predicate
 from sample_corpus.sentences import Sentence, random_sentence
 from sample_corpus.split import build
-from tolka.errors import ConfigError
+from tolka.checkpoint import languages, load_settings
+from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment, word_numbers
 from tolka.report.tables import table
 from tolka.search.greedy import GreedyConfig
 from tolka.translator import Translation, Translator
 
-COUNT = 200
+HALF = 100
 SEED = 7  # of the sentences with "it"
 PUNCTUATION = ".,?!"
 
@@ -63,7 +65,8 @@ def korean_forms(predicate: Predicate) -> tuple[str, ...]:
     plain = ko.finish(predicate, "plain", False)
     adnominals = (ko.adnominal(predicate, "present"), ko.adnominal(predicate, "past"))
     joined = (ko.past(predicate).stem, ko.infinitive(predicate), ko.prospective(predicate), ko.conditional(predicate))
-    return (predicate.stem, polite, plain, *adnominals, *joined)
+    negated = ("모르", "모릅", "몰라", "몰랐") if predicate.stem == "알" else ()  # not to know is a word of its own
+    return (predicate.stem, polite, plain, *adnominals, *joined, *negated)
 
 
 def verb_probe(sentence: Sentence) -> Probe | None:
@@ -108,15 +111,26 @@ def fresh_sentences(known: set[str]) -> Iterator[Sentence]:
             yield sentence
 
 
-def first_probes(probes: Iterator[Probe | None]) -> list[Probe]:
-    """COUNT of them, or as many as there are."""
-    found = []
-    for probe in probes:
-        if probe is not None:
-            found.append(probe)
-        if len(found) == COUNT:
+def first_probes(probes: Iterable[Probe | None]) -> list[Probe]:
+    """HALF of them, or as many as there are."""
+    return list(islice((probe for probe in probes if probe is not None), HALF))
+
+
+def all_probes() -> dict[str, list[Probe]]:
+    """What is measured -> its probes."""
+    corpus = build()
+    halves = (corpus.splits[name] for name in ("test_fresh", "test_unseen"))
+    known = {sentence.english for split in corpus.splits.values() for sentence in split}
+    orders: dict[bool, list[Probe]] = {True: [], False: []}
+    for probe in map(it_probe, fresh_sentences(known)):
+        if probe and len(orders[probe.first < probe.second]) < HALF:
+            orders[probe.first < probe.second].append(probe)
+        if all(len(found) == HALF for found in orders.values()):
             break
-    return found
+    return {
+        "verbs": [probe for half in halves for probe in first_probes(map(verb_probe, half))],
+        "it": [*orders[True], *orders[False]],
+    }
 
 
 def forced(translator: Translator, probes: Sequence[Probe]) -> list[Translation]:
@@ -128,19 +142,27 @@ def forced(translator: Translator, probes: Sequence[Probe]) -> list[Translation]
     return [Translation(probe.korean, [(source, target)], True) for probe, source, target in segments]
 
 
+def without_marks(each: AttentionMap) -> AttentionMap:
+    """The map without the rows and columns of marks, which stand in the word before them."""
+    rows, columns = (
+        [n for n, piece in enumerate(pieces) if piece.strip("▁" + PUNCTUATION)] for pieces in (each.rows, each.columns)
+    )
+    weights = [[each.weights[row][column] for column in columns] for row in rows]
+    return AttentionMap(each.name, each.head, [each.rows[n] for n in rows], [each.columns[n] for n in columns], weights)
+
+
 def maps_of(translator: Translator, probes: Sequence[Probe], kind: str) -> dict[tuple[str, str], list[AttentionMap]]:
     """(layer's name, head) -> the map of each probe; nothing where the model has none of this kind."""
     found: dict[tuple[str, str], list[AttentionMap]] = {}
-    for head in ("all", "mean"):
-        for layer in range(100):
+    translations = forced(translator, probes)
+    for layer in count():
+        for head in ("all", "mean"):
             try:
-                read = AttentionReader(translator, AttentionConfig(kind=kind, layer=layer, head=head))
-                maps = read(forced(translator, probes))
-            except ConfigError:
-                break
-            for of_probe in maps:
-                for each in of_probe:
-                    found.setdefault((each.name, each.head), []).append(each)
+                maps = AttentionReader(translator, AttentionConfig(kind=kind, layer=layer, head=head))(translations)
+            except ConfigError:  # no such layer
+                return found
+            for each in (each for of_probe in maps for each in of_probe):
+                found.setdefault((each.name, each.head), []).append(without_marks(each))
     return found
 
 
@@ -152,21 +174,41 @@ def verb_hit(probe: Probe, each: AttentionMap) -> bool:
 def it_hit(probe: Probe, each: AttentionMap) -> bool:
     """Whether "it" looked more at what it refers to than at the other noun."""
     numbers = word_numbers(each.columns)
-    weights = np.array(each.weights)
     it = words(probe.english).index("it")
-    row = weights[[number == it for number in numbers]].mean(axis=0)
-    of_word = [
-        sum(w for w, number in zip(row, numbers, strict=True) if number == n) for n in (probe.first, probe.second)
-    ]
-    return bool(of_word[0] > of_word[1])
+    row = np.array(each.weights)[[number == it for number in numbers]].mean(axis=0)
+    right, wrong = (row[[number == n for number in numbers]].sum() for n in (probe.first, probe.second))
+    return bool(right > wrong)
 
 
-def interval(hits: int, count: int) -> tuple[float, float]:
+def interval(hits: int, tried: int) -> tuple[float, float]:
     """Wilson's, 95 %."""
-    z, share = 1.96, hits / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count * count)) ** 0.5
+    z, share = 1.96, hits / tried
+    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
+    half = z / (1 + z * z / tried) * (share * (1 - share) / tried + z * z / (4 * tried * tried)) ** 0.5
     return middle - half, middle + half
+
+
+def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, object]]:
+    """The hits of every layer and head, and of their means. ConfigError for a model of other languages."""
+    kind, hit = {"verbs": ("cross", verb_hit), "it": ("encoder", it_hit)}[name]
+    if languages(load_settings(run)) != ("en", "ko"):
+        raise ConfigError(f"{run} is no model of the embedded corpus, from en to ko")
+    found = []
+    for (layer, head), maps in maps_of(Translator.load(run, GreedyConfig()), probes, kind).items():
+        hits = sum(hit(probe, each) for probe, each in zip(probes, maps, strict=True))
+        found.append(
+            {
+                "probe": name,
+                "run": run.name,
+                "map": layer,
+                "head": head,
+                "hits": hits,
+                "sentences": len(probes),
+                "share": hits / len(probes),
+                "interval": interval(hits, len(probes)),
+            }
+        )
+    return found
 
 
 def main() -> None:
@@ -175,30 +217,26 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--json", type=Path, help="write the numbers there too")
     options = parser.parse_args()
-    corpus = build()
-    tests = [*corpus.splits["test_fresh"], *corpus.splits["test_unseen"]]
-    known = {sentence.english for split in corpus.splits.values() for sentence in split}
-    probes = {
-        "verbs": first_probes(verb_probe(sentence) for sentence in tests),
-        "it": first_probes(it_probe(sentence) for sentence in fresh_sentences(known)),
-    }
-    chance = {"verbs": float(np.mean([1 / len(probe.english.split()) for probe in probes["verbs"]])), "it": 0.5}
-    hit = {"verbs": verb_hit, "it": it_hit}
-    kind = {"verbs": "cross", "it": "encoder"}
     numbers = []
-    for name, found in probes.items():
+    for name, probes in all_probes().items():
         rows = []
         for run in options.runs:
-            translator = Translator.load(run, GreedyConfig())
-            for (layer, head), maps in maps_of(translator, found, kind[name]).items():
-                hits = sum(hit[name](probe, each) for probe, each in zip(found, maps, strict=True))
-                low, high = interval(hits, len(found))
-                rows.append([run.name, layer, head, f"{hits / len(found):.1%}", f"{low:.1%} to {high:.1%}"])
-                numbers.append({"probe": name, "run": run.name, "map": layer, "head": head, "share": hits / len(found)})
-        print(f"\n{name}: {len(found)} sentences, chance {chance[name]:.1%}\n")
+            try:
+                measured = measure(run, name, probes)
+            except TolkaError as error:
+                parser.error(str(error))
+            for line in measured:
+                low, high = line["interval"]
+                rows.append([run.name, line["map"], line["head"], f"{line['share']:.1%}", f"{low:.1%} to {high:.1%}"])
+            if not measured:
+                rows.append([run.name, "no such map", "", "", ""])
+            numbers += measured
+        longest = np.mean([1 / len(probe.english.split()) for probe in probes])
+        chance = f"one word in the sentence's: {longest:.1%}" if name == "verbs" else "50%"
+        print(f"\n{name}: {len(probes)} sentences, by chance {chance}\n")
         print(table(rows, ["run", "map", "head", "hits", "95% interval"], "lllrr"))
     if options.json:
-        options.json.write_text(json.dumps({"chance": chance, "hits": numbers}, indent=1), encoding="utf-8")
+        options.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 DIR holds train.en and train.de. Both train a Transformer of 3 + 3 layers, d_model 256, d_ff 1024, 4 heads, or an
 encoder-decoder of one LSTM of 256 each, without attention; with one joint BPE vocabulary of 8000 tied three ways, label
 smoothing 0.1, AdamW and clipping, on batches of about 4000 target tokens. The plain loops are those that anyone would
-write over nn.Transformer and nn.LSTM; the latter's encoder runs on into the padding, which tolka's does not. Each
+write over nn.Transformer and nn.LSTM: the target's padding has logits too, the optimiser is torch's default, and the
+LSTM's encoder runs on into the padding, which tolka's does not. Each
 round is a process of its own; the first windows of a round warm up and do not count. Printed: the median, least and
 most target tokens per second (</s> counted, padding not) over all windows, peak memory, and the ratio of the medians.
 """

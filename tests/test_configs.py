@@ -102,6 +102,7 @@ def test_promised_names() -> None:
         ("corpus.train=말뭉치/a=b(1)", "corpus.train='말뭉치/a=b(1)'"),
         ("corpus.train=it's", r"corpus.train='it\'s'"),
         ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
+        ("report.sentences=[Grüße aus Köln.,I'm here.]", r"report.sentences=['Grüße aus Köln.','I\'m here.']"),
         ("corpus.train='as it is'", "corpus.train='as it is'"),
         ("trainer.updates=10", "trainer.updates=10"),
         ("corpus=files", "corpus=files"),
@@ -109,6 +110,14 @@ def test_promised_names() -> None:
 )
 def test_paths_are_quoted_for_hydra(override: str, quoted: str) -> None:
     assert quote(override) == quoted
+
+
+def test_sentences_arrive_as_they_were() -> None:
+    assert train_config(["report.sentences=[나는 너를 사랑해.,'A, b.']"]).report.sentences == [
+        "나는 너를 사랑해.",
+        "A, b.",
+    ]
+    assert train_config(["report.sentences=You, too."]).report.sentences == ["You, too."]
 
 
 def test_quoted_paths_arrive_as_they_were() -> None:
@@ -170,12 +179,13 @@ def test_complaints_of_several_groups_come_together() -> None:
         ("trainer.simcut_words=0.2", "trainer.simcut=3"),
         ("model.max_positions=600", "model.positions=learned"),
         ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
+        ("report.sentences=[ferry.]", "report.page=true"),
     ],
 )
 def test_an_option_without_effect_is_said(
     idle: str, cure: str, capsys: pytest.CaptureFixture[str], trained: Path
 ) -> None:
-    always = ["scheduler=noam", "optimizer=adamw"]
+    always = ["scheduler=noam", "optimizer=adamw", "report.page=false"]
     if idle.startswith("finetuning"):
         always += [f"run.init_from={trained}", "experiment=finetune", "optimizer.lr=0.1"]
     train_config(always)

@@ -13,9 +13,12 @@ from tolka.errors import ConfigError
 from tolka.registry import did_you_mean
 from tolka.resources import config_dir
 
-# Values of these keys are paths and names, which Hydra's grammar would take apart at =, ( and letters beyond ASCII, or
-# turn into numbers and truth values: a run may be called 2024, a language `true`.
-_LIST_KEYS = {f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")}
+# Values of these keys are paths, names and sentences, which Hydra's grammar would take apart at =, ( and letters beyond
+# ASCII, or turn into numbers and truth values: a run may be called 2024, a language `true`.
+_LIST_KEYS = {
+    *(f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")),
+    "report.sentences",
+}
 _PATH_KEYS = _LIST_KEYS | {
     *("corpus.root", "corpus.path", "corpus.source", "corpus.target", "corpus.subset", "corpus.revision"),
     *("run.dir", "run.name", "run.prepared", "run.init_from"),

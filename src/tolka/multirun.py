@@ -1,7 +1,7 @@
 """One command, several trainings: `mt-train -m model=rnn,lstm run.seed=1,2` makes each combination, and one page."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -10,7 +10,7 @@ from tolka.api import TrainResult, train
 from tolka.compose import takes_a_path
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.overrides import train_config
-from tolka.report.page import write_page
+from tolka.report.page import PAGE, write_page
 from tolka.report.runs import read_run
 from tolka.text.lines import user_path
 
@@ -74,12 +74,16 @@ def folder_of(settings: Sequence[str]) -> Path:
 def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
     """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
 
-    Where they have pages, the one that sets them side by side is written anew when each of them is done.
+    Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
+    earlier call has finished are on it from the start.
 
-    All configurations are checked before the first training begins. StoppedError when a signal asks for an end: the
+    All configurations are checked before the first training begins. ConfigError when the folder that is to have the
+    trainings' folders is a run's itself. StoppedError when a signal asks for an end: the
     same command goes on where it stopped.
     """
     base = folder_of(settings)
+    if (base / "config.yaml").exists():
+        raise ConfigError(f"{base} is one run's folder already; choose another run.name for several")
     planned = []
     for combination in combinations(settings):
         own = [setting for setting in combination.settings if not setting.startswith(("run.dir=", "run.name="))]
@@ -97,11 +101,16 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
             say(f"error: {label}: {error}")
             outcomes.append(Outcome(label, folder, None, str(error)))
         if config.report.page:
-            say(f"all so far: {_page(base, outcomes)}")
+            folders = {label: folder for label, folder, _ in planned}
+            try:
+                say(f"all so far: {_page(base, folders, outcomes)}")
+            except (OSError, TolkaError) as error:
+                say(f"note: the page about all is not written: {error}")
     return outcomes
 
 
-def _page(base: Path, outcomes: Sequence[Outcome]) -> Path:
-    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if outcome.result]
+def _page(base: Path, folders: Mapping[str, Path], outcomes: Sequence[Outcome]) -> Path:
+    """What is finished, by this call or an earlier one, side by side; what has failed in this one is named."""
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
-    return write_page(base, base.resolve().name, finished, failed)
+    finished = [label for label, folder in folders.items() if label not in failed and (folder / PAGE).is_file()]
+    return write_page(base, base.resolve().name, [read_run(folders[label], label) for label in finished], failed)

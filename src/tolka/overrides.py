@@ -160,6 +160,7 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
         "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
         "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
         "model.max_positions": (config.model.longest is None, "model.positions=learned"),
+        "report.sentences": (not config.report.page, "report.page"),
     }
     for key, (without_effect, lacking) in idle.items():
         if key in given and without_effect:

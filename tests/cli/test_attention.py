@@ -119,6 +119,7 @@ def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: p
         (package / "fonts" / name).write_bytes(b"")
     added: list[str] = []
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(fonts, "_PACKAGES", ("koreanize_matplotlib", "not_installed"))
     monkeypatch.setattr(font_manager.fontManager, "addfont", lambda path: added.append(path))
     new = str(tmp_path / "installed_since.ttf")
     known = [entry.fname for entry in font_manager.fontManager.ttflist]

@@ -71,12 +71,32 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
     assert re.search(r"^lstm_attention +\d+,\d+ +5 ", outcome.err, re.MULTILINE)
     assert outcome.err.count("all so far: ") == 3
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "<b>rnn</b> was not trained" in page
+    assert "<b>rnn</b> failed" in page
     assert page.count('<section class="card">') == 2
     assert "ferry lantern ." in page
     assert page.index("lstm_attention</th>") < page.index("transformer_tiny</th>")
     assert (tmp_path / "run" / "lstm_attention" / "report.html").is_file()
     assert (tmp_path / "run" / "transformer_tiny" / "shown" / "01.json").is_file()
+
+
+def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    kept = [setting for setting in tiny if not setting.startswith("report")]
+    assert command("mt-train", "-m", *kept, "run.seed=1,2").code == 0
+    (tmp_path / "run" / "1" / "last" / "manifest.json").unlink()
+    outcome = command("mt-train", "-m", *kept, "run.seed=1,2")
+    assert outcome.code == 1
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "<b>1</b> failed: " in page
+    assert '<th scope="row">2</th>' in page
+    outcome = command("mt-train", "-m", *kept, "run.seed=2,3")
+    assert outcome.code == 0
+    assert '<th scope="row">2</th>' in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
+    assert (outcome.code, "is one run's folder already" in outcome.error) == (2, True)
 
 
 def test_the_ladder_s_rungs_are_of_one_size() -> None:
@@ -104,5 +124,5 @@ def test_one_that_fails_does_not_stop_the_rest(command: Command, tiny: list[str]
     (other / "last" / "manifest.json").write_text("{}")
     outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
     assert outcome.code == 1
-    assert "error: 1 was not trained:" in outcome.err
+    assert "error: 1 failed:" in outcome.err
     assert (tmp_path / "run" / "2" / "best").is_dir()

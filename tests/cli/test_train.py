@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -418,4 +419,8 @@ def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (timed,) = [line for line in lines if "decoding_seconds" in line]
     assert (timed["test"], timed["sentences"]) == ("test", 8)
-    assert f"{8 / timed['decoding_seconds']:.0f}</td>" in page
+    row = re.findall(r"<td[^>]*>(.*?)</td>", page.partition('<th scope="row">')[2].partition("</tr>")[0], re.DOTALL)
+    rate = 8 / timed["decoding_seconds"]
+    assert row[-5] == (f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}")
+    assert "seed:12345" not in page  # no intervals here, and no word of them
+    assert "BLEU: nrefs:1|case:mixed" in page

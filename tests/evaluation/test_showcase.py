@@ -38,3 +38,11 @@ def test_a_character_without_a_font_is_said(trained: Path, tmp_path: Path, monke
     monkeypatch.setattr("tolka.report.attention.families_for", lambda pieces: (["DejaVu Sans"], "나"))
     complaint = show(Translator.load(trained, GreedyConfig()), ["ferry ."], {}, tmp_path / "shown")
     assert complaint.startswith("no font on this machine has 나: drawn as boxes; install one, such as fonts-noto-cjk")
+
+
+def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    translator = Translator.load(trained, GreedyConfig())
+    long = " ".join(["ferry"] * 300) + " ."
+    assert "too large to draw: 01; their numbers are there" in show(translator, [long], {}, tmp_path / "shown")
+    assert [path.name for path in (tmp_path / "shown").iterdir()] == ["01.json"]

@@ -1,7 +1,6 @@
 """The page about runs: everything measured is on it, nothing is fetched, text stays text."""
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.report.comparison import compare_runs
-from tolka.report.page import write_page
+from tolka.report.page import ReportConfig, write_page
 from tolka.report.runs import SHOWN, FinishedRun, read_run
 
 SIGNATURE = "nrefs:1|case:mixed|<tok>"
@@ -28,6 +27,7 @@ class Reader(HTMLParser):
         self.rows: list[list[str]] = []
         self.text = ""
         self.titles: list[str] = []
+        self.signatures: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -46,6 +46,8 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self.open and self.open[-1] == "span":
+            self.signatures.append(data)
         if {"td", "th"} & set(self.open):
             self.rows[-1][-1] += data.strip() + " "
 
@@ -55,14 +57,21 @@ def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: f
     (folder / "best").mkdir(parents=True)
     (folder / SHOWN).mkdir()
     config = {"corpus": {"source": "en", "target": "ko"}, "model": {"name": "rnn", "attention": attention}}
-    (folder / "best" / "config.yaml").write_text(yaml.safe_dump(config))
-    bucket = {"sentences": 9, "score": 50.0, "interval": [40.0, 60.0]}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    bucket = {"sentences": 9, "score": 50.0, "interval": [40.0, 60.0], "signature": "by length"}
     test = {
-        "metrics": [{"name": "BLEU", "score": bleu, "signature": SIGNATURE, "interval": [60.5, 62.5]}],
+        "metrics": [
+            {"name": "BLEU", "score": bleu, "signature": SIGNATURE, "interval": [60.5, 62.5]},
+            {"name": "TER", "score": 33.333, "signature": "of TER", "interval": None},
+        ],
         "perplexity": {"ppl": 3.456, "ppl_word": 9.0},
         "by_length": [{"words": [1, 4], **bucket}, {"words": [5, 5], **bucket}],
     }
-    facts = {"architecture": "rnn, 1,234 parameters", "trained on": "a machine", "training text": "9 < 10 pairs"}
+    facts = {
+        "architecture": "rnn, 1,234 parameters",
+        "trained on": f"a machine, {'bf16' if attention == 'none' else 'fp32'}",
+        "training text": "9 < 10 pairs",
+    }
     scores = {"facts": facts, "test": {"fresh": test} if tests else {}}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
     flow = [{"layer": "encoder.0.forward", "state": state, "norms": [1.0, 0.5], "sentences": [2, 2]} for state in "hC"]
@@ -70,7 +79,7 @@ def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: f
         {"update": 0, "gradient_flow": flow},
         *({"update": n, "train_loss": 2.0, "tokens_per_second": 100.0 * n, "seconds": 60.0 * n} for n in (1, 2, 3)),
         {"update": 3, "gradient_flow": flow},
-        {"update": 3, "valid_loss": 3.0, "bleu": 7.0, "seconds": 240.0},
+        {"update": 3, "valid_loss": 3.0, "bleu": 7.0, "seconds": 240.0, "signatures": {"bleu": "greedy"}},
     ]
     if tests:
         lines.append({"update": 3, "test": "fresh", "sentences": 50, "decoding_seconds": 4.0})
@@ -90,17 +99,19 @@ def two_runs(tmp_path: Path) -> list[FinishedRun]:
 def test_everything_measured_is_on_it(tmp_path: Path) -> None:
     page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {"odd": "no <such> cell"}).read_text("utf-8"))
     assert not page.open
-    assert page.rows[1][:4] == ["system ", "BLEU ", "PPL per token ", "sentences/s "]
-    assert page.rows[1][4:] == ["parameters ", "updates ", "minutes ", "target tokens/s "]
-    assert page.rows[2] == ["plain ", "61.2 60.50 to 62.50 ", "3.46 ", "12 ", "1,234 ", "3 ", "4.0 ", "200 "]
-    assert page.rows[3][0] == "looking "
+    assert page.rows[1][:5] == ["system ", "BLEU ", "TER ", "PPL per token ", "sentences/s "]
+    assert page.rows[1][5:] == ["parameters ", "updates ", "minutes ", "target tokens/s "]
+    scores = ["61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
+    assert page.rows[2] == ["plain a machine, bf16 ", *scores, "1,234 ", "3 ", "4.0 ", "200 "]
+    assert page.rows[3][0] == "looking a machine, fp32 "
     assert f"BLEU: {SIGNATURE}" in page.text
-    assert "odd was not trained: no <such> cell" in page.text
+    assert "TER: of TER" in page.text
+    assert "odd failed: no <such> cell" in page.text
     assert "9 < 10 pairs" in page.text
     assert page.text.count("I <love> you.") == 1
     assert "reference: 사랑해" in page.text
     assert "사랑 plain" in page.text
-    assert page.text.count("no attention: one vector") == 1
+    assert page.text.count("no attention: the encoder's last state") == 1
     assert page.rows[-3:] == [["", "c ", "d "], ["a ", "", ""], ["b ", "", ""]]
     assert page.titles == [f"{weight:.2f}" for row in WEIGHTS for weight in row]
 
@@ -109,6 +120,7 @@ def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
     assert len(page.addresses) == 7
+    assert (page.signatures.count("greedy"), page.signatures.count("by length")) == (2, 1)
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
         "bleu_by_length_fresh.png",
@@ -129,16 +141,15 @@ def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     drawn: dict[str, Any] = {}
     monkeypatch.setattr(figure, "savefig", lambda self, path, **_: drawn.update({path.stem: self}))
     compare_runs(runs, tmp_path / "plots")
-    colors = set()
+    styles = set()
     for picture in drawn.values():
         (axes,) = picture.axes
-        of_label = {
-            line.get_label(): line for line in axes.get_legend_handles_labels()[0] if hasattr(line, "get_color")
-        }
-        for label, line in of_label.items():
-            colors.add((label, line.get_color(), line.get_linestyle()))
-    assert len(colors) == 2
-    assert {label: style for label, _, style in colors} == {"plain": "--", "looking": "-"}
+        handles, labels = axes.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            line = handle if hasattr(handle, "get_color") else handle.lines[0]  # of error bars
+            styles.add((label, line.get_color(), line.get_linestyle()))
+    assert {label: style for label, _, style in styles} == {"plain": "--", "looking": "-"}
+    assert len(styles) == len({color for _, color, _ in styles}) == 2
     (axes,) = drawn["bleu_over_minutes"].axes
     assert list(axes.lines[0].get_xdata()) == [4.0]
     (axes,) = drawn["gradient_flow_last"].axes
@@ -154,7 +165,34 @@ def test_without_test_sets_or_pictures(tmp_path: Path) -> None:
     page = Reader(text)
     assert "matplotlib is not installed" in page.text
     assert page.rows[1] == ["a ", "1,234 ", "3 ", "4.0 ", "200 "]
-    assert "1 training, measured by" in re.sub(r"\s+", " ", page.text)
+    assert "1 training" in page.text
+
+
+def test_maps_too_large_to_lay_out_and_parts_of_long_lines(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", "dot")
+    pieces = [str(n) for n in range(81)]
+    small = {"map": "decoder.0.cross", "head": "mean", "rows": ["a"], "columns": ["c"], "weights": [[1.0]]}
+    large = {**small, "rows": pieces, "columns": pieces[:1], "weights": [[1.0]] * 81}
+    shown = {"source": "x", "translation": "y", "maps": [small, large]}
+    (folder / SHOWN / "01.json").write_text(json.dumps(shown))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    assert ("part 1 of 2" in page.text, "part 2 of 2" in page.text) == (True, True)
+    assert "81 by 1 pieces: too many to lay out" in page.text
+    assert page.titles == ["1.00"]
+
+
+def test_short_runs_have_no_rate_and_slow_ones_keep_their_digits(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    lines = [{"update": 3, "seconds": 6.0}, {"update": 3, "test": "fresh", "sentences": 1, "decoding_seconds": 3.0}]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    assert page.rows[2][-6:] == ["3.46 ", "0.33 ", "1,234 ", "3 ", "0.1 ", ""]
+
+
+@pytest.mark.parametrize(("sentences", "complaint"), [([" "], "has a blank one"), (["a", "a"], "a sentence twice")])
+def test_sentences_that_cannot_be_shown(sentences: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        ReportConfig(sentences=sentences)
 
 
 def test_runs_that_cannot_be_read(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def _several(settings: Sequence[str]) -> int:
         say(side_by_side(finished))
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
-        say(f"error: {outcome.label} was not trained: {outcome.error}")
+        say(f"error: {outcome.label} failed: {outcome.error}")
     return FAILED if failed else DONE
 
 

@@ -11,6 +11,7 @@ from tolka.report.plots import new_figure, save_figure
 
 _SIDE = 0.32  # inches a piece
 _MOST_COLUMNS = 4  # of panels
+_LONGEST_SIDE = 80.0  # inches of a picture, nearly 10 000 dots
 
 
 class AttentionFolder:
@@ -20,6 +21,7 @@ class AttentionFolder:
         self.path = path
         self._missing: set[str] = set()
         self._undrawn = ""
+        self._too_large: list[str] = []
 
     def write(
         self, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
@@ -31,7 +33,9 @@ class AttentionFolder:
         content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
         text = json.dumps({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
         (self.path / f"{stem}.json").write_text(text, encoding="utf-8")
-        if maps:
+        if maps and max(_size(maps)) > _LONGEST_SIDE:
+            self._too_large.append(stem)
+        elif maps:
             try:
                 self._missing |= set(_draw(self.path / f"{stem}.png", maps))
             except TolkaError as error:  # the numbers are there all the same
@@ -40,9 +44,22 @@ class AttentionFolder:
     @property
     def complaint(self) -> str:
         """Why there are no pictures, or boxes in them; nothing when all is well."""
-        if not self._missing:
-            return self._undrawn
-        return f"no font on this machine has {''.join(sorted(self._missing)[:20])}: drawn as boxes; {WHERE_TO_GET}"
+        complaints = [self._undrawn] if self._undrawn else []
+        if self._missing:
+            characters = "".join(sorted(self._missing)[:20])
+            complaints.append(f"no font on this machine has {characters}: drawn as boxes; {WHERE_TO_GET}")
+        if self._too_large:
+            shown = ", ".join(self._too_large[:5]) + (", ..." if len(self._too_large) > 5 else "")
+            complaints.append(f"too large to draw: {shown}; their numbers are there, as JSON")
+        return "; ".join(complaints)
+
+
+def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Width and height in inches."""
+    columns = min(_MOST_COLUMNS, len(maps))
+    lines = -(-len(maps) // columns)
+    widest, longest = max(len(each["columns"]) for each in maps), max(len(each["rows"]) for each in maps)
+    return columns * (2.2 + _SIDE * widest), lines * (1.8 + _SIDE * longest)
 
 
 def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
@@ -52,8 +69,7 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
     """
     columns = min(_MOST_COLUMNS, len(maps))
     lines = -(-len(maps) // columns)
-    widest, longest = max(len(each["columns"]) for each in maps), max(len(each["rows"]) for each in maps)
-    figure = new_figure(columns * (2.2 + _SIDE * widest), lines * (1.8 + _SIDE * longest))
+    figure = new_figure(*_size(maps))
     panels = figure.subplots(lines, columns, squeeze=False).flatten()
     families, missing = families_for(piece for each in maps for piece in (*each["rows"], *each["columns"]))
     for axes, each in zip(panels, maps, strict=False):

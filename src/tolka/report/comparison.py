@@ -16,49 +16,58 @@ _SIZE = (6.4, 4.2)  # inches; one panel each, so that they stand one below the o
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG, and what it shows."""
+    """A PNG, and what it shows. signatures: how the scores in it were computed."""
 
     path: Path
     title: str
     caption: str
+    signatures: list[str]
 
 
 def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
     """Draw all that the runs have measured in common; TolkaError when matplotlib is not installed."""
+    greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
     drawn = []
     for key, what in (("bleu", "BLEU"), ("valid_loss", "nll")):
         for x, unit, scale in (("update", "update", 1.0), ("seconds", "minute", 1 / 60)):
-            title = f"{'BLEU' if key == 'bleu' else 'Loss'} over {unit}s"
-            caption = "on the validation set, greedy" if key == "bleu" else "on the validation set, nats per token"
-            path = _draw(runs, folder / f"{what.lower()}_over_{unit}s.png", _curve(key, x, scale), unit, what)
-            drawn += [Picture(path, title, caption)] if path else []
-    for test in _tests(runs):
-        path = _draw(runs, folder / f"bleu_by_length_{test}.png", _by_length(test), "words of the source", "BLEU")
-        caption = f"test set {test}: each point holds about as many sentences, the bars are 95 % intervals"
-        drawn += [Picture(path, "BLEU by the source's length", caption)] if path else []
-    for number, when in ((0, "before training"), (-1, "at the last validation")):
-        path = _draw(
-            runs,
-            folder / f"gradient_flow_{'first' if number == 0 else 'last'}.png",
-            _flow(number),
-            "steps before the end of the sentence",
-            "norm of d loss / d state (nats)",
-            log=True,
+            bleu = key == "bleu"
+            title = f"{'BLEU' if bleu else 'Loss'} over {unit}s"
+            caption = f"On the validation set, {'greedy' if bleu else 'nats per token'}."
+            picture = Picture(folder / f"{what.lower()}_over_{unit}s.png", title, caption, greedy if bleu else [])
+            drawn.append(_draw(runs, picture, _curve(key, x, scale), (unit, what)))
+    for test in dict.fromkeys(test for run in runs for test in run.tests):
+        drawn.append(
+            _draw(runs, _lengths_picture(runs, test, folder), _by_length(test), ("words of the source", "BLEU"))
         )
-        caption = (
-            "the encoder's first layer, forward: how strongly the loss depends on each state; solid and dashed h, "
-            "dotted the cell C of an LSTM"
-        )
-        drawn += [Picture(path, f"Gradient flow {when}", caption)] if path else []
-    return drawn
+    for number, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
+        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, [])
+        axes = ("steps before the end of the sentence", "norm of d loss / d state (nats)")
+        drawn.append(_draw(runs, picture, _flow(number), axes, log=True))
+    return [picture for picture in drawn if picture]
+
+
+_FLOW = (
+    "How strongly the loss depends on each state of the encoder's first layer, forward. Solid and dashed: h; dotted: "
+    "the cell C of an LSTM."
+)
+
+
+def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Picture:
+    buckets = [bucket for run in runs for bucket in run.tests.get(test, {}).get("by_length", [])]
+    bars = " The bars are 95 % intervals." if any(bucket["interval"] for bucket in buckets) else ""
+    caption = f"Test set {test}. Each point holds about as many sentences.{bars}"
+    signatures = sorted({bucket["signature"] for bucket in buckets})
+    return Picture(folder / f"bleu_by_length_{test}.png", "BLEU by the source's length", caption, signatures)
 
 
 _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]
 """Draws one run into axes, in a style; returns whether there was anything to draw."""
 
 
-def _draw(runs: Sequence[FinishedRun], path: Path, plot: _Plot, x: str, y: str, log: bool = False) -> Path | None:
-    """One picture of all runs; None, and no file, where no run has anything to draw."""
+def _draw(
+    runs: Sequence[FinishedRun], picture: Picture, plot: _Plot, labels: tuple[str, str], log: bool = False
+) -> Picture | None:
+    """Draw one picture of all runs; None, and no file, where no run has anything to draw."""
     figure = new_figure(*_SIZE)
     from matplotlib import colormaps
 
@@ -69,13 +78,15 @@ def _draw(runs: Sequence[FinishedRun], path: Path, plot: _Plot, x: str, y: str, 
         style = {"color": colors(number % colors.N), "linestyle": "--" if run.without_attention else "-"}
         drawn |= plot(axes, run, {**style, "label": run.label})
     if not drawn:
-        path.unlink(missing_ok=True)  # of an earlier call
+        picture.path.unlink(missing_ok=True)  # of an earlier call
         return None
-    axes.set(xlabel=x, ylabel=y, yscale="log" if log else "linear")
+    axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
+    axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
     axes.grid(alpha=0.3)
     if len(runs) > 1:
         figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    return save_figure(figure, path)
+    save_figure(figure, picture.path)
+    return picture
 
 
 def _curve(key: str, x: str, scale: float) -> _Plot:
@@ -118,7 +129,3 @@ def _flow(number: int) -> _Plot:
         return True
 
     return plot
-
-
-def _tests(runs: Sequence[FinishedRun]) -> list[str]:
-    return list(dict.fromkeys(test for run in runs for test in run.tests))

@@ -10,13 +10,13 @@ import yaml
 
 from tolka import __version__
 from tolka.atomic import replace_text
-from tolka.errors import TolkaError
+from tolka.errors import ConfigError, TolkaError
 from tolka.report.comparison import compare_runs
 from tolka.report.runs import FinishedRun
 from tolka.report.tables import between
 
 PAGE = "report.html"
-_METRICS = {"BLEU": "BLEU", "chrF2": "chrF", "chrF2++": "chrF++"}  # printed name -> heading, of those in the table
+_MOST_PIECES = 80  # on a side of a map that is laid out; longer ones are in the run's folder
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,12 @@ class ReportConfig:
     """whether report.html is written: scores, curves, and some sentences with their translation and attention"""
     sentences: list[str] = field(default_factory=list)
     """sentences to show, in the source language; [] = three of the test set: a short, a middling and a long one"""
+
+    def __post_init__(self) -> None:
+        if not all(sentence.strip() for sentence in self.sentences):
+            raise ConfigError("report.sentences has a blank one: leave it out, or write [] for three of the test set")
+        if len(set(self.sentences)) < len(self.sentences):
+            raise ConfigError("report.sentences has a sentence twice: name each once")
 
 
 def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str]) -> Path:
@@ -44,14 +50,16 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
 
     loader = PackageLoader("tolka.report")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    common = _common_facts(runs)
     tests = list(dict.fromkeys(test for run in runs for test in run.tests))
     text = page.get_template("page.html").render(
         title=title,
         version=__version__,
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
-        facts=_common_facts(runs),
+        facts=common,
+        most_pieces=_MOST_PIECES,
         metrics={test: _metrics(runs, test) for test in tests},
-        rows=[_row(run, tests) for run in runs],
+        rows=[_row(run, tests, common) for run in runs],
         signatures=_signatures(runs),
         failed=failed,
         pictures=[(picture, base64.b64encode(picture.path.read_bytes()).decode("ascii")) for picture in pictures],
@@ -70,29 +78,36 @@ def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
 
 
 def _metrics(runs: Sequence[FinishedRun], test: str) -> list[str]:
-    """Printed names of a test set's scores that the table shows, in the order of _METRICS."""
-    found = {entry["name"] for run in runs for entry in run.tests.get(test, {}).get("metrics", [])}
-    return [name for name in _METRICS if name in found]
+    """Printed names of a test set's scores, in the order that they were asked for."""
+    return list(dict.fromkeys(entry["name"] for run in runs for entry in run.tests.get(test, {}).get("metrics", [])))
 
 
-def _row(run: FinishedRun, tests: Sequence[str]) -> dict[str, Any]:
-    """A line of the table."""
+def _row(run: FinishedRun, tests: Sequence[str], common: Mapping[str, str]) -> dict[str, Any]:
+    """A line of the table. common: facts that hold for every run and are not repeated."""
+    rate = run.tokens_per_second
+    own = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
     return {
         "label": run.label,
+        "own_facts": "; ".join(own),
         "parameters": run.parameters,
         "updates": run.updates,
-        "minutes": run.minutes,
-        "tokens_per_second": run.tokens_per_second,
+        "minutes": f"{run.minutes:.1f}",
+        "tokens_per_second": "" if rate is None else _rate(rate),
         "tests": {test: _scored(run, test) for test in tests if test in run.tests},
     }
 
 
+def _rate(value: float) -> str:
+    """Two digits at least."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _scored(run: FinishedRun, test: str) -> dict[str, Any]:
-    found = run.tests[test]
+    found, rate = run.tests[test], run.sentences_per_second(test)
     return {
         "scores": {entry["name"]: (entry["score"], between(entry["interval"])) for entry in found["metrics"]},
         "ppl": found["perplexity"]["ppl"],
-        "sentences_per_second": run.sentences_per_second(test),
+        "sentences_per_second": "" if rate is None else _rate(rate),
     }
 
 
@@ -111,6 +126,6 @@ def _sentences(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
     """Each sentence shown, with what every run made of it."""
     sources = dict.fromkeys(shown["source"] for run in runs for shown in run.shown)
     for source in sources:
-        made = [(run.label, shown) for run in runs for shown in run.shown if shown["source"] == source]
+        made = [(run, shown) for run in runs for shown in run.shown if shown["source"] == source]
         references = [shown["reference"] for _, shown in made if "reference" in shown]
         yield {"source": source, "reference": next(iter(references), ""), "made": made}

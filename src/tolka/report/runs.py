@@ -49,16 +49,14 @@ class FinishedRun:
 
     @property
     def minutes(self) -> float:
-        """That the training took, validation included."""
+        """That the training took, with all that was measured on the way."""
         return max((line["seconds"] for line in self.metrics if "seconds" in line), default=0.0) / 60
 
     @property
-    def tokens_per_second(self) -> float:
-        """Target tokens, in training: the median of what metrics.jsonl has; 0 for a run shorter than one line of it."""
-        found: float = median(
-            [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line] or [0.0]
-        )
-        return found
+    def tokens_per_second(self) -> float | None:
+        """Target tokens, in training: the median over metrics.jsonl; None for a run too short for a line there."""
+        found: list[float] = [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line]
+        return median(found) if found else None
 
     @property
     def validations(self) -> list[dict[str, Any]]:
@@ -83,12 +81,11 @@ class FinishedRun:
 
 def read_run(folder: Path, label: str) -> FinishedRun:
     """Of a run's folder; CheckpointError when a file is missing or damaged."""
-    best = folder / "best"
     try:
         return FinishedRun(
             label,
-            yaml.safe_load((best / "config.yaml").read_text(encoding="utf-8")),
-            json.loads((best / "scores.json").read_text(encoding="utf-8")),
+            yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
+            json.loads((folder / "best" / "scores.json").read_text(encoding="utf-8")),
             read_metrics(folder),
             [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / SHOWN).glob("*.json"))],
         )

@@ -33,7 +33,7 @@ _MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
 
 
 class RunFolder:
-    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, plots/."""
+    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
