@@ -17,6 +17,7 @@ from tolka.resources import config_dir
 # ASCII, or turn into numbers and truth values: a run may be called 2024, a language `true`.
 _LIST_KEYS = {
     *(f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")),
+    "corpus.columns",
     "report.sentences",
 }
 _PATH_KEYS = _LIST_KEYS | {

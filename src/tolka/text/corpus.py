@@ -18,10 +18,11 @@ from tolka.text.lines import count_and_digest, read_lines
 
 @dataclass(frozen=True)
 class Pair:
-    """A source sentence and its translation."""
+    """A source sentence and its translation. flaw: what the reader knows to be wrong with it, or nothing."""
 
     source: str
     target: str
+    flaw: str = ""
 
 
 class PairSource(ABC):
@@ -40,7 +41,7 @@ class PairSource(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many pairs `read` will give."""
+        """How many pairs `read` will give, for progress bars: about, where only reading would tell."""
 
 
 class ParallelFiles(PairSource):
@@ -142,29 +143,29 @@ def read_split(sources: list[PairSource], what: str) -> tuple[list[Pair], Counte
 def clean(
     pairs: Iterator[Pair], counts: Counter[str], max_characters: int | None = None, drop_duplicates: bool = False
 ) -> Iterator[Pair]:
-    """The pairs worth keeping, stripped of surrounding blanks; adds to `counts` "kept" and each reason for dropping.
+    """The pairs worth keeping, stripped of surrounding blanks; `counts` gets "kept" and each reason to drop one.
 
     Duplicates are recognised by 8 bytes a pair.
     """
     seen: set[bytes] = set()
     for pair in pairs:
-        pair = Pair(pair.source.strip(), pair.target.strip())
-        reason = _reason_to_drop(pair, max_characters)
-        if reason is None and drop_duplicates:
+        pair = Pair(pair.source.strip(), pair.target.strip(), pair.flaw)
+        reason = pair.flaw or _reason_to_drop(pair, max_characters)
+        if not reason and drop_duplicates:
             mark = hashlib.blake2b(f"{pair.source}\n{pair.target}".encode(), digest_size=8).digest()
-            reason = "duplicate" if mark in seen else None
+            reason = "duplicate" if mark in seen else ""
             seen.add(mark)
         counts[reason or "kept"] += 1
-        if reason is None:
+        if not reason:
             yield pair
 
 
-def _reason_to_drop(pair: Pair, max_characters: int | None) -> str | None:
+def _reason_to_drop(pair: Pair, max_characters: int | None) -> str:
     if not pair.source or not pair.target:
         return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
     if max_characters is not None and max(len(pair.source), len(pair.target)) > max_characters:
         return f"over {max_characters} characters"
-    return None
+    return ""
 
 
 def summary(counts: Counter[str]) -> str:

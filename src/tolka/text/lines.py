@@ -4,18 +4,39 @@ Python's own text mode also splits at a lone carriage return, and `str.splitline
 such character in one sentence would shift every later pair.
 """
 
+import bz2
 import gzip
 import hashlib
+import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from tolka.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_BROKEN = (EOFError, zlib.error, OSError)  # what a file that ends too soon or was changed raises while it is read
+BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
+"""What a file that ends too soon or was changed raises while it is read."""
+
+
+def _zstandard(path: Path, mode: str) -> IO[bytes]:
+    """pyarrow, which `datasets` needs anyway, has a reader."""
+    import pyarrow
+
+    return cast(IO[bytes], pyarrow.input_stream(str(path), compression="zstd"))
+
+
+_COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
+    "": Path.open,
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".zst": _zstandard,
+}
+COMPRESSIONS = tuple(_COMPRESSIONS)
+"""How the name of a file ends that is compressed in a way that is known here; "" for one that is not."""
 
 
 def user_path(text: str) -> Path:
@@ -26,10 +47,16 @@ def user_path(text: str) -> Path:
         return Path(text)
 
 
+def without_compression(path: Path) -> Path:
+    """train.tsv of train.tsv.gz."""
+    return path.with_suffix("") if path.suffix in COMPRESSIONS else path
+
+
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a plain or a gzip file for reading; DataError when it cannot be."""
+    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError when it cannot be."""
+    opener = _COMPRESSIONS.get(path.suffix, Path.open)
     try:
-        return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+        return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
     except OSError as error:
@@ -64,7 +91,7 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
                     "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8"
                 ) from None
-    except _BROKEN as error:
+    except BROKEN as error:
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 
 
@@ -84,9 +111,21 @@ def count_and_digest(path: Path) -> tuple[int, str]:
                 digest.update(block)
                 count += block.count(b"\n")
                 last = block[-1:]
-    except _BROKEN as error:
+    except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
     return count + (last != b"\n"), digest.hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of the content, whatever it is; DataError when it cannot be read to its end."""
+    digest = hashlib.sha256()
+    try:
+        with open_bytes(path) as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
+    except BROKEN as error:
+        raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
+    return digest.hexdigest()
 
 
 def _utf16(name: str) -> DataError:

@@ -1,5 +1,7 @@
-"""Pairs of text files, found from a prefix; and the embedded sample, which is such files."""
+"""Pairs of text files, found from a prefix, and files with both sides; the embedded sample, which is the former."""
 
+import glob
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,47 +9,66 @@ from pathlib import Path
 from tolka.errors import ConfigError, DataError
 from tolka.resources import sample_dir
 from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles
-from tolka.text.lines import user_path
+from tolka.text.lines import COMPRESSIONS, user_path, without_compression
+from tolka.text.readers import FORMATS, reader_of
 
 
 @CORPORA.register("files")
 @dataclass(frozen=True)
 class FilesConfig(CorpusConfig):
-    """Files PREFIX.<source> and PREFIX.<target>, plain or gzip."""
+    """Files PREFIX.<source> and PREFIX.<target>, or files that hold both sides; plain or compressed."""
 
     name: str = "files"
     """the kind of corpus: files"""
     root: str = ""
-    """folder that relative prefixes start from; empty = the current one"""
+    """folder that what follows starts from; empty = the current one"""
     train: list[str] = field(default_factory=list)
-    """prefix of the training files, or a list: data/train stands for data/train.en and data/train.de"""
+    """prefix (data/train: data/train.en, data/train.de), tsv, jsonl, tmx, po, csv or parquet file, or a list; with *"""
     valid: list[str] = field(default_factory=list)
-    """prefix of the validation files, or a list"""
+    """the same for the validation text"""
     test: list[str] = field(default_factory=list)
-    """prefix of a test set, or a list: each is scored on its own"""
+    """the same for test sets: each is scored on its own"""
+    columns: list[str] = field(default_factory=list)
+    """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
 
     def open(self) -> Corpus:
         """See CorpusConfig.open."""
         for key in ("train", "valid"):
             if not getattr(self, key):
                 raise ConfigError(
-                    f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}"
+                    f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}, or a file "
+                    f"with both sides, as in corpus.{key}=data/{key}.tsv"
                 )
         return Corpus(self._sources("train"), self._sources("valid"), self._sources("test"))
 
     def _sources(self, key: str) -> list[PairSource]:
-        bases = [self._base(prefix, key) for prefix in getattr(self, key)]
-        return [self._find(base, name, key) for base, name in zip(bases, _names(bases), strict=True)]
+        bases = [path for entry in getattr(self, key) for path in self._expanded(entry, key)]
+        names = _names([_without_format(base) for base in bases])
+        return [self._find(base, name, key) for base, name in zip(bases, names, strict=True)]
 
-    def _base(self, prefix: str, key: str) -> Path:
-        base = self._folder() / user_path(prefix)
-        if not prefix or not base.name:
+    def _expanded(self, entry: str, key: str) -> list[Path]:
+        """The prefixes and files that an entry stands for: itself, or what fits a pattern, ordered by name."""
+        base = self._folder() / user_path(entry)
+        if not entry or not base.name:
             raise ConfigError(
-                f"corpus.{key} ('{prefix}') must be the prefix of two files, as in corpus.{key}=data/{key}"
+                f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
-        return base
+        if not set(entry) & set("*?[") or base.exists() or _sides(base, self.source):
+            return [base]
+        pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
+        whole = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
+        ends = [f".{self.source}{compression}" for compression in COMPRESSIONS]
+        halves = {Path(path.removesuffix(end)) for end in ends for path in glob.glob(pattern + end)}
+        if not whole | halves:
+            raise DataError(
+                f"corpus.{key}: nothing is called {base}: no file with both sides, and none that ends in .{self.source}"
+            )
+        return sorted(whole | halves)
 
-    def _find(self, base: Path, name: str, key: str) -> ParallelFiles:
+    def _find(self, base: Path, name: str, key: str) -> PairSource:
+        reader = reader_of(base)
+        if reader and base.is_file():
+            return reader(base, name, (self.source, self.target), self.columns)
         source, target = (_existing(base, language, key) for language in (self.source, self.target))
         return ParallelFiles(source, target, name)
 
@@ -84,18 +105,30 @@ def _names(bases: Sequence[Path]) -> list[str]:
     return [base.name for base in bases]
 
 
+def _without_format(base: Path) -> Path:
+    """data/test of data/test.tsv.gz; a prefix as it is."""
+    return without_compression(base).with_suffix("") if reader_of(base) else base
+
+
+def _sides(base: Path, language: str) -> list[Path]:
+    """The files of a prefix and a language that are there, plain before compressed."""
+    beside = [base.with_name(f"{base.name}.{language}{compression}") for compression in COMPRESSIONS]
+    return [path for path in beside if path.is_file()]
+
+
 def _existing(base: Path, language: str, key: str) -> Path:
-    plain = base.with_name(f"{base.name}.{language}")
-    packed = base.with_name(f"{plain.name}.gz")
-    for path in (plain, packed):
-        if path.is_file():
-            return path
-    folder = base.parent
+    found = _sides(base, language)
+    if found:
+        return found[0]
+    plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
     near = sorted(p.name for p in folder.iterdir() if p.name.startswith(base.name[:3]))[:6]
     hint = f"; near it: {', '.join(near)}" if near else ""
+    if reader_of(base):
+        raise DataError(f"corpus.{key}: there is no file {base}{hint}")
     raise DataError(
-        f"corpus.{key}: neither {plain} nor {packed.name} exists{hint}. "
-        f"A prefix stands for two files that end in .{language} and the other language's code"
+        f"corpus.{key}: there is no {plain}, plain or as {', '.join(COMPRESSIONS[1:])}{hint}. A prefix stands for two "
+        f"files that end in .{language} and the other language's code; a file with both sides ends in "
+        f"{', '.join(FORMATS)}"
     )

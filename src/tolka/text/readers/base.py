@@ -1,0 +1,46 @@
+"""What the readers of files with both sides have in common."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from tolka.errors import ConfigError, DataError
+from tolka.text.corpus import PairSource
+from tolka.text.lines import count_and_digest, digest_of
+
+
+class BothSides(PairSource):
+    """One file with sources and targets."""
+
+    def __init__(self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str]) -> None:
+        """languages: of source and target. columns: where each stands (corpus.columns), or none to look for it."""
+        self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
+        self._digest = ""
+        if self.columns and len(self.columns) != 2:
+            raise ConfigError(
+                f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
+            )
+
+    def fingerprint(self) -> str:
+        """See PairSource.fingerprint."""
+        self._digest = self._digest or digest_of(self.path)
+        parts = [type(self).__name__, self._digest, *self.languages, *self.columns]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    @cached_property
+    def lines(self) -> int:
+        """How many the file has; DataError when it has none, or what it has are no lines."""
+        lines, self._digest = count_and_digest(self.path)
+        if not lines:
+            raise DataError(f"{self.path}: the file is empty")
+        return lines
+
+    def count(self) -> int:
+        """See PairSource.count."""
+        return self.lines
+
+
+def one_line(text: str) -> str:
+    """A sentence is one line: line feeds, and blanks beside them, become a blank."""
+    return " ".join(part for part in map(str.strip, text.split("\n")) if part) if "\n" in text else text

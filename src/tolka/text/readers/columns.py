@@ -1,0 +1,79 @@
+"""Columns of text: separated by tabs (TSV), or by commas and quoted (CSV, RFC 4180)."""
+
+import csv
+from collections.abc import Iterator
+
+from tolka.errors import ConfigError, DataError
+from tolka.registry import did_you_mean
+from tolka.text.corpus import Pair
+from tolka.text.lines import read_lines
+from tolka.text.readers.base import BothSides, one_line
+
+
+class TsvFile(BothSides):
+    """No quoting: a quotation mark is a quotation mark.
+
+    corpus.columns has numbers, from 1, or names, which stand in the first line; without it, the languages do.
+    """
+
+    between = "tabs"
+
+    def read(self) -> Iterator[Pair]:
+        """See PairSource.read."""
+        rows = self._rows()
+        if self._by_number:
+            numbers = [int(column) for column in self.columns]
+            if 0 in numbers:
+                raise ConfigError(f"corpus.columns ({', '.join(self.columns)}): columns are counted from 1")
+        else:
+            numbers = self._named(next(rows, (1, []))[1])
+        for line, cells in rows:
+            if max(numbers) > len(cells):
+                raise DataError(
+                    f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
+                    f"separated by {self.between}?"
+                )
+            yield Pair(*(one_line(cells[number - 1]) for number in numbers))
+
+    @property
+    def _by_number(self) -> bool:
+        return bool(self.columns) and all(column.isdecimal() for column in self.columns)
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The cells of each row, and the number of the line that it ends in."""
+        for number, line in enumerate(read_lines(self.path), 1):
+            yield number, line.split("\t")
+
+    def _named(self, header: list[str]) -> list[int]:
+        """Numbers of the columns that the first line names."""
+        names = [name.strip() for name in header]
+        wanted = self.columns or self.languages
+        for name in wanted:
+            if name not in names:
+                raise DataError(
+                    f"{self.path}:1: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
+                    "corpus.columns=[source,target]; or, where the first line is a pair already, their numbers: "
+                    "corpus.columns=[1,2]"
+                )
+        return [names.index(name) + 1 for name in wanted]
+
+    def count(self) -> int:
+        """See PairSource.count."""
+        return super().count() - (not self._by_number)
+
+
+class CsvFile(TsvFile):
+    """A cell in quotation marks may hold commas, line feeds and doubled quotation marks; semicolons do for commas."""
+
+    between = "commas or semicolons"
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        first = next(read_lines(self.path), "")
+        delimiter = ";" if first.count(";") > first.count(",") else ","
+        reader = csv.reader((f"{line}\n" for line in read_lines(self.path)), delimiter=delimiter, strict=True)
+        try:
+            for cells in reader:
+                if cells:  # a blank line is no row
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            raise DataError(f"{self.path}:{reader.line_num}: no CSV ({error})") from None

@@ -1,0 +1,44 @@
+"""A JSON object a line: {"translation": {"en": ..., "de": ...}}, or the texts under keys of its own."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tolka.errors import DataError
+from tolka.registry import did_you_mean
+from tolka.text.corpus import Pair
+from tolka.text.lines import read_lines
+from tolka.text.readers.base import BothSides, one_line
+
+
+class JsonLinesFile(BothSides):
+    """corpus.columns has the keys; without it they are the languages, in the object or in its "translation"."""
+
+    def read(self) -> Iterator[Pair]:
+        """See PairSource.read. Blank lines are no pairs."""
+        wanted = self.columns or self.languages
+        for number, line in enumerate(read_lines(self.path), 1):
+            if line.strip():
+                cells = self._object(line, number)
+                yield Pair(*(self._text(cells, key, number) for key in wanted))
+
+    def _object(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self.path}:{number}: no JSON ({error})") from None
+        if isinstance(found, dict) and not self.columns and isinstance(found.get("translation"), dict):
+            found = found["translation"]
+        if not isinstance(found, dict):
+            raise DataError(f'{self.path}:{number}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
+        return found
+
+    def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
+        if key not in cells:
+            raise DataError(
+                f"{self.path}:{number}: no key '{key}'.{did_you_mean(key, list(cells))} Name two keys with "
+                "corpus.columns=[source,target]"
+            )
+        if not isinstance(cells[key], str | None):
+            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")
+        return one_line(cells[key] or "")

@@ -1,0 +1,61 @@
+"""Parquet, a batch of rows at a time."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from tolka.errors import DataError
+from tolka.registry import did_you_mean
+from tolka.text.corpus import Pair
+from tolka.text.readers.base import BothSides, one_line
+
+
+class ParquetFile(BothSides):
+    """corpus.columns has the names of the columns; without it they are the languages, or a column `translation`."""
+
+    def read(self) -> Iterator[Pair]:
+        """See PairSource.read."""
+        names = list(self._file.schema_arrow.names)
+        wanted = list(self.columns or self.languages)
+        nested = not self.columns and "translation" in names
+        for name in [] if nested else wanted:
+            if name not in names:
+                raise DataError(
+                    f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
+                    "corpus.columns=[source,target]"
+                )
+        number = 0
+        try:
+            for batch in self._file.iter_batches(columns=["translation"] if nested else wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield self._pair(row["translation"] if nested else row, wanted, number)
+        except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+            reason = " ".join(str(error).split())[:200]
+            raise DataError(f"{self.path}, after row {number}: {reason}; is the file complete?") from None
+
+    def _pair(self, cells: Any, wanted: list[str], number: int) -> Pair:
+        if not isinstance(cells, dict | None):
+            raise DataError(
+                f"{self.path}, row {number}: 'translation' holds {cells!r:.60}, not a text of each language"
+            )
+        texts = [(cells or {}).get(name) for name in wanted]
+        for name, text in zip(wanted, texts, strict=True):
+            if not isinstance(text, str | None):
+                raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is no text")
+        return Pair(*(one_line(text or "") for text in texts))
+
+    def count(self) -> int:
+        """See PairSource.count."""
+        return int(self._file.metadata.num_rows)
+
+    @cached_property
+    def _file(self) -> Any:
+        """Opened; DataError when it is no Parquet."""
+        from pyarrow import parquet
+
+        try:
+            return parquet.ParquetFile(self.path)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from None

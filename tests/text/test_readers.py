@@ -1,0 +1,308 @@
+"""Files with both sides: every pair arrives, in order, and what is wrong has a file and a line."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tolka.errors import ConfigError, DataError
+from tolka.text.corpora.files import FilesConfig
+from tolka.text.corpus import Pair, clean, summary
+from tolka.text.readers import FORMATS, reader_of
+
+LANGUAGES = ("en", "de")
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en-US"><seg>One <bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept> word
+&amp; more.</seg></tuv>
+<tuv xml:lang="DE"><seg>Ein <hi>fettes</hi>
+Wort.</seg></tuv></tu>
+<tu tuid="2"><tuv xml:lang="en"><seg>Alone.</seg></tuv><tuv xml:lang="fr"><seg>Seul.</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>First.</seg></tuv><tuv xml:lang="en"><seg>Second.</seg></tuv>
+<tuv lang="de_AT"><seg>Erstes.</seg></tuv></tu>
+</body></tmx>
+"""
+PO = r"""# a header
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: a.c:1
+msgid "Open"
+msgstr "Öffnen"
+
+#, fuzzy, c-format
+msgid "Close %d"
+msgstr "Schließt %d"
+
+msgctxt "menu"
+msgid ""
+"Two "
+"lines\n"
+"and \"quotes\""
+msgstr "Zwei\tZeilen"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d Datei"
+msgstr[1] "%d Dateien"
+
+#~ msgid "gone"
+#~ msgstr "weg"
+"""
+
+
+def read(path: Path, columns: tuple[str, ...] = ()) -> list[Pair]:
+    reader = reader_of(path)
+    assert reader
+    return list(reader(path, "t", LANGUAGES, columns).read())
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+PAIRS = [Pair("One.", "Eins."), Pair('"NA"', "zwei"), Pair("Three.", "")]
+
+
+def as_csv(pairs: list[Pair]) -> str:
+    return "id,en,de\n" + "".join(
+        f'{n},"{p.source.replace(chr(34), chr(34) * 2)}","{p.target}"\n' for n, p in enumerate(pairs)
+    )
+
+
+def as_parquet(path: Path, pairs: list[Pair]) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"en": [p.source for p in pairs], "de": [p.target for p in pairs]}), path)
+    return path
+
+
+def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
+    rows = [(pair.source, pair.target) for pair in PAIRS]
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in rows
+    )
+    quoted = [json.dumps(text, ensure_ascii=False) for row in rows for text in row]
+    files = {
+        ".tsv": write(tmp_path / "a.tsv", "en\tde\n" + "".join(f"{s}\t{t}\n" for s, t in rows)),
+        ".jsonl": write(
+            tmp_path / "a.jsonl", "".join(json.dumps(dict(zip(LANGUAGES, row, strict=True))) + "\n" for row in rows)
+        ),
+        ".tmx": write(tmp_path / "a.tmx", f"<tmx><body>{units}</body></tmx>"),
+        ".po": write(
+            tmp_path / "a.po",
+            "".join(f"msgid {s}\nmsgstr {t}\n\n" for s, t in zip(quoted[::2], quoted[1::2], strict=True)),
+        ),
+        ".csv": write(tmp_path / "a.csv", as_csv(PAIRS)),
+        ".parquet": as_parquet(tmp_path / "a.parquet", PAIRS),
+    }
+    assert files.keys() == FORMATS.keys()
+    for path in files.values():
+        assert read(path) == PAIRS, path
+        reader = reader_of(path)
+        assert reader
+        source = reader(path, "t", LANGUAGES, ())
+        assert (source.count() >= len(PAIRS), len(source.fingerprint())) == (True, 64)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_compressed(tmp_path: Path, ending: str, pack: Any) -> None:
+    path = write(tmp_path / f"a.tsv{ending}", pack(b"en\tde\na\tb\n"))
+    assert read(path) == [Pair("a", "b")]
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(DataError, match=r"a.tsv.*: cannot be read"):
+        read(path)
+
+
+def test_zstandard(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with pyarrow.output_stream(str(tmp_path / "a.tmx.zst"), compression="zstd") as stream:
+        stream.write(TMX.format(encoding="UTF-8").encode())
+    assert len(read(tmp_path / "a.tmx.zst")) == 3
+    write(tmp_path / "b.tsv.zst", b"no archive")
+    with pytest.raises(DataError, match=r"b.tsv.zst.*: cannot be read"):
+        read(tmp_path / "b.tsv.zst")
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
+def test_translation_memories(tmp_path: Path, encoding: str) -> None:
+    path = write(tmp_path / "a.tmx", TMX.format(encoding=encoding).encode(encoding))
+    pairs = read(path)
+    assert pairs == [
+        Pair("One bold word & more.", "Ein fettes Wort."),
+        Pair("Alone.", "", "no variant in de"),
+        Pair("First.", "Erstes."),
+    ]
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 3
+    counts: Counter[str] = Counter()
+    assert len(list(clean(iter(pairs), counts))) == 2
+    assert summary(counts) == "3 pairs, 2 kept, 1 left out: 1 no variant in de"
+
+
+def test_many_units_across_blocks(tmp_path: Path) -> None:
+    unit = '<tu a="{}"><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>\n'
+    body = "".join(unit.format(n, "x" * (n % 97), n) for n in range(5000))
+    path = write(tmp_path / "a.tmx", f"<tmx><body>{body}</body></tmx>")
+    assert [int(pair.target) for pair in read(path)] == list(range(5000))
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 5000
+
+
+BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><tmx><body>&b;</body></tmx>'
+OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a;</body></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (BOMB, r"a.tmx:1: it declares an entity \('a'\)"),
+        (OUTSIDE, r"a.tmx:1: it declares an entity \('a'\)"),
+        ("<tmx>\n<body>\n<tu>", r"a.tmx:3: no XML \(no element found\)"),
+        ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
+        ("<html></html>", "no <tmx> is in it"),
+        ("", r"a.tmx:1: no XML \(no element found\)"),
+        ("<tmx>&unknown;</tmx>", r"a.tmx:1: no XML \(undefined entity\)"),
+    ],
+)
+def test_bad_translation_memories(tmp_path: Path, content: str, complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        read(write(tmp_path / "a.tmx", content))
+
+
+def test_gettext(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.po", PO)) == [
+        Pair("Open", "Öffnen"),
+        Pair("Close %d", "Schließt %d", "fuzzy translation"),
+        Pair('Two lines and "quotes"', "Zwei\tZeilen"),
+        Pair("%d file", "%d Datei"),
+        Pair("%d files", "%d Dateien"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('msgid "a"\nmsgstr b\n', "a.po:2: a keyword and a text in quotes are expected"),
+        ('"a"\n', "a.po:1: a keyword"),
+        ('msgid "a"\nmsgid "b"\n', "a.po:2: a second msgid in one message"),
+        ('msgid "a\n', "a.po:1: a keyword"),
+    ],
+)
+def test_bad_gettext(tmp_path: Path, content: str, complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        read(write(tmp_path / "a.po", content))
+
+
+def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", 'x\ta "b"\tc\ny\td\te\r\n')
+    assert read(path, ("3", "2")) == [Pair("c", 'a "b"'), Pair("e", "d")]
+    path = write(tmp_path / "b.tsv", "id\tGerman\tEnglish\n1\tb\ta\n")
+    assert read(path, ("English", "German")) == [Pair("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "complaint"),
+    [
+        ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
+        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 columns, and column 2 is wanted"),
+        ("a.tsv", "a\tb\n", ("0", "1"), "columns are counted from 1"),
+        ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
+        ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
+        ("a.jsonl", '{"en": "a", "de": "b"}\n{"en": "a"\n', (), "a.jsonl:2: no JSON"),
+        ("a.jsonl", '{"en": "a"}\n', (), "a.jsonl:1: no key 'de'"),
+        ("a.jsonl", '{"en": "a", "de": 7}\n', (), "a.jsonl:1: 'de' holds 7, which is no text"),
+        ("a.jsonl", "[1]\n", (), "a.jsonl:1: not an object such as"),
+        ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: no JSON"),
+        ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
+        ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
+        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:3: no CSV \(unexpected end of data\)"),
+        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 columns, and column 2 is wanted"),
+        ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
+        ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
+        ("a.tmx", "<tmx></tmx>", ("1", "2"), "has no columns"),
+    ],
+)
+def test_what_cannot_be_read(
+    tmp_path: Path, name: str, content: str | bytes, columns: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises((DataError, ConfigError), match=complaint) as caught:
+        read(write(tmp_path / name, content), columns)
+    assert "\n" not in str(caught.value)
+
+
+def test_commas_semicolons_and_quoted_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'en;de\r\n"a;\nb";"say ""c"""\r\n\r\nNA;7\r\n')
+    assert read(path) == [Pair("a; b", 'say "c"'), Pair("NA", "7")]
+    assert read(path, ("1", "2"))[0] == Pair("en", "de")
+
+
+def test_parquet_with_a_column_of_translations(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{"en": "a\nb", "de": "c"}, None, {"en": None, "de": "d"}]
+    parquet.write_table(pyarrow.table({"translation": rows}), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == [Pair("a b", "c"), Pair("", ""), Pair("", "d")]
+    parquet.write_table(pyarrow.table({"translation": ["x"], "n": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="row 1: 'translation' holds 'x', not a text of each language"):
+        read(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="row 1: 'n' holds 1, which is no text"):
+        read(tmp_path / "b.parquet", ("n", "translation"))
+    whole = as_parquet(tmp_path / "c.parquet", PAIRS).read_bytes()
+    with pytest.raises(DataError, match=r"c.parquet: cannot be read as Parquet"):
+        read(write(tmp_path / "c.parquet", whole[:-9]))
+
+
+def test_json_lines_in_both_shapes(tmp_path: Path) -> None:
+    lines = ['{"translation": {"en": "a\\nb", "de": "c"}, "id": 1}', "", '{"en": null, "de": "d"}']
+    assert read(write(tmp_path / "a.jsonl", "\n".join(lines))) == [Pair("a b", "c"), Pair("", "d")]
+    path = write(tmp_path / "b.jsonl", '{"src": "a", "tgt": "b"}')
+    assert read(path, ("src", "tgt")) == [Pair("a", "b")]
+
+
+@given(st.sampled_from(sorted(FORMATS.keys() - {".parquet"})), st.binary(max_size=80))
+def test_random_bytes_are_pairs_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, content: bytes
+) -> None:
+    path = write(tmp_path_factory.mktemp("random") / f"a{ending}", content)
+    try:
+        assert all(isinstance(pair, Pair) for pair in read(path))
+    except DataError as error:
+        assert "\n" not in str(error).rstrip()  # noqa: PT017
+
+
+def corpus_of(folder: Path, *entries: str, columns: list[str] | None = None) -> list[tuple[str, list[Pair]]]:
+    config = FilesConfig(
+        source="en", target="de", root=str(folder), train=list(entries), valid=list(entries), columns=columns or []
+    )
+    return [(source.name, list(source.read())) for source in config.open().train]
+
+
+def test_files_by_pattern(tmp_path: Path) -> None:
+    write(tmp_path / "b.tsv", "en\tde\n1\t1\n")
+    write(tmp_path / "a.tsv.gz", gzip.compress(b"en\tde\n2\t2\n"))
+    write(tmp_path / "c.en", "3\n")
+    write(tmp_path / "c.de.xz", lzma.compress(b"3\n"))
+    write(tmp_path / "notes.txt", "no pairs\n")
+    assert corpus_of(tmp_path, "*") == [(n, [Pair(d, d)]) for n, d in (("a", "2"), ("b", "1"), ("c", "3"))]
+    assert [name for name, _ in corpus_of(tmp_path, "c", "[ab].tsv*")] == ["c", "a", "b"]
+    write(tmp_path / "d[1].en", "4\n")
+    write(tmp_path / "d[1].de", "4\n")
+    assert corpus_of(tmp_path, "d[1]") == [("d[1]", [Pair("4", "4")])]
+    with pytest.raises(DataError, match=r"nothing is called .*/x\*: no file with both sides"):
+        corpus_of(tmp_path, "x*")
+    with pytest.raises(DataError, match=r"there is no file .*/x.tmx"):
+        corpus_of(tmp_path, "x.tmx")
