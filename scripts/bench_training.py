@@ -50,7 +50,7 @@ def tolka_steps(corpus: Path, cache: Path, model: str, precision: str) -> Iterat
     config = train_config(overrides(corpus, cache, model))
     keep_freed_memory()
     seed_everything(1)
-    made = prepare(config.corpus.open(), config.corpus, config.tokenizer, config.batching, cache)
+    made = prepare(config.corpus.open(), config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
     network = config.model.build(made.tokenizer.source_size, made.tokenizer.target_size, shared=True)
     trainer = Trainer(
         config.trainer,
@@ -86,7 +86,7 @@ def plain_steps(corpus: Path, cache: Path, model: str, precision: str) -> Iterat
     from tolka.overrides import train_config
 
     config = train_config(overrides(corpus, cache, model))
-    made = prepare(config.corpus.open(), config.corpus, config.tokenizer, config.batching, cache)
+    made = prepare(config.corpus.open(), config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
     loader = Loader(made.store, config.batching, config.run.seed)
     torch.manual_seed(1)
     width, vocabulary, number = 256, made.tokenizer.target_size, 0

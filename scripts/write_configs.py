@@ -21,6 +21,7 @@ from tolka.report.page import ReportConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer import TokenizerConfig
@@ -43,6 +44,18 @@ FILES: dict[str, Any] = {
     "corpus/sample": SampleConfig(),
     "corpus/files": FilesConfig(target="de"),
     "corpus/hub": HubConfig(target="de"),
+    "cleaning/none": CleaningConfig(),
+    "cleaning/standard": CleaningConfig(control="strip", max_ratio=9.0, duplicates="exact"),
+    "cleaning/strict": CleaningConfig(
+        control="strip",
+        markup="strip",
+        max_ratio=4.0,
+        copies=True,
+        min_letters=0.5,
+        numbers=True,
+        script=True,
+        duplicates="near",
+    ),
     "tokenizer/bpe": TokenizerConfig(),
     "tokenizer/unigram": TokenizerConfig(type="unigram"),
     "batching/tokens": BatchingConfig(),

@@ -18,6 +18,7 @@ from tolka.models.base import MODELS
 from tolka.overrides import evaluate_config, train_config, translate_config
 from tolka.resources import config_dir
 from tolka.search.base import SEARCHES
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import CORPORA
 from tolka.training.optim import OPTIMIZERS
 from tolka.training.schedulers import SCHEDULERS, InverseSqrtConfig
@@ -210,6 +211,11 @@ def test_what_an_older_version_wrote_is_understood() -> None:
     old = config.as_dict()
     old["model"] = {**old["model"], "share_embeddings": "decoder"}
     assert rebuild(old) == config
+    del old["cleaning"]
+    corpus = {**old["corpus"], "max_characters": 7, "drop_duplicates": True}
+    found = rebuild({**old, "corpus": corpus})
+    assert (found.corpus, found.cleaning) == (config.corpus, CleaningConfig(max_characters=7, duplicates="exact"))
+    assert rebuild(old).cleaning == CleaningConfig()  # which is all that there was before
 
 
 def test_the_other_commands() -> None:

@@ -41,7 +41,7 @@ class Sample:
         """cache: takes the token store."""
         config = train_config(["experiment=sample"])
         corpus = config.corpus.open()
-        made = prepare(corpus, config.corpus, config.tokenizer, config.batching, cache)
+        made = prepare(corpus, config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
         return cls(made.tokenizer, made.store, read_split(corpus.valid, "corpus.valid")[0])
 
     @property

@@ -14,6 +14,7 @@ from tolka.report.page import ReportConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
 from tolka.settings import build
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
 from tolka.text.tokenizer import TokenizerConfig
@@ -61,6 +62,7 @@ class TrainConfig:
 
     run: RunConfig
     corpus: CorpusConfig
+    cleaning: CleaningConfig
     tokenizer: TokenizerConfig
     batching: BatchingConfig
     model: ModelConfig
@@ -120,6 +122,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 _CLASSES: dict[str, type] = {
     "run": RunConfig,
+    "cleaning": CleaningConfig,
     "tokenizer": TokenizerConfig,
     "batching": BatchingConfig,
     "finetuning": FinetuningConfig,
@@ -140,8 +143,9 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
 
     Settings that an older version did not know get their defaults, which are what it did.
     """
-    missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - values.keys()}
-    return TrainConfig(**build_groups({**in_words_of_today(values), **missing}))
+    known = in_words_of_today(values)
+    missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
+    return TrainConfig(**build_groups({**known, **missing}))
 
 
 def build_groups(values: Mapping[str, Any]) -> dict[str, Any]:

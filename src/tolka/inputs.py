@@ -6,11 +6,12 @@ from functools import cached_property
 
 from tolka.checkpoint import SavedModel, load_model
 from tolka.config import TrainConfig
-from tolka.data.prepare import Prepared, prepare
+from tolka.data.prepare import REJECTED, Prepared, prepare
 from tolka.data.sampling import SubwordSampler
 from tolka.errors import DataError
 from tolka.scoring import choose_bleu_tokenizer
-from tolka.text.corpus import Corpus, Pair, read_split, summary
+from tolka.text.cleaning import read_split
+from tolka.text.corpus import Corpus, Pair
 from tolka.text.lines import user_path
 
 
@@ -45,12 +46,15 @@ class Inputs:
         made = prepare(
             self.corpus,
             self.config.corpus,
+            self.config.cleaning,
             self.start.tokenizer if self.start else self.config.tokenizer,
             self.config.batching,
             self.config.run.prepared_folder,
         )
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
-        self.log(f"training text: {summary(made.counts)}")
+        self.log(f"training text: {made.tally.summary()}")
+        if made.tally.dropped:
+            self.log(f"left out: {made.folder / REJECTED}")
         for remark in made.remarks:
             self.log(f"note: {remark}")
         tokenizer, kind = made.tokenizer, self.config.tokenizer
@@ -69,8 +73,8 @@ class Inputs:
     @cached_property
     def validation_pairs(self) -> list[Pair]:
         """The validation set, blank pairs left out and counted."""
-        pairs, counts = read_split(self.corpus.valid, "corpus.valid")
-        self.log(f"validation text: {summary(counts)}")
+        pairs, tally = read_split(self.corpus.valid, "corpus.valid")
+        self.log(f"validation text: {tally.summary()}")
         _, note = choose_bleu_tokenizer(self.config.corpus.target)
         if note and self.config.metrics.tokenizer == "auto":
             self.log(f"note: {note}")
@@ -83,8 +87,8 @@ class Inputs:
         for source in self.corpus.tests:
             if source.name in sets:
                 raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
-            sets[source.name], counts = read_split([source], f"corpus.test ({source.name})")
-            self.log(f"test set {source.name}: {summary(counts)}")
+            sets[source.name], tally = read_split([source], f"corpus.test ({source.name})")
+            self.log(f"test set {source.name}: {tally.summary()}")
         return sets
 
     @property

@@ -38,7 +38,6 @@ from tolka.report.runs import SHOWN, read_run
 from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
-from tolka.text.corpus import summary
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.precision import check_precision, choose_precision
@@ -269,7 +268,7 @@ class Pipeline:
         return {
             "languages": f"{corpus.source} to {corpus.target}",
             "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
-            "training text": summary(self.inputs.prepared.counts),
+            "training text": self.inputs.prepared.tally.summary(),
             "target vocabulary": f"{self.inputs.prepared.tokenizer.target_size} {self.config.tokenizer.type} pieces",
             "trained on": f"{describe(self.device)}, {precision.name}",
             "tolka": tolka.__version__,

@@ -3,13 +3,26 @@
 from collections.abc import Mapping
 from typing import Any
 
+_MOVED = {"max_characters", "drop_duplicates"}  # of the group corpus, to the group cleaning
 # (group, key) -> old value: new value.
 _RENAMED = {("model", "share_embeddings"): {"decoder": "target_output"}}
 
 
+def _cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The group `cleaning`, of what the group `corpus` said before there was one."""
+    corpus = config.get("corpus")
+    if "cleaning" in config or not isinstance(corpus, Mapping) or not set(corpus) & _MOVED:
+        return dict(config)
+    cleaning = {"duplicates": "exact" if corpus.get("drop_duplicates") else "keep"}
+    if "max_characters" in corpus:
+        cleaning["max_characters"] = corpus["max_characters"]
+    kept = {key: value for key, value in corpus.items() if key not in _MOVED}
+    return {**config, "corpus": kept, "cleaning": cleaning}
+
+
 def in_words_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
     """A saved training configuration; whatever it does not know stays as it is."""
-    found = dict(config)
+    found = _cleaning(config)
     for (group, key), words in _RENAMED.items():
         options = found.get(group)
         if isinstance(options, Mapping) and options.get(key) in words:

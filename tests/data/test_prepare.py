@@ -1,6 +1,7 @@
 """From two files to ids: what is kept is what the files say, and nothing is made twice."""
 
 import gzip
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -10,13 +11,17 @@ import pytest
 
 from tolka.data import prepare as prepare_module
 from tolka.data.buckets import BatchingConfig
-from tolka.data.prepare import Prepared, prepare
+from tolka.data.prepare import REJECTED, Prepared, prepare
 from tolka.errors import DataError
+from tolka.text.cleaning import Tally
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.tokenizer import TokenizerConfig
 
 
-def prepared(corpus: Path, max_length: int = 64, vocab_size: int = 320, **options: object) -> Prepared:
+def prepared(
+    corpus: Path, max_length: int = 64, vocab_size: int = 320, cleaning: dict[str, Any] | None = None, **options: object
+) -> Prepared:
     config = FilesConfig(
         source="xa",
         target="xb",
@@ -26,7 +31,8 @@ def prepared(corpus: Path, max_length: int = 64, vocab_size: int = 320, **option
         **options,  # type: ignore[arg-type]
     )
     batching = BatchingConfig(tokens=512, max_length=max_length)
-    return prepare(config.open(), config, TokenizerConfig(vocab_size=vocab_size), batching, corpus / "cache")
+    tokenizer = TokenizerConfig(vocab_size=vocab_size)
+    return prepare(config.open(), config, CleaningConfig(**cleaning or {}), tokenizer, batching, corpus / "cache")
 
 
 def texts(found: Prepared) -> list[str]:
@@ -42,7 +48,7 @@ def add(corpus: Path, source: str, target: str) -> None:
 def test_the_store_holds_the_text_in_order(corpus: Path) -> None:
     found = prepared(corpus)
     assert texts(found) == (corpus / "train.xb").read_text().splitlines()
-    assert found.counts == {"kept": 60}
+    assert found.tally == Tally(kept=60)
 
 
 def test_a_blank_line_drops_its_pair_and_no_other(corpus: Path) -> None:
@@ -51,27 +57,35 @@ def test_a_blank_line_drops_its_pair_and_no_other(corpus: Path) -> None:
     add(corpus, "ferry .", "fjon .")
     found = prepared(corpus)
     assert texts(found) == [*before, "fjon ."]
-    assert found.counts == {"kept": 61, "blank source": 1}
+    assert found.tally == Tally(61, Counter({"blank source": 1}))
 
 
 def test_long_lines_are_counted_by_reason(corpus: Path) -> None:
     add(corpus, "a" * 100_000, "fjon")
     add(corpus, "ferry", "fjon " * 65)
-    assert prepared(corpus).counts == {"kept": 60, "over 2000 characters": 1, "over 64 pieces": 1}
+    found = prepared(corpus)
+    assert found.tally == Tally(60, Counter({"over 2000 characters": 1, "over 64 pieces": 1}))
+    rejected = [line.split("\t") for line in (found.folder / REJECTED).read_text("utf-8").splitlines()]
+    assert [row[0] for row in rejected] == ["over 2000 characters", "over 64 pieces"]
+    assert rejected[1][1:] == ["ferry", ("fjon " * 65).strip()]
 
 
 def test_a_piece_limit_is_a_ceiling_that_may_be_reached(corpus: Path) -> None:
     found = prepared(corpus)
     longest = max(found.store.source_lengths.max(), found.store.target_lengths.max())
-    assert prepared(corpus, max_length=int(longest)).counts["kept"] == 60
-    assert prepared(corpus, max_length=int(longest) - 1).counts["kept"] < 60
+    assert prepared(corpus, max_length=int(longest)).tally.kept == 60
+    assert prepared(corpus, max_length=int(longest) - 1).tally.kept < 60
 
 
 def test_what_was_made_is_reused_until_text_or_settings_change(corpus: Path) -> None:
     first = prepared(corpus)
     again = prepared(corpus)
     assert (first.reused, again.reused, first.folder) == (False, True, again.folder)
-    others = [prepared(corpus, max_length=63), prepared(corpus, vocab_size=310), prepared(corpus, drop_duplicates=True)]
+    others = [
+        prepared(corpus, max_length=63),
+        prepared(corpus, vocab_size=310),
+        prepared(corpus, cleaning={"duplicates": "exact"}),
+    ]
     add(corpus, "ferry .", "fjon .")
     others.append(prepared(corpus))
     assert not any(other.reused for other in others)

@@ -3,7 +3,6 @@
 import codecs
 import os
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError, DataError
+from tolka.text.cleaning import Tally, clean, read_split
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpora.hub import HubConfig
-from tolka.text.corpus import Pair, ParallelFiles, clean, read_split, summary
+from tolka.text.corpus import Pair, ParallelFiles
 
 
 def files(folder: Path, source: bytes, target: bytes) -> ParallelFiles:
@@ -64,32 +65,16 @@ def test_one_utf16_side_is_named_rather_than_its_line_count(tmp_path: Path) -> N
 
 def test_a_blank_side_drops_the_pair_and_later_pairs_stay_aligned(tmp_path: Path) -> None:
     source = files(tmp_path, b"one\n\n three \nfour\n \nsix\n", b"een\ntwee\ndrie\n\t\n\nzes\n")
-    counts: Counter[str] = Counter()
-    kept = list(clean(source.read(), counts))
+    tally = Tally()
+    kept = list(clean(source.read(), CleaningConfig(), ("xa", "xb"), tally))
     assert kept == pairs([("one", "een"), ("three", "drie"), ("six", "zes")])
-    assert counts == {"kept": 3, "blank source": 1, "blank target": 1, "blank on both sides": 1}
-    assert summary(counts) == ("6 pairs, 3 kept, 3 left out: 1 blank on both sides, 1 blank source, 1 blank target")
+    assert tally.summary() == ("6 pairs, 3 kept, 3 left out: 1 blank on both sides, 1 blank source, 1 blank target")
 
 
 def test_characters_that_other_readers_split_at_keep_the_pairs_aligned(tmp_path: Path) -> None:
     source = "a\u2028b\nc\u0085d\ne\rf\n\x0cg\r\n".encode()
     kept = list(files(tmp_path, source, b"1\n2\n3\n4\n").read())
     assert kept == pairs([("a\u2028b", "1"), ("c\u0085d", "2"), ("e\rf", "3"), ("\x0cg", "4")])
-
-
-def test_a_long_side_is_left_out_and_counted() -> None:
-    counts: Counter[str] = Counter()
-    rows = pairs([("a" * 100_000, "b"), ("a", "b" * 5), ("a", "b" * 6)])
-    assert list(clean(iter(rows), counts, max_characters=5)) == [rows[1]]
-    assert counts == {"kept": 1, "over 5 characters": 2}
-
-
-def test_duplicates_are_left_out_only_on_request_and_only_whole_pairs() -> None:
-    rows = pairs([("a", "b"), ("a", "c"), (" a", "b "), ("a", "b")])
-    assert len(list(clean(iter(rows), Counter()))) == 4
-    counts: Counter[str] = Counter()
-    assert list(clean(iter(rows), counts, drop_duplicates=True)) == rows[:2]
-    assert counts["duplicate"] == 2
 
 
 def test_a_split_with_nothing_left(tmp_path: Path) -> None:
@@ -100,8 +85,8 @@ def test_a_split_with_nothing_left(tmp_path: Path) -> None:
 
 
 def test_a_split_keeps_long_lines(tmp_path: Path) -> None:
-    kept, counts = read_split([files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")], "corpus.test")
-    assert (len(kept[0].source), counts) == (100_000, {"kept": 1})
+    kept, tally = read_split([files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")], "corpus.test")
+    assert (len(kept[0].source), tally) == (100_000, Tally(kept=1))
 
 
 @pytest.mark.parametrize("code", ["", "../x", "a/b", "x a"])

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import lzma
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError, DataError
+from tolka.text.cleaning import Tally, clean
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import Pair, clean, summary
+from tolka.text.corpus import Pair
 from tolka.text.readers import FORMATS, reader_of
 
 LANGUAGES = ("en", "de")
@@ -146,9 +147,9 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     reader = reader_of(path)
     assert reader
     assert reader(path, "t", LANGUAGES, ()).count() == 3
-    counts: Counter[str] = Counter()
-    assert len(list(clean(iter(pairs), counts))) == 2
-    assert summary(counts) == "3 pairs, 2 kept, 1 left out: 1 no variant in de"
+    tally = Tally()
+    assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
+    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:

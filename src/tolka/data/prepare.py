@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections import Counter
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,22 +13,27 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.store import TokenStore, in_chunks, write_store
 from tolka.errors import DataError
 from tolka.progress import bar, say
-from tolka.text.corpus import Corpus, CorpusConfig, Pair, clean, summary
+from tolka.text.cleaning import Reject, Tally, clean
+from tolka.text.cleaning_steps import CleaningConfig
+from tolka.text.corpus import Corpus, CorpusConfig, Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
-_FORMAT = 1
+_FORMAT = 2
 _REPORT = "report.json"
+REJECTED = "rejected.tsv"
+"""The file of a store's folder that has what was left out: reason, source, target."""
+_NO_CELL = re.compile(r"[\t\n\r]")
 _CHUNK_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training reads. counts: pairs kept, and pairs left out by reason. remarks: what the tokenizer had to say."""
+    """What training reads. tally: what became of the pairs. remarks: what the tokenizer had to say."""
 
     folder: Path
     tokenizer: Tokenizer
     store: TokenStore
-    counts: Counter[str]
+    tally: Tally
     remarks: list[str]
     reused: bool
 
@@ -36,6 +41,7 @@ class Prepared:
 def prepare(
     corpus: Corpus,
     config: CorpusConfig,
+    cleaning: CleaningConfig,
     tokenizer: TokenizerConfig | Tokenizer,
     batching: BatchingConfig,
     cache: Path,
@@ -43,9 +49,10 @@ def prepare(
     """Open the store of this corpus and these settings under `cache`, or make it first.
 
     tokenizer: how to train one, or one that is trained already. The store's name is a digest of the training text and
-    of all that shapes the ids. DataError when cleaning leaves nothing to train on.
+    of all that shapes the ids. REJECTED in it has the pairs left out, each after the reason. DataError when cleaning
+    leaves nothing to train on.
     """
-    key = _key(corpus, config, tokenizer, batching)
+    key = _key(corpus, config, cleaning, tokenizer, batching)
     folder = cache / key
     reused = (folder / _REPORT).is_file()
     if not reused:
@@ -53,20 +60,27 @@ def prepare(
             reused = (folder / _REPORT).is_file()
             if not reused:
                 with whole_folder(folder) as work:
-                    _make(work, corpus, config, tokenizer, batching)
+                    _make(work, corpus, config, cleaning, tokenizer, batching)
     try:
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-        counts, remarks = Counter(report["counts"]), list(report["remarks"])
+        tally, remarks = Tally.of(report["pairs"]), list(report["remarks"])
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / _REPORT} is damaged ({error}); delete the folder to have it made again") from None
-    return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), counts, remarks, reused)
+    return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), tally, remarks, reused)
 
 
-def _key(corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig | Tokenizer, batching: BatchingConfig) -> str:
+def _key(
+    corpus: Corpus,
+    config: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig | Tokenizer,
+    batching: BatchingConfig,
+) -> str:
     settings = {
         "format": _FORMAT,
         "text": corpus.fingerprint(),
-        "cleaning": [config.max_characters, config.drop_duplicates],
+        "cleaning": dataclasses.asdict(cleaning),
+        "languages": [config.source, config.target],
         "tokenizer": tokenizer.digests if isinstance(tokenizer, Tokenizer) else dataclasses.asdict(tokenizer),
         "max_length": batching.max_length,
     }
@@ -74,34 +88,49 @@ def _key(corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig | Toke
 
 
 def _make(
-    folder: Path, corpus: Corpus, config: CorpusConfig, tokenizer: TokenizerConfig | Tokenizer, batching: BatchingConfig
+    folder: Path,
+    corpus: Corpus,
+    config: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig | Tokenizer,
+    batching: BatchingConfig,
 ) -> None:
-    counts: Counter[str] = Counter()
     total = sum(source.count() for source in corpus.train)
 
-    def pairs(title: str, into: Counter[str]) -> Iterator[Pair]:
+    def pairs(title: str, into: Tally, reject: Reject) -> Iterator[Pair]:
         with bar(title, total, " pairs") as progress:
             raw = (pair for source in corpus.train for pair in source.read())
-            yield from clean(_ticking(raw, progress.update), into, config.max_characters, config.drop_duplicates)
+            languages = config.source, config.target
+            yield from clean(_ticking(raw, progress.update), cleaning, languages, into, reject)
 
-    for _ in pairs("reading and cleaning", counts):
-        pass
-    if not counts["kept"]:
-        raise DataError(f"no training pair is left after cleaning ({summary(counts)})")
-    remarks: list[str] = []
-    if isinstance(tokenizer, TokenizerConfig):
-        title = f"training SentencePiece ({tokenizer.type})"
-        tokenizer = train_tokenizer(tokenizer, lambda: pairs(title, Counter()), remarks.append)
-    tokenizer.save(folder)
-    kept = write_store(
-        folder,
-        _encoded(pairs("encoding", Counter()), tokenizer, batching.max_length, counts),
-        (tokenizer.source_size, tokenizer.target_size),
-    )
+    with (folder / REJECTED).open("w", encoding="utf-8") as stream:
+
+        def reject(pair: Pair, reason: str) -> None:
+            stream.write("\t".join(_NO_CELL.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
+
+        tally = Tally()
+        for _ in pairs("reading and cleaning", tally, reject):
+            pass
+        if not tally.kept:
+            raise DataError(f"no training pair is left after cleaning ({tally.summary()})")
+        remarks: list[str] = []
+        if isinstance(tokenizer, TokenizerConfig):
+            title = f"training SentencePiece ({tokenizer.type})"
+            tokenizer = train_tokenizer(tokenizer, lambda: pairs(title, Tally(), _ignore), remarks.append)
+        tokenizer.save(folder)
+        kept = write_store(
+            folder,
+            _encoded(pairs("encoding", Tally(), _ignore), tokenizer, batching.max_length, tally, reject),
+            (tokenizer.source_size, tokenizer.target_size),
+        )
     if not kept:
-        raise DataError(f"no training pair fits batching.max_length ({batching.max_length}): {summary(counts)}")
-    report = {"counts": counts, "remarks": remarks}
+        raise DataError(f"no training pair fits batching.max_length ({batching.max_length}): {tally.summary()}")
+    report = {"pairs": tally.as_dict(), "remarks": remarks}
     (folder / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _ignore(pair: Pair, reason: str) -> None:
+    """What a first pass has written down already."""
 
 
 def _ticking(pairs: Iterator[Pair], tick: Callable[[int], object]) -> Iterator[Pair]:
@@ -115,15 +144,17 @@ def _ticking(pairs: Iterator[Pair], tick: Callable[[int], object]) -> Iterator[P
 
 
 def _encoded(
-    pairs: Iterator[Pair], tokenizer: Tokenizer, max_length: int, counts: Counter[str]
+    pairs: Iterator[Pair], tokenizer: Tokenizer, max_length: int, tally: Tally, reject: Reject
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Id rows of the pairs that fit; moves those that do not from "kept" to their reason."""
-    for chunk in in_chunks(((pair.source, pair.target) for pair in pairs), _CHUNK_PAIRS):
-        sources = tokenizer.encode_source([source for source, _ in chunk])
-        targets = tokenizer.encode_target([target for _, target in chunk])
-        for source, target in zip(sources, targets, strict=True):
+    """Id rows of the pairs that fit; moves those that do not from those kept to their reason."""
+    reason = f"over {max_length} pieces"
+    for chunk in in_chunks(pairs, _CHUNK_PAIRS):
+        sources = tokenizer.encode_source([pair.source for pair in chunk])
+        targets = tokenizer.encode_target([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
             if max(len(source), len(target)) <= max_length:
                 yield source, target
             else:
-                counts[f"over {max_length} pieces"] += 1
-                counts["kept"] -= 1
+                tally.dropped[reason] += 1
+                tally.kept -= 1
+                reject(pair, reason)

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -132,13 +133,11 @@ def write_store(folder: Path, rows: Iterable[tuple[list[int], list[int]]], vocab
     return pairs
 
 
-def in_chunks(items: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+T = TypeVar("T")
+
+
+def in_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Lists of `size` items; the last may be shorter."""
-    chunk: list[tuple[str, str]] = []
-    for item in items:
-        chunk.append(item)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
+    remaining = iter(items)
+    while chunk := list(islice(remaining, size)):
         yield chunk

@@ -1,16 +1,11 @@
-"""Parallel corpora: where their pairs come from, and what cleaning leaves out.
-
-Pairs stream: nothing here holds a corpus in memory. They are kept or dropped together, never one side alone.
-"""
+"""Parallel corpora: where their pairs come from. They stream: nothing here holds a corpus in memory."""
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
 from tolka.registry import Registry
 from tolka.text.lines import count_and_digest, read_lines
@@ -93,10 +88,6 @@ class CorpusConfig(ABC):
     """language code of the source; a string, so write 'no' with its quotes in YAML"""
     target: str = "ko"
     """language code of the target; decides how BLEU splits words"""
-    max_characters: int = 2000
-    """training pairs with a longer side are left out, and counted"""
-    drop_duplicates: bool = False
-    """leave out training pairs that came before, word for word, and count them"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):
@@ -105,7 +96,6 @@ class CorpusConfig(ABC):
                 raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
-        at_least(self, "corpus", 1, "max_characters")
 
     @abstractmethod
     def open(self) -> "Corpus":
@@ -126,52 +116,3 @@ class Corpus:
     def fingerprint(self) -> str:
         """Changes when the training text does."""
         return hashlib.sha256("".join(source.fingerprint() for source in self.train).encode()).hexdigest()
-
-
-def read_split(sources: list[PairSource], what: str) -> tuple[list[Pair], Counter[str]]:
-    """A validation or test set in memory, and how many pairs were left out for a blank side.
-
-    Nothing else is ever left out of what is scored. DataError when nothing remains.
-    """
-    counts: Counter[str] = Counter()
-    pairs = list(clean((pair for source in sources for pair in source.read()), counts))
-    if not pairs:
-        raise DataError(f"no pair of {what} is left after cleaning ({summary(counts)}); check that file")
-    return pairs, counts
-
-
-def clean(
-    pairs: Iterator[Pair], counts: Counter[str], max_characters: int | None = None, drop_duplicates: bool = False
-) -> Iterator[Pair]:
-    """The pairs worth keeping, stripped of surrounding blanks; `counts` gets "kept" and each reason to drop one.
-
-    Duplicates are recognised by 8 bytes a pair.
-    """
-    seen: set[bytes] = set()
-    for pair in pairs:
-        pair = Pair(pair.source.strip(), pair.target.strip(), pair.flaw)
-        reason = pair.flaw or _reason_to_drop(pair, max_characters)
-        if not reason and drop_duplicates:
-            mark = hashlib.blake2b(f"{pair.source}\n{pair.target}".encode(), digest_size=8).digest()
-            reason = "duplicate" if mark in seen else ""
-            seen.add(mark)
-        counts[reason or "kept"] += 1
-        if not reason:
-            yield pair
-
-
-def _reason_to_drop(pair: Pair, max_characters: int | None) -> str:
-    if not pair.source or not pair.target:
-        return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
-    if max_characters is not None and max(len(pair.source), len(pair.target)) > max_characters:
-        return f"over {max_characters} characters"
-    return ""
-
-
-def summary(counts: Counter[str]) -> str:
-    """One phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
-    dropped = {reason: n for reason, n in counts.items() if reason != "kept" and n}
-    text = f"{counts.total()} pairs, {counts['kept']} kept"
-    if dropped:
-        text += f", {sum(dropped.values())} left out: " + ", ".join(f"{n} {why}" for why, n in sorted(dropped.items()))
-    return text

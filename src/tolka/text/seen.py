@@ -1,0 +1,31 @@
+"""Which of many things came before, at eight bytes each."""
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Seen:
+    """A set of 64-bit marks, in sorted arrays each at least twice as long as the next: 8 bytes each, 16 in a merge."""
+
+    def __init__(self) -> None:
+        self._levels: list[npt.NDArray[np.uint64]] = []
+
+    def add(self, marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """(n,) marks -> (n,) whether each is new: neither added before nor earlier among these."""
+        values, first = np.unique(marks, return_index=True)
+        known = np.zeros(len(values), dtype=np.bool_)
+        for level in self._levels:
+            places = np.searchsorted(level, values)
+            places[places == len(level)] = 0
+            known |= level[places] == values
+        self._merge(values[~known])
+        new = np.zeros(len(marks), dtype=np.bool_)
+        new[first[~known]] = True
+        return new
+
+    def _merge(self, values: npt.NDArray[np.uint64]) -> None:
+        while self._levels and len(self._levels[-1]) < 2 * len(values):
+            values = np.concatenate([self._levels.pop(), values])
+            values.sort()
+        if len(values):
+            self._levels.append(values)
