@@ -71,7 +71,7 @@ def clean(
             tally.kept += 1
             yield pair
         return
-    key = _plain_key if config.duplicates == "exact" else _near_key
+    key = plain_key if config.duplicates == "exact" else near_key
     seen = Seen()
     for chunk in _chunks(_judged(pairs, steps, tally, reject)):
         marks = np.frombuffer(b"".join(key(pair) for pair in chunk), dtype=np.uint64)
@@ -117,14 +117,19 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield chunk
 
 
-def _plain_key(pair: Pair) -> bytes:
+def plain_key(pair: Pair) -> bytes:
+    """Eight bytes that only the same pair has, as good as surely."""
     return hashlib.blake2b(f"{pair.source}\n{pair.target}".encode(), digest_size=8).digest()
 
 
-def _near_key(pair: Pair) -> bytes:
-    """Of letters and digits alone; of the text itself where there are none."""
-    texts = (_LETTERS_AND_DIGITS.sub("", text.casefold()) or text for text in (pair.source, pair.target))
-    return hashlib.blake2b("\n".join(texts).encode(), digest_size=8).digest()
+def near_key(pair: Pair) -> bytes:
+    """The same of what is left of case, marks and blanks."""
+    return hashlib.blake2b(f"{bare(pair.source)}\n{bare(pair.target)}".encode(), digest_size=8).digest()
+
+
+def bare(text: str) -> str:
+    """Its letters and digits, small; the text itself where there are none."""
+    return _LETTERS_AND_DIGITS.sub("", text.casefold()) or text
 
 
 def read_split(sources: Sequence[PairSource], what: str) -> tuple[list[Pair], Tally]:

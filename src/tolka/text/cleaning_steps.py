@@ -11,7 +11,8 @@ from tolka.errors import ConfigError
 from tolka.text.corpus import Pair
 from tolka.text.scripts import letters_of, plain_code
 
-_FEWEST_TO_TELL, _SURE = 20, 0.95  # characters, and probability, of another language
+FEWEST_TO_TELL, SURE = 20, 0.95
+"""Characters that a text must have for its language to be asked, and the probability from which it is believed."""
 _RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three times as long elsewhere
 
 
@@ -174,23 +175,24 @@ def _unless_other_script(side: str, expected: Any) -> Step:
 
 def _unless_other_language(languages: tuple[str, str]) -> Step:
     """Of sides that are long enough to tell, in languages that the identifier knows."""
-    identifier = _identifier()
+    identifier = language_identifier()
     wanted = [(side, plain_code(code)) for side, code in zip(("source", "target"), languages, strict=True)]
     looked_at = [(side, code) for side, code in wanted if code in identifier.labels]
 
     def step(pair: Pair) -> Pair | str:
         for side, language in looked_at:
             text = getattr(pair, side)
-            if len(text) >= _FEWEST_TO_TELL:
+            if len(text) >= FEWEST_TO_TELL:
                 found, probability = identifier.classify(text)
-                if found != language and probability > _SURE:
+                if found != language and probability > SURE:
                     return f"{side} in another language"
         return pair
 
     return step
 
 
-def _identifier() -> Any:
+def language_identifier() -> Any:
+    """py3langid's; ConfigError where it is not installed."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError:

@@ -63,13 +63,17 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def read_lines(path: Path) -> Iterator[str]:
+Repair = Callable[[int, bytes], str]
+"""Given the number of a line that is not UTF-8, and its bytes: the text to go on with."""
+
+
+def read_lines(path: Path, repair: Repair | None = None) -> Iterator[str]:
     """Every line of a UTF-8 file without its end; a BOM at the start is left out."""
     with open_bytes(path) as stream:
-        yield from decode_lines(stream, str(path))
+        yield from decode_lines(stream, str(path), repair)
 
 
-def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: Iterable[bytes], name: str, repair: Repair | None = None) -> Iterator[str]:
     """Lines of a byte stream that is split at line feeds; DataError with `name` and line number.
 
     One trailing carriage return is taken off, so that files from Windows read the same.
@@ -87,6 +91,9 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
             try:
                 yield line.decode("utf-8")
             except UnicodeDecodeError as error:
+                if repair is not None:
+                    yield repair(number, line)
+                    continue
                 raise DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
                     "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8"

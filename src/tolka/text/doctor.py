@@ -1,0 +1,286 @@
+"""What is in a corpus, and what is wrong with it: counted in one pass, with examples and their numbers."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tolka.errors import ConfigError
+from tolka.text.cleaning import Tally, bare, clean, near_key, plain_key
+from tolka.text.cleaning_steps import FEWEST_TO_TELL, SURE, CleaningConfig, language_identifier, steps_of
+from tolka.text.corpus import Pair, PairSource, ParallelFiles
+from tolka.text.lines import count_and_digest, read_lines
+from tolka.text.scripts import plain_code
+from tolka.text.seen import Seen
+from tolka.text.shift import Shift, find_shift
+
+_EXAMPLES = 3
+_CHUNK = 10_000  # pairs that are looked up among those seen before at once
+_MOST_TO_IDENTIFY = 20_000  # pairs whose language is asked for; more would take minutes
+# UTF-8 that was taken for Latin-1 or Windows-1252 and written again; and characters that stand for what was lost.
+_BROKEN_ENCODING = re.compile(
+    "\ufffd|[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]|\u00e2\u20ac."
+)
+# What each step of cleaning alone would leave out.
+_STEPS = {
+    "control or invisible characters": CleaningConfig(control="drop", max_characters=0),
+    "markup": CleaningConfig(markup="drop", max_characters=0),
+    "over 2000 characters": CleaningConfig(max_characters=2000),
+    "one side over 9 times as long": CleaningConfig(max_ratio=9.0, max_characters=0),
+    "source copied to the target": CleaningConfig(copies=True, max_characters=0),
+    "few letters": CleaningConfig(min_letters=0.5, max_characters=0),
+    "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
+    "another script": CleaningConfig(script=True, max_characters=0),
+}
+Tick = Callable[[int], object]
+
+
+@dataclass
+class Finding:
+    """One thing that is wrong with `count` of the `looked_at` pairs. examples: number from 1, source, target."""
+
+    what: str
+    count: int = 0
+    looked_at: int = 0
+    examples: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, number: int, pair: Pair) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append((number, pair.source, pair.target))
+
+
+@dataclass
+class Side:
+    """One language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the longest.
+
+    languages: code -> share of the texts that are surely in it, of those that can be told.
+    """
+
+    characters: int
+    words: int
+    lengths: list[int]
+    languages: dict[str, float]
+
+
+@dataclass
+class Diagnosis:
+    """Of one file with both sides, or of two. kept: what the settings would make of it."""
+
+    name: str
+    pairs: int
+    source: Side
+    target: Side
+    findings: list[Finding]
+    shift: Shift | None
+    kept: Tally
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "kept": self.kept.as_dict()}
+
+
+class HeldOut:
+    """Validation and test sets: which of their sentences stand in the training text."""
+
+    def __init__(self, sets: Mapping[str, Sequence[Pair]]) -> None:
+        self._sets = sets
+        self._places: dict[str, list[tuple[str, int]]] = {}
+        for name, pairs in sets.items():
+            for number, pair in enumerate(pairs, 1):
+                self._places.setdefault(bare(pair.source), []).append((name, number))
+        self._found: dict[str, dict[int, Pair]] = {name: {} for name in sets}
+        self._whole: dict[str, set[int]] = {name: set() for name in sets}
+
+    def look(self, pair: Pair) -> None:
+        """At a pair of the training text."""
+        for name, number in self._places.get(bare(pair.source), ()):
+            held = self._sets[name][number - 1]
+            self._found[name].setdefault(number, held)
+            if bare(held.target) == bare(pair.target):
+                self._whole[name].add(number)
+
+    def findings(self) -> Iterator[Finding]:
+        """Of each set: sources, and whole pairs, that the training text has, but for case, marks and blanks."""
+        for name, pairs in self._sets.items():
+            found = self._found[name]
+            for what, numbers in (
+                (f"{name}: source in the training text", found.keys()),
+                (f"{name}: whole pair in the training text", self._whole[name]),
+            ):
+                finding = Finding(what, looked_at=len(pairs))
+                for number in sorted(numbers):
+                    finding.add(number, found[number])
+                yield finding
+
+
+def diagnose(
+    source: PairSource,
+    languages: tuple[str, str],
+    cleaning: CleaningConfig,
+    held_out: HeldOut,
+    tick: Tick = lambda pairs: None,
+) -> Diagnosis:
+    """Examine one part of a training text; `tick` is told how many more pairs are done.
+
+    Two files are read whatever is wrong with them: lines that are not UTF-8 are taken for Windows-1252, and what one
+    file has more than the other is left out; both are findings. DataError for what cannot be read at all.
+    """
+    reading, examined = _Reading(source), _Examined(languages, held_out)
+    number = 0
+    for number, pair in enumerate(reading.pairs(), 1):
+        examined.look(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
+        if number % 1000 == 0:
+            tick(1000)
+    tick(number % 1000)
+    findings = [finding for finding in (*reading.findings(), *examined.findings()) if finding.count]
+    for finding in findings:
+        finding.looked_at = finding.looked_at or number
+    kept = Tally()
+    if not reading.repaired:
+        for _ in clean(source.read(), cleaning, languages, kept):
+            pass
+    first, second = (np.array(lengths, dtype=np.float64) for lengths in examined.lengths)
+    return Diagnosis(source.name, number, examined.side(0), examined.side(1), findings, find_shift(first, second), kept)
+
+
+class _Reading:
+    """A source's pairs, whatever is wrong with its files."""
+
+    def __init__(self, source: PairSource) -> None:
+        self._source = source
+        self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
+        self._lines = [0, 0]
+
+    @property
+    def repaired(self) -> bool:
+        """Whether they could not be read as they are."""
+        return any(finding.count for finding in self.findings())
+
+    def pairs(self) -> Iterator[Pair]:
+        """All there are."""
+        if not isinstance(self._source, ParallelFiles):
+            yield from self._source.read()
+            return
+        self._lines = [count_and_digest(path)[0] for path in self._source.paths]
+        sides = (
+            read_lines(path, lambda number, line, side=side: self._repaired(side, number, line))  # type: ignore[misc]
+            for side, path in enumerate(self._source.paths)
+        )
+        yield from (Pair(*texts) for texts in zip(*sides, strict=False))
+
+    def _repaired(self, side: int, number: int, line: bytes) -> str:
+        text = line.decode("cp1252", errors="replace")
+        self._undecoded[side].add(number, Pair(text, "") if side == 0 else Pair("", text))
+        return text
+
+    def findings(self) -> list[Finding]:
+        """What is wrong with the files."""
+        longer = abs(self._lines[0] - self._lines[1])
+        which = "the source" if self._lines[0] > self._lines[1] else "the target"
+        unequal = Finding(f"lines that {which} has more than the other side", longer, max(self._lines))
+        for finding, side in zip(self._undecoded, ("source", "target"), strict=True):
+            finding.what = f"{side} not UTF-8"
+        return [unequal, *self._undecoded]
+
+
+class _Examined:
+    """What the pairs have shown so far."""
+
+    def __init__(self, languages: tuple[str, str], held_out: HeldOut) -> None:
+        self.lengths = (array("I"), array("I"))
+        self._words = [0, 0]
+        self._held_out = held_out
+        self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
+        self._broken = Finding("broken encoding")
+        self._steps = [
+            (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
+        ]
+        self._again = [
+            (Finding("a pair that came before"), plain_key, Seen()),
+            (Finding("nearly a pair that came before"), near_key, Seen()),
+        ]
+        self._waiting: list[tuple[int, Pair]] = []
+        self._languages = _Languages(languages)
+
+    def look(self, number: int, pair: Pair) -> None:
+        """At one more pair, stripped."""
+        for side, text in enumerate((pair.source, pair.target)):
+            self.lengths[side].append(len(text))
+            self._words[side] += len(text.split())
+        if pair.flaw:
+            self._flawed.add(number, pair)
+        elif not (pair.source and pair.target):
+            self._blank.add(number, pair)
+        else:
+            for finding, steps in self._steps:
+                if any(isinstance(step(pair), str) for step in steps):
+                    finding.add(number, pair)
+            if _BROKEN_ENCODING.search(f"{pair.source} {pair.target}"):
+                self._broken.add(number, pair)
+            self._languages.look(number, pair)
+            self._held_out.look(pair)
+            self._waiting.append((number, pair))
+            if len(self._waiting) == _CHUNK:
+                self._look_for_repetition()
+
+    def _look_for_repetition(self) -> None:
+        old: set[int] = set()
+        for finding, key, seen in self._again:
+            marks = np.frombuffer(b"".join(key(pair) for _, pair in self._waiting), dtype=np.uint64)
+            for (number, pair), new in zip(self._waiting, seen.add(marks).tolist(), strict=True):
+                if not new and number not in old:  # what is the same is not nearly the same
+                    old.add(number)
+                    finding.add(number, pair)
+        self._waiting.clear()
+
+    def findings(self) -> list[Finding]:
+        """All, also those that count none."""
+        self._look_for_repetition()
+        steps = [finding for finding, _ in self._steps]
+        again = [finding for finding, _, _ in self._again]
+        return [self._flawed, self._blank, self._broken, *steps, *again, *self._languages.findings]
+
+    def side(self, side: int) -> Side:
+        """The facts of one language's texts."""
+        lengths = np.array(self.lengths[side], dtype=np.int64)
+        quartiles = np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int).tolist() if len(lengths) else []
+        return Side(int(lengths.sum()), self._words[side], quartiles, self._languages.shares(side))
+
+
+class _Languages:
+    """Which languages the sides are in, of the first pairs, where py3langid is there to tell."""
+
+    def __init__(self, languages: tuple[str, str]) -> None:
+        self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
+        self._wanted = [plain_code(code) for code in languages]
+        self._found: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        try:
+            self._identifier = language_identifier()
+        except ConfigError:
+            self._identifier = None
+
+    def look(self, number: int, pair: Pair) -> None:
+        """At a pair, unless enough were looked at."""
+        if self._identifier is None:
+            return
+        for side, text in enumerate((pair.source, pair.target)):
+            finding = self.findings[side]
+            if len(text) < FEWEST_TO_TELL or finding.looked_at >= _MOST_TO_IDENTIFY:
+                continue
+            finding.looked_at += 1
+            language, probability = self._identifier.classify(text)
+            if probability > SURE:
+                self._found[side][language] += 1
+                if language != self._wanted[side] and self._wanted[side] in self._identifier.labels:
+                    finding.add(number, pair)
+
+    def shares(self, side: int) -> dict[str, float]:
+        """The most common first."""
+        found = self._found[side]
+        return {language: count / found.total() for language, count in found.most_common()}

@@ -1,0 +1,89 @@
+"""Where two texts that should be parallel stop being so, by their lengths alone (as Gale and Church 1993 align)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+_WINDOW = 200  # pairs; over fewer, the correlation of lengths wavers
+_HIGH, _LOW = 0.6, 0.35  # correlation of lengths where texts are parallel, and where they are not
+_FARTHEST = 5  # lines that are tried
+
+Lengths = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """From pair `first` (from 1) to `last` the lengths of the sides have nothing to do with each other.
+
+    lines: how far the target is behind the source there (1: a line too many in the target, or one too few in the
+    source); 0 when no shift of a few lines mends it. correlation: of log lengths, before and in it.
+    """
+
+    first: int
+    last: int
+    lines: int
+    correlation: tuple[float, float]
+
+
+def find_shift(source: Lengths, target: Lengths) -> Shift | None:
+    """The longest stretch that is not parallel while the rest is; None where there is none, or too little text to tell.
+
+    source, target: (pairs,) characters of each side.
+    """
+    x, y = np.log1p(source), np.log1p(target)
+    starts = range(0, len(x) - _WINDOW + 1, _WINDOW)
+    correlations = np.array([correlation(x[i : i + _WINDOW], y[i : i + _WINDOW]) for i in starts])
+    if len(correlations) < 2 or correlations.max() < _HIGH:
+        return None
+    begin, end = _longest_run(correlations < _LOW)
+    if begin == end:
+        return None
+    first, last = begin * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
+    good = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
+    if len(good) < _WINDOW:
+        good = np.arange(0, first) if first >= len(x) - last else np.arange(last, len(x))
+    lines = _best_lag(x[first:last], y, first)
+    if lines:
+        first = _edge(x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[good] - x[good]))
+    inside = correlation(x[first:last], y[first:last])
+    return Shift(first + 1, last, lines, (correlation(x[good], y[good]), inside))
+
+
+def correlation(x: Lengths, y: Lengths) -> float:
+    """Pearson's; 0 where a side does not vary."""
+    if len(x) < 2 or not x.std() or not y.std():
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """(begin, end) of the longest run of true; equal when there is none."""
+    best, begin = (0, 0), None
+    for place, flag in enumerate([*flags.tolist(), False]):
+        if flag and begin is None:
+            begin = place
+        elif not flag and begin is not None:
+            best = max(best, (begin, place), key=lambda run: run[1] - run[0])
+            begin = None
+    return best
+
+
+def _best_lag(x: Lengths, y: Lengths, first: int) -> int:
+    """By how many lines the target must be moved for the stretch to be parallel; 0 when none of a few does."""
+    found = {}
+    for lag in range(-_FARTHEST, _FARTHEST + 1):
+        begin, end = first + lag, first + lag + len(x)
+        inside = slice(max(0, -begin), len(x) - max(0, end - len(y)))
+        found[lag] = correlation(x[inside], y[max(0, begin) : min(len(y), end)])
+    best = max(found, key=lambda lag: found[lag])
+    return best if found[best] > _LOW else 0
+
+
+def _edge(x: Lengths, y: Lengths, begin: int, end: int, lag: int, usual: float) -> int:
+    """Where in begin..end the sides stop to fit line by line and fit, from there on, with a lag."""
+    rows = np.arange(begin, end)
+    plain = np.abs(y[rows] - x[rows] - usual)
+    moved = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)
+    cost = np.concatenate([[0.0], np.cumsum(plain)]) + (moved.sum() - np.concatenate([[0.0], np.cumsum(moved)]))
+    return begin + int(cost.argmin())
