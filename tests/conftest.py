@@ -23,6 +23,7 @@ TINY = [
     "model.d_model=16",
     "model.heads=2",
     "model.layers=1",
+    "cleaning=none",
     "tokenizer.vocab_size=320",
     "trainer.updates=5",
     "scheduler.warmup=2",

@@ -41,6 +41,7 @@ RANKS = {
     "inputs": 8,
     "pipeline": 9,
     "api": 10,
+    "checkup": 10,
     "multirun": 11,
     "cli": 12,
 }

@@ -4,15 +4,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tolka import __version__
 from tolka.cli.common import DONE, FAILED, Parser, guarded, settings_help
 from tolka.errors import ConfigError
 
+if TYPE_CHECKING:
+    from tolka.config import TrainConfig
+
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
            corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
+  mt-train --check corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid
+                                                what is in the text, and what is wrong with it
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text
@@ -43,6 +49,10 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
     parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
+    parser.add_argument(
+        "--check", action="store_true", help="instead of training, examine the text and say what training would take"
+    )
+    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("train")
@@ -52,6 +62,10 @@ def run(arguments: Sequence[str]) -> int:
     if options.output:
         raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
 
+    if options.json and not options.check:
+        raise ConfigError("--json goes with --check")
+    if options.multirun and options.check:
+        raise ConfigError("--check looks at one training's text: leave out -m")
     if options.multirun:
         return _several(with_recipe(options.settings))
 
@@ -64,6 +78,9 @@ def run(arguments: Sequence[str]) -> int:
         print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False), end="")
         return DONE
 
+    if options.check:
+        return _check(config, options.json)
+
     from tolka.api import find_lr, train
     from tolka.progress import say
 
@@ -72,6 +89,22 @@ def run(arguments: Sequence[str]) -> int:
         return DONE
     say(train(config).summary())
     return DONE
+
+
+def _check(config: "TrainConfig", as_json: bool) -> int:
+    """FAILED where the text cannot be trained on as it is."""
+    import json
+
+    from tolka.checkup import check
+    from tolka.progress import say
+    from tolka.report.health import health_report
+
+    found = check(config, say)
+    if as_json:
+        print(json.dumps(found.as_dict(), ensure_ascii=False, indent=1))
+    else:
+        say(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
+    return FAILED if found.unfit else DONE
 
 
 def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:

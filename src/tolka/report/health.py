@@ -1,0 +1,114 @@
+"""What was found in a corpus, for a terminal: facts, faults with an example each, and what to do about them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tolka.report.tables import table
+
+_SHOWN = 60  # characters of an example
+# Beginning of a fault -> what to do about it, from this share of the pairs on.
+_CURES = {
+    "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8"),
+    "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8"),
+    "lines that": (0.0, "find the line that one side lacks, and align the files again"),
+    "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out"),
+    "markup": (0.01, "cleaning.markup=strip, or drop"),
+    "control or invisible": (0.001, "cleaning.control=strip, as cleaning=standard does"),
+    "source copied": (0.01, "cleaning.copies=true, unless names and codes are to be copied"),
+    "few letters": (0.02, "cleaning.min_letters=0.5"),
+    "numbers that differ": (0.02, "cleaning.numbers=true"),
+    "another script": (0.005, "cleaning.script=true"),
+    "source surely in another": (0.01, "cleaning.language=true"),
+    "target surely in another": (0.01, "cleaning.language=true"),
+    "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does"),
+    "nearly a pair": (0.05, "cleaning.duplicates=near"),
+    "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does"),
+}
+
+
+def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
+    """Lines for a terminal. checkup: `Checkup.as_dict`."""
+    lines: list[str] = []
+    for found in checkup["training"]:
+        lines += ["", f"{found['name']}: {found['pairs']} pairs", ""]
+        rows = [_side(language, found[side]) for language, side in zip(languages, ("source", "target"), strict=True)]
+        lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
+        lines += ["", *_findings(found["findings"])]
+        lines += [f"  {line}" for line in _shift(found["shift"])]
+        lines += [f"these settings keep: {_kept(found['kept'])}"]
+    if checkup["leaks"]:
+        lines += ["", "held-out text in the training text (case, marks and blanks left out):", ""]
+        lines += _findings(checkup["leaks"])
+    lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
+    advice = list(dict.fromkeys(_advice(checkup)))
+    return "\n".join([*lines, "", "to do:" if advice else "nothing to do", *(f"  {line}" for line in advice)])
+
+
+def _side(language: str, side: Mapping[str, Any]) -> list[str]:
+    shares = [f"{code} {share:.1%}" for code, share in list(side["languages"].items())[:4]]
+    lengths = " ".join(map(str, side["lengths"]))
+    return [language, str(side["characters"]), str(side["words"]), lengths, ", ".join(shares) or "not asked"]
+
+
+def _findings(findings: list[Mapping[str, Any]]) -> list[str]:
+    if not findings:
+        return ["nothing found to be wrong", ""]
+    rows = []
+    for finding in findings:
+        share = f"{finding['count'] / finding['looked_at']:.2%}"
+        number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
+        example = f"{number}: {_cut(source)} | {_cut(target)}" if number else ""
+        rows.append([finding["what"], str(finding["count"]), share, example])
+    return [table(rows, ["found", "pairs", "share", "for example, pair"], "lrrl"), ""]
+
+
+def _cut(text: str) -> str:
+    visible = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
+
+
+def _shift(shift: Mapping[str, Any] | None) -> Iterator[str]:
+    if shift is None:
+        return
+    before, inside = shift["correlation"]
+    where = f"pairs {shift['first']} to {shift['last']}"
+    yield f"{where} are not parallel: their lengths correlate by {inside:.2f}, those of the rest by {before:.2f}"
+    if shift["lines"]:
+        late, early = ("target", "source") if shift["lines"] > 0 else ("source", "target")
+        lines = "a line" if abs(shift["lines"]) == 1 else f"{abs(shift['lines'])} lines"
+        yield f"near pair {shift['first']} the {late} has {lines} too many, or the {early} too few"
+
+
+def _kept(tally: Mapping[str, Any]) -> str:
+    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
+    changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
+    text = f"{tally['kept']} pairs" + (f"; left out: {dropped}" if dropped else "")
+    return text + (f"; changed: {changed}" if changed else "")
+
+
+def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
+    if pace is None:
+        yield f"this text cannot be trained on yet: {unfit}"
+        return
+    hours, minutes = divmod(round(pace["minutes"]), 60)
+    yield (
+        f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
+        f"{pace['updates']} updates, {pace['epochs']:.1f} times through the text, take {hours} h {minutes:02} min "
+        "without validations"
+    )
+
+
+def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
+    for found in checkup["leaks"]:
+        name = found["what"].partition(":")[0]
+        yield f"take the sentences of {name} out of the training text, or its scores will be too good"
+    for diagnosis in checkup["training"]:
+        for finding in diagnosis["findings"]:
+            for beginning, (share, cure) in _CURES.items():
+                if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
+                    yield f"{diagnosis['name']}: {cure}"
+        if diagnosis["shift"]:
+            yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
+    pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])
+    if checkup["pace"] and pairs < 20_000 and checkup["pace"]["parameters"] > 4_000_000:
+        yield f"for {pairs} pairs a smaller model may do better: model=transformer_tiny"
