@@ -20,7 +20,7 @@ from tolka.text.shift import Shift, find_shift
 
 _EXAMPLES = 3
 _CHUNK = 10_000  # pairs that are looked up among those seen before at once
-_MOST_TO_IDENTIFY = 20_000  # pairs whose language is asked for; more would take minutes
+_TO_IDENTIFY = 5_000  # pairs whose language is asked for, spread over the text; all would take minutes
 # UTF-8 that was taken for Latin-1 or Windows-1252 and written again; and characters that stand for what was lost.
 _BROKEN_ENCODING = re.compile(
     "\ufffd|[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]|\u00e2\u20ac."
@@ -131,7 +131,8 @@ def diagnose(
     Two files are read whatever is wrong with them: lines that are not UTF-8 are taken for Windows-1252, and what one
     file has more than the other is left out; both are findings. DataError for what cannot be read at all.
     """
-    reading, examined = _Reading(source), _Examined(languages, held_out)
+    reading = _Reading(source)
+    examined = _Examined(languages, held_out, reading.count())
     number = 0
     for number, pair in enumerate(reading.pairs(), 1):
         examined.look(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
@@ -155,7 +156,14 @@ class _Reading:
     def __init__(self, source: PairSource) -> None:
         self._source = source
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
-        self._lines = [0, 0]
+        if isinstance(source, ParallelFiles):
+            self._lines = [count_and_digest(path)[0] for path in source.paths]
+        else:
+            self._lines = [source.count()] * 2
+
+    def count(self) -> int:
+        """How many pairs there are, about."""
+        return min(self._lines)
 
     @property
     def repaired(self) -> bool:
@@ -167,7 +175,6 @@ class _Reading:
         if not isinstance(self._source, ParallelFiles):
             yield from self._source.read()
             return
-        self._lines = [count_and_digest(path)[0] for path in self._source.paths]
         sides = (
             read_lines(path, lambda number, line, side=side: self._repaired(side, number, line))  # type: ignore[misc]
             for side, path in enumerate(self._source.paths)
@@ -192,7 +199,8 @@ class _Reading:
 class _Examined:
     """What the pairs have shown so far."""
 
-    def __init__(self, languages: tuple[str, str], held_out: HeldOut) -> None:
+    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
+        """pairs: how many there will be, about."""
         self.lengths = (array("I"), array("I"))
         self._words = [0, 0]
         self._held_out = held_out
@@ -206,7 +214,7 @@ class _Examined:
             (Finding("nearly a pair that came before"), near_key, Seen()),
         ]
         self._waiting: list[tuple[int, Pair]] = []
-        self._languages = _Languages(languages)
+        self._languages = _Languages(languages, pairs)
 
     def look(self, number: int, pair: Pair) -> None:
         """At one more pair, stripped."""
@@ -254,9 +262,11 @@ class _Examined:
 
 
 class _Languages:
-    """Which languages the sides are in, of the first pairs, where py3langid is there to tell."""
+    """Which languages the sides are in, of pairs spread over the text, where py3langid is there to tell."""
 
-    def __init__(self, languages: tuple[str, str]) -> None:
+    def __init__(self, languages: tuple[str, str], pairs: int) -> None:
+        """pairs: how many there are, about."""
+        self._every = max(1, pairs // _TO_IDENTIFY)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
         self._wanted = [plain_code(code) for code in languages]
         self._found: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
@@ -266,12 +276,12 @@ class _Languages:
             self._identifier = None
 
     def look(self, number: int, pair: Pair) -> None:
-        """At a pair, unless enough were looked at."""
-        if self._identifier is None:
+        """At a pair, if it is one of those whose turn it is."""
+        if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
             finding = self.findings[side]
-            if len(text) < FEWEST_TO_TELL or finding.looked_at >= _MOST_TO_IDENTIFY:
+            if len(text) < FEWEST_TO_TELL:
                 continue
             finding.looked_at += 1
             language, probability = self._identifier.classify(text)
