@@ -16,7 +16,8 @@ from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.overrides import train_config
 from tolka.runtime import Precision
-from tolka.text.corpus import Pair, read_split
+from tolka.text.cleaning import read_split
+from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.optim import AdamWConfig
 from tolka.training.schedulers import LinearConfig

@@ -232,6 +232,7 @@ class Pipeline:
             self.run.path / "samples",
         )
         results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
+        self.run.forget_tests()
         for result in results:
             timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
             self.run.record({"update": saved.scores["update"], **timed})

@@ -76,7 +76,7 @@ class FinishedRun:
     def sentences_per_second(self, test: str) -> float | None:
         """How fast a test set was translated; None if an older version did it, which did not write that down."""
         timed = [line for line in self.metrics if line.get("test") == test]
-        return timed[-1]["sentences"] / timed[-1]["decoding_seconds"] if timed else None
+        return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
 
 
 def read_run(folder: Path, label: str) -> FinishedRun:

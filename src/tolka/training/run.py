@@ -120,6 +120,11 @@ class RunFolder:
         kept = [line for line in self.history() if line["update"] <= update]
         replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
+    def forget_tests(self) -> None:
+        """Drop what earlier tests took: only the last one's time is that of the best model."""
+        kept = [line for line in self.history() if "test" not in line]
+        replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+
     def log(self, message: str) -> None:
         """Say it on stderr and write it, with the time, into train.log."""
         say(message)
