@@ -7,11 +7,12 @@ from typing import Any
 
 from tolka.config import TrainConfig
 from tolka.errors import DataError
-from tolka.pipeline import Pace, Pipeline
+from tolka.pipeline import Pipeline
 from tolka.progress import bar
 from tolka.runtime import keep_freed_memory
 from tolka.text.cleaning import read_split
 from tolka.text.doctor import Diagnosis, Finding, HeldOut, diagnose
+from tolka.training.pace import Pace
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 import json
 import signal
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +35,12 @@ from tolka.report.card import model_card
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
 from tolka.report.runs import SHOWN, read_run
-from tolka.runtime import Precision, choose_device, describe, peak_memory_bytes, seed_everything, use_threads
+from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
+from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import EndingConfig
@@ -49,19 +49,6 @@ from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
 
 _FLOW_PAIRS = 64  # of the validation set, in one batch
-_FEWEST_TIMED, _MOST_TIMED, _SECONDS_TIMED = 3, 50, 10.0  # updates, and when there are enough of them
-
-
-@dataclass(frozen=True)
-class Pace:
-    """What training would take, by some updates that were made and thrown away; validations are left out."""
-
-    tokens_per_second: float
-    memory_bytes: int
-    updates: int
-    epochs: float
-    minutes: float
-    parameters: int
 
 
 class Pipeline:
@@ -114,21 +101,7 @@ class Pipeline:
 
     def pace(self) -> Pace:
         """Time some updates of a fresh model; keeps nothing but the prepared text."""
-        trainer = self._trainer(None)
-        trainer.objective.train()
-        trainer.probe()  # memory is touched for the first time, and kernels are chosen
-        before, started_at, made = trainer.state.tokens, time.perf_counter(), 0
-        while made < _FEWEST_TIMED or (made < _MOST_TIMED and time.perf_counter() - started_at < _SECONDS_TIMED):
-            trainer.probe()
-            made += 1
-        seconds, tokens = time.perf_counter() - started_at, trainer.state.tokens - before
-        updates, config = self.config.trainer.updates, self.config.trainer
-        minutes = updates * seconds / made / 60
-        if config.max_minutes and minutes > config.max_minutes:
-            updates, minutes = int(updates * config.max_minutes / minutes), config.max_minutes
-        an_epoch = len(trainer.loader.plan(0)) / config.accumulate
-        parameters = trainer.objective.model.parameter_count()
-        return Pace(tokens / seconds, peak_memory_bytes(), updates, updates / an_epoch, minutes, parameters)
+        return measure_pace(self._trainer(None))
 
     def _trainer(self, resumed: ResumeState | None) -> Trainer:
         """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
