@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.data.store import TokenStore, in_chunks, write_store
+from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
+from tolka.text.corpus import in_chunks
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
 

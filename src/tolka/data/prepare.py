@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tolka.atomic import alone, whole_folder
 from tolka.data.buckets import BatchingConfig
-from tolka.data.store import TokenStore, in_chunks, write_store
+from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
 from tolka.progress import bar, say
 from tolka.text.cleaning import Reject, Tally, clean
 from tolka.text.cleaning_steps import CleaningConfig
-from tolka.text.corpus import Corpus, CorpusConfig, Pair
+from tolka.text.corpus import Corpus, CorpusConfig, Pair, in_chunks
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 _FORMAT = 2

@@ -1,11 +1,10 @@
 """Token ids of a corpus as memory-mapped arrays: written as a stream, opened in no time, shared between processes."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -131,13 +130,3 @@ def write_store(folder: Path, rows: Iterable[tuple[list[int], list[int]]], vocab
     }
     (folder / _FACTS).write_text(json.dumps(facts))
     return pairs
-
-
-T = TypeVar("T")
-
-
-def in_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of `size` items; the last may be shorter."""
-    remaining = iter(items)
-    while chunk := list(islice(remaining, size)):
-        yield chunk

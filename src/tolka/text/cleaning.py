@@ -11,7 +11,7 @@ import numpy as np
 
 from tolka.errors import DataError
 from tolka.text.cleaning_steps import CleaningConfig, Step, steps_of
-from tolka.text.corpus import Pair, PairSource
+from tolka.text.corpus import Pair, PairSource, in_chunks
 from tolka.text.seen import Seen
 
 _CHUNK = 10_000  # pairs that are looked up among those seen before at once
@@ -73,7 +73,7 @@ def clean(
         return
     key = plain_key if config.duplicates == "exact" else near_key
     seen = Seen()
-    for chunk in _chunks(_judged(pairs, steps, tally, reject)):
+    for chunk in in_chunks(_judged(pairs, steps, tally, reject), _CHUNK):
         marks = np.frombuffer(b"".join(key(pair) for pair in chunk), dtype=np.uint64)
         for pair, new in zip(chunk, seen.add(marks).tolist(), strict=True):
             if new:
@@ -104,17 +104,6 @@ def _judged(pairs: Iterable[Pair], steps: list[tuple[str, Step]], tally: Tally, 
             reject(pair, reason)
         elif isinstance(found, Pair):
             yield found
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    chunk: list[Pair] = []
-    for pair in pairs:
-        chunk.append(pair)
-        if len(chunk) == _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def plain_key(pair: Pair) -> bytes:

@@ -2,9 +2,11 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.registry import Registry
@@ -116,3 +118,13 @@ class Corpus:
     def fingerprint(self) -> str:
         """Changes when the training text does."""
         return hashlib.sha256("".join(source.fingerprint() for source in self.train).encode()).hexdigest()
+
+
+T = TypeVar("T")
+
+
+def in_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` items; the last may be shorter."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, size)):
+        yield chunk
