@@ -40,7 +40,7 @@ def overrides(corpus: Path, cache: Path, model: str) -> list[str]:
 def tolka_steps(corpus: Path, cache: Path, model: str, precision: str) -> Iterator[Callable[[], int]]:
     """Updates as tolka's trainer makes them; each returns its target tokens."""
     from tolka.data.loader import Loader
-    from tolka.data.prepare import prepare
+    from tolka.inputs import Inputs
     from tolka.losses import Objective
     from tolka.overrides import train_config
     from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
@@ -50,7 +50,7 @@ def tolka_steps(corpus: Path, cache: Path, model: str, precision: str) -> Iterat
     config = train_config(overrides(corpus, cache, model))
     keep_freed_memory()
     seed_everything(1)
-    made = prepare(config.corpus.open(), config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
+    made = Inputs(config, print).prepared
     network = config.model.build(made.tokenizer.source_size, made.tokenizer.target_size, shared=True)
     trainer = Trainer(
         config.trainer,
@@ -82,11 +82,11 @@ def plain_steps(corpus: Path, cache: Path, model: str, precision: str) -> Iterat
 
     from tolka.batch import Batch
     from tolka.data.loader import Loader
-    from tolka.data.prepare import prepare
+    from tolka.inputs import Inputs
     from tolka.overrides import train_config
 
     config = train_config(overrides(corpus, cache, model))
-    made = prepare(config.corpus.open(), config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
+    made = Inputs(config, print).prepared
     loader = Loader(made.store, config.batching, config.run.seed)
     torch.manual_seed(1)
     width, vocabulary, number = 256, made.tokenizer.target_size, 0

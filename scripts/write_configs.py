@@ -45,8 +45,11 @@ FILES: dict[str, Any] = {
     "corpus/files": FilesConfig(target="de"),
     "corpus/hub": HubConfig(target="de"),
     "cleaning/none": CleaningConfig(),
-    "cleaning/standard": CleaningConfig(control="strip", max_ratio=9.0, duplicates="exact"),
+    "cleaning/standard": CleaningConfig(
+        unicode="nfc", control="strip", max_ratio=9.0, duplicates="exact", leaks="pair"
+    ),
     "cleaning/strict": CleaningConfig(
+        unicode="nfc",
         control="strip",
         markup="strip",
         max_ratio=4.0,
@@ -55,9 +58,12 @@ FILES: dict[str, Any] = {
         numbers=True,
         script=True,
         duplicates="near",
+        leaks="source",
     ),
     "tokenizer/bpe": TokenizerConfig(),
     "tokenizer/unigram": TokenizerConfig(type="unigram"),
+    "tokenizer/char": TokenizerConfig(type="char"),
+    "tokenizer/word": TokenizerConfig(type="word"),
     "batching/tokens": BatchingConfig(),
     "model/transformer_tiny": TransformerConfig(d_model=128),
     "model/transformer_small": TransformerConfig(),

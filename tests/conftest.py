@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tolka.cli import evaluate, train, translate
 from tolka.cli.common import guarded
+
+settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
+settings.load_profile("tolka")
 
 # Word i of one made-up language means word i of the other.
 XA = ["lantern", "kettle", "harbour", "pebble", "saddle", "orchid", "copper", "velvet", "walnut", "ferry"]

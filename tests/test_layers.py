@@ -15,6 +15,7 @@ RANKS = {
     "registry": 1,
     "checks": 2,
     "resources": 1,
+    "special": 1,
     "runtime": 1,
     "progress": 1,
     "upgrade": 1,

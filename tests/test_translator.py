@@ -1,5 +1,7 @@
 """Texts in, translations out: driven with a model that copies its source, so that every output is known."""
 
+import unicodedata
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -122,3 +124,12 @@ def test_an_unfinished_translation_is_reported() -> None:
     made = translator(GreedyConfig(max_length_factor=0.0, max_length_extra=1))
     results = made.translate(["the old boat drifts home", ""])
     assert [result.complete for result in results] == [False, True]
+
+
+def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
+    decomposed = unicodedata.normalize("NFD", "Zürich über")
+    composing = Translator(
+        Copy(TOKENIZER.target_size), TOKENIZER, GreedyConfig(), torch.device("cpu"), 50, unicode="nfc"
+    )
+    assert composing([decomposed]) == ["Zürich über"]
+    assert translator()([decomposed]) == [decomposed]

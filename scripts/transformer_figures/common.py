@@ -9,14 +9,13 @@ import torch
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
-from tolka.data.prepare import prepare
 from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.inputs import Inputs
 from tolka.losses import Objective
 from tolka.models.base import Seq2Seq
 from tolka.overrides import train_config
 from tolka.runtime import Precision
-from tolka.text.cleaning import read_split
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.optim import AdamWConfig
@@ -40,10 +39,8 @@ class Sample:
     @classmethod
     def open(cls, cache: Path) -> "Sample":
         """cache: takes the token store."""
-        config = train_config(["experiment=sample"])
-        corpus = config.corpus.open()
-        made = prepare(corpus, config.corpus, config.cleaning, config.tokenizer, config.batching, cache)
-        return cls(made.tokenizer, made.store, read_split(corpus.valid, "corpus.valid")[0])
+        inputs = Inputs(train_config(["experiment=sample", f"run.prepared={cache}"]), print)
+        return cls(inputs.prepared.tokenizer, inputs.prepared.store, inputs.validation_pairs)
 
     @property
     def vocabulary(self) -> int:

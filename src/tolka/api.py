@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from tolka.checkpoint import Folders, languages, load_ensemble
+from tolka.checkpoint import Folders, languages, load_ensemble, unicode_form
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
@@ -17,6 +17,7 @@ from tolka.progress import bar
 from tolka.report.summary import closing_words
 from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes
 from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
+from tolka.text.cleaning_steps import spelt
 from tolka.text.corpus import Pair
 from tolka.text.lines import read_lines, user_path
 from tolka.training.lr_finder import RangeTest
@@ -150,7 +151,9 @@ def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
         translator = Translator.of(saved, config.search, config.decoding)
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)
-        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
+        form = unicode_form(saved.config)
+        references = [spelt(reference, form) for reference in references]
+        pairs = [Pair(spelt(s.strip(), form), r.strip()) for s, r in zip(given, references, strict=True)]
         precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
         perplexity = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens).measure(saved.model, precision)
     note = choose_bleu_tokenizer(language)[1] if config.metrics.tokenizer == "auto" else None

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
+from tolka.special import BOS, EOS, PAD, UNK
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Ids", "collate", "pad"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
 

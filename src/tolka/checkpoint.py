@@ -169,6 +169,11 @@ def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
     return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
 
 
+def unicode_form(settings: Mapping[str, Any]) -> str:
+    """How a training configuration had text spelt; see CleaningConfig.unicode."""
+    return str(settings.get("cleaning", {}).get("unicode", "keep"))
+
+
 def load_settings(folder: Path) -> dict[str, Any]:
     """The training configuration in a model directory, or in a run directory's `best/`.
 

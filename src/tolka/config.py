@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tolka.checks import zero_or_more
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig
@@ -40,8 +41,11 @@ class RunConfig:
     """of weights, batches and dropout"""
     prepared: str = "runs/prepared"
     """cache of tokenised corpora, shared by runs"""
+    processes: int = 0
+    """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
 
     def __post_init__(self) -> None:
+        zero_or_more(self, "run", "one for each core", "processes")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
 
@@ -182,6 +186,11 @@ def cross_check(config: TrainConfig) -> None:
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
     config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    if config.batching.sampling and not config.tokenizer.can_sample:
+        raise ConfigError(
+            "batching.sampling draws other pieces for the same words, and tokenizer.type="
+            f"{config.tokenizer.type} knows but one way to cut them: choose bpe or unigram, or batching.sampling=0"
+        )
     if config.trainer.gradient_flow and not config.model.recurrent:
         raise ConfigError(
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "

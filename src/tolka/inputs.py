@@ -3,16 +3,22 @@
 import time
 from collections.abc import Callable
 from functools import cached_property
+from itertools import chain
 
 from tolka.checkpoint import SavedModel, load_model
 from tolka.config import TrainConfig
-from tolka.data.prepare import REJECTED, Prepared, prepare
+from tolka.data.loader import Loader
+from tolka.data.mixture import Mixture
+from tolka.data.prepare import Order, Prepared, prepare
 from tolka.data.sampling import SubwordSampler
 from tolka.errors import DataError
 from tolka.scoring import choose_bleu_tokenizer
 from tolka.text.cleaning import read_split
 from tolka.text.corpus import Corpus, Pair
-from tolka.text.lines import user_path
+from tolka.text.lines import remember_files, user_path
+from tolka.text.rejects import REJECTED
+from tolka.text.round_trip import round_trip_notes
+from tolka.text.tokenizer import Tokenizer
 
 
 class Inputs:
@@ -26,11 +32,14 @@ class Inputs:
         """All of it now: a bad file must not show after a day of training."""
         if self.start is not None:
             self.config.finetuning.check(self.start.model)
-        _ = self.prepared, self.validation_pairs, self.test_pairs
+        for note in round_trip_notes(self.prepared.tokenizer, self.validation_pairs, "the validation text"):
+            self.log(f"note: {note}")
+        _ = self.test_pairs
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus, found."""
+        remember_files(self.config.run.prepared_folder / "files.json")
         return self.config.corpus.open()
 
     @cached_property
@@ -43,37 +52,52 @@ class Inputs:
     def prepared(self) -> Prepared:
         """Tokenizer and store of the training text."""
         started_at = time.perf_counter()
-        made = prepare(
-            self.corpus,
-            self.config.corpus,
-            self.config.cleaning,
-            self.start.tokenizer if self.start else self.config.tokenizer,
-            self.config.batching,
-            self.config.run.prepared_folder,
+        kind = self.config.tokenizer
+        tokenizer = self.start.tokenizer if self.start else kind.given() or kind
+        order = Order(
+            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._held_out()
         )
+        made = prepare(order, self.config.run.prepared_folder, self.config.run.processes)
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"training text: {made.tally.summary()}")
         if made.tally.dropped:
             self.log(f"left out: {made.folder / REJECTED}")
         for remark in made.remarks:
             self.log(f"note: {remark}")
-        tokenizer, kind = made.tokenizer, self.config.tokenizer
-        sizes = (
-            f"{tokenizer.source_size} shared"
-            if tokenizer.shared
-            else f"{tokenizer.source_size} + {tokenizer.target_size}"
-        )
-        self.log(
-            f"tokenizer: SentencePiece {kind.type}, {sizes} pieces, normalisation {kind.normalization}, "
-            f"byte fallback {'on' if kind.byte_fallback else 'off'}"
-        )
+        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
         self.log(f"token store: {made.folder} ({how})")
         return made
+
+    def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
+        kind = self.config.tokenizer
+        sizes = (
+            f"{tokenizer.source_size} shared pieces"
+            if tokenizer.shared
+            else f"{tokenizer.source_size} + {tokenizer.target_size} pieces"
+        )
+        if self.start:
+            return f"of {self.start.folder}, {sizes}"
+        if kind.model:
+            return f"of {', '.join(kind.model)}, {sizes}"
+        fallback = "on" if kind.byte_fallback else "off"
+        return f"{kind.type}, {sizes}, normalisation {kind.normalization}, byte fallback {fallback}"
+
+    @property
+    def target_vocabulary(self) -> str:
+        """A phrase: '8000 bpe pieces'."""
+        kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
+        return f"{self.prepared.tokenizer.target_size} {kind}pieces"
+
+    def _held_out(self) -> list[Pair]:
+        """What training must not see, where cleaning.leaks asks for it."""
+        if self.config.cleaning.leaks == "keep":
+            return []
+        return [*self.validation_pairs, *chain.from_iterable(self.test_pairs.values())]
 
     @cached_property
     def validation_pairs(self) -> list[Pair]:
         """The validation set, blank pairs left out and counted."""
-        pairs, tally = read_split(self.corpus.valid, "corpus.valid")
+        pairs, tally = read_split(self.corpus.valid, "corpus.valid", self.config.cleaning.unicode)
         self.log(f"validation text: {tally.summary()}")
         _, note = choose_bleu_tokenizer(self.config.corpus.target)
         if note and self.config.metrics.tokenizer == "auto":
@@ -87,7 +111,8 @@ class Inputs:
         for source in self.corpus.tests:
             if source.name in sets:
                 raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
-            sets[source.name], tally = read_split([source], f"corpus.test ({source.name})")
+            what = f"corpus.test ({source.name})"
+            sets[source.name], tally = read_split([source], what, self.config.cleaning.unicode)
             self.log(f"test set {source.name}: {tally.summary()}")
         return sets
 
@@ -97,7 +122,16 @@ class Inputs:
         before = self.start.longest_source if self.start else 1
         return max(before, int(self.prepared.store.source_lengths.max()))
 
-    def sampler(self) -> SubwordSampler | None:
+    def loader(self) -> Loader:
+        """Batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
+        corpus, prepared = self.config.corpus, self.prepared
+        mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
+        if mixture.draws != mixture.rows:
+            names = [entry[0].name for entry in self.corpus.entries]
+            self.log(f"an epoch draws: {mixture.summary(names)}")
+        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
+
+    def _sampler(self) -> SubwordSampler | None:
         """Other pieces each epoch, where batching.sampling asks for them."""
         batching = self.config.batching
         if not batching.sampling:

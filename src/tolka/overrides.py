@@ -133,8 +133,9 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
         return config
     if "model.d_model" in given:
         raise ConfigError("model.parameters chooses model.d_model: set one of them")
-    size, shared = config.tokenizer.vocab_size, config.tokenizer.shared
-    return replace(config, model=config.model.sized(size, size, shared))
+    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.given()
+    sizes = (given_tokenizer.source_size, given_tokenizer.target_size) if given_tokenizer else (size, size)
+    return replace(config, model=config.model.sized(*sizes, config.tokenizer.shared))
 
 
 def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
@@ -151,6 +152,11 @@ def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:
     return f"{choices['corpus']}-{corpus.source}-{corpus.target}-{choices['model']}"
 
 
+_TOKENIZER_TRAINING = (
+    *("type", "vocab_size", "byte_fallback", "normalization", "character_coverage", "symbols", "sample"),
+)
+
+
 def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
     """What is allowed, and seldom meant. given: the keys that the command line names."""
     # Key -> whether it has no effect, and what it lacks.
@@ -160,6 +166,7 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
         "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
         "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
         "model.max_positions": (config.model.longest is None, "model.positions=learned"),
+        **{f"tokenizer.{key}": (bool(config.tokenizer.model), "a tokenizer to train") for key in _TOKENIZER_TRAINING},
         "report.sentences": (not config.report.page, "report.page"),
     }
     for key, (without_effect, lacking) in idle.items():

@@ -108,7 +108,7 @@ class Pipeline:
         seed_everything(self.config.run.seed)
         model = self._model(self.inputs.prepared.tokenizer)
         objective = self.config.trainer.objective(model)
-        loader = Loader(self.inputs.prepared.store, self.config.batching, self.config.run.seed, self.inputs.sampler())
+        loader = self.inputs.loader()
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, resumed.facts["train"]["epoch"] if resumed else 0, model, precision, reason)
         return Trainer(
@@ -275,7 +275,7 @@ class Pipeline:
             "languages": f"{corpus.source} to {corpus.target}",
             "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
             "training text": self.inputs.prepared.tally.summary(),
-            "target vocabulary": f"{self.inputs.prepared.tokenizer.target_size} {self.config.tokenizer.type} pieces",
+            "target vocabulary": self.inputs.target_vocabulary,
             "trained on": f"{describe(self.device)}, {precision.name}",
             "tolka": tolka.__version__,
         }

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import torch
 
 from tolka.batch import EOS, pad
-from tolka.checkpoint import Folders, SavedModel, load_ensemble
+from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, zero_or_more
 from tolka.data.buckets import longest_first
 from tolka.models.base import Seq2Seq
 from tolka.runtime import MOST_THREADS, choose_device, use_threads
 from tolka.search.base import Hypothesis, SearchConfig
 from tolka.search.beam import BeamConfig
+from tolka.text.cleaning_steps import spelt
 from tolka.text.tokenizer import Tokenizer
 
 # A mark that ends a sentence, the quotes and brackets that close after it, and the blank (a group: it alone is left
@@ -85,14 +86,19 @@ class Translator:
         device: torch.device,
         max_length: int,
         tokens: int = DecodingConfig.tokens,
+        unicode: str = "keep",
     ) -> None:
-        """max_length: pieces of the longest segment given to the model; tokens: see DecodingConfig."""
+        """max_length: pieces of the longest segment given to the model. tokens: see DecodingConfig.
+
+        unicode: as the model's training text was spelt; see CleaningConfig.
+        """
         self.model = model
         self.tokenizer = tokenizer
         self.search = search
         self.device = device
         self.max_length = max_length
         self.tokens = tokens
+        self.unicode = unicode
 
     @classmethod
     def load(
@@ -110,7 +116,8 @@ class Translator:
         use_threads(decoding.threads)
         device = choose_device(decoding.device, "decoding.device")
         max_length = decoding.max_length or saved.longest_source
-        return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens)
+        unicode = unicode_form(saved.config)
+        return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens, unicode)
 
     def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:
         """A translation for each text, in order; a blank text stays blank."""
@@ -132,7 +139,7 @@ class Translator:
 
     def _segments(self, number: int, text: str) -> Iterator[_Segment]:
         """The text, or its parts that fit; none for a blank text, which never reaches the model."""
-        for glue, part in self._split(text.strip(), ""):
+        for glue, part in self._split(spelt(text.strip(), self.unicode), ""):
             (ids,) = self.tokenizer.encode_source([part])
             for start in range(0, len(ids), self.max_length):  # a single run without blanks may still be too long
                 yield _Segment(number, glue if start == 0 else "", ids[start : start + self.max_length])

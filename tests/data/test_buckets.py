@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tolka.data import buckets
 from tolka.data.buckets import BatchingConfig, cut, longest_first, make_batches, measure_padding
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
@@ -19,6 +22,28 @@ def test_cut_by_hand() -> None:
     batches = [batch.tolist() for batch in cut(lengths, np.arange(6), tokens=8)]
     assert batches == [[0, 1], [2, 3], [4], [5]]  # 2 x 3 = 6; 3 x 3 = 9 is over; 2 x 4 = 8; 9 stands alone
     assert [batch.tolist() for batch in cut(lengths, np.arange(6), 100, sentences=4)] == [[0, 1, 2, 3], [4, 5]]
+
+
+@given(st.lists(st.integers(1, 30), max_size=80), st.integers(1, 70), st.integers(0, 5))
+def test_cut_is_what_adding_one_sentence_after_the_other_gives(lengths: list[int], tokens: int, sentences: int) -> None:
+    expected: list[list[int]] = []
+    for number in range(len(lengths)):
+        grown = [*expected[-1], number] if expected else [number]
+        longest = max(lengths[i] for i in grown)
+        if expected and longest * len(grown) <= tokens and not 0 < sentences < len(grown):
+            expected[-1] = grown
+        else:
+            expected.append([number])
+    found = cut(np.array(lengths, dtype=np.int64), np.arange(len(lengths)), tokens, sentences)
+    assert [batch.tolist() for batch in found] == expected
+
+
+def test_large_texts_are_sorted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = measure_padding(SOURCE, TARGET, make_batches(SOURCE, TARGET, CONFIG, 1, 0))
+    monkeypatch.setattr(buckets, "_SORTED_TOGETHER", 1000)
+    batches = make_batches(SOURCE, TARGET, CONFIG, seed=1, epoch=0)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(3000))
+    assert measure_padding(SOURCE, TARGET, batches).target_share < whole.target_share + 0.03
 
 
 def test_every_pair_once_and_never_over_the_ceiling() -> None:

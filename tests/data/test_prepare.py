@@ -1,6 +1,8 @@
 """From two files to ids: what is kept is what the files say, and nothing is made twice."""
 
 import gzip
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,29 +12,38 @@ from typing import Any
 import pytest
 
 from tolka.data import prepare as prepare_module
+from tolka.data import workers
 from tolka.data.buckets import BatchingConfig
-from tolka.data.prepare import REJECTED, Prepared, prepare
-from tolka.errors import DataError
+from tolka.data.prepare import Order, Prepared, prepare
+from tolka.data.shards import Shard, Task
+from tolka.errors import DataError, TolkaError
 from tolka.text.cleaning import Tally
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
+from tolka.text.corpus import Pair
+from tolka.text.rejects import REJECTED
 from tolka.text.tokenizer import TokenizerConfig
 
 
 def prepared(
-    corpus: Path, max_length: int = 64, vocab_size: int = 320, cleaning: dict[str, Any] | None = None, **options: object
+    corpus: Path,
+    *,
+    max_length: int = 64,
+    vocab_size: int = 320,
+    sample: int = 0,
+    cleaning: dict[str, Any] | None = None,
+    processes: int = 1,
+    cache: str = "cache",
+    **options: object,
 ) -> Prepared:
-    config = FilesConfig(
-        source="xa",
-        target="xb",
-        root=str(corpus),
-        train=["train"],
-        valid=["valid"],
-        **options,  # type: ignore[arg-type]
-    )
+    files: dict[str, Any] = {"train": ["train"], "valid": ["valid"], **options}
+    config = FilesConfig(source="xa", target="xb", root=str(corpus), **files)
     batching = BatchingConfig(tokens=512, max_length=max_length)
-    tokenizer = TokenizerConfig(vocab_size=vocab_size)
-    return prepare(config.open(), config, CleaningConfig(**cleaning or {}), tokenizer, batching, corpus / "cache")
+    tokenizer = TokenizerConfig(vocab_size=vocab_size, sample=sample)
+    found = config.open()
+    held_out = [pair for source in (*found.valid, *found.tests) for pair in source.read()]
+    order = Order(found, config, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
+    return prepare(order, corpus / cache, processes)
 
 
 def texts(found: Prepared) -> list[str]:
@@ -153,3 +164,126 @@ def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.Mo
     assert len(made) == 1
     assert sorted([first.reused, second.reused]) == [False, True]
     assert texts(first) == texts(second)
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
+
+
+def same(first: Prepared, second: Prepared) -> None:
+    for name in ("report.json", "source.ids", "source.offsets", "target.ids", "target.offsets", REJECTED):
+        assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
+
+
+def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Duplicates stand in other shards than what they repeat; two lines are blank, one is too long."""
+    lines = [(corpus / f"train.{side}").read_text().splitlines() for side in ("xa", "xb")]
+    for number in (3, 40):
+        add(corpus, lines[0][number], lines[1][number])
+    add(corpus, "", "orphan")
+    add(corpus, "ferry", "fjon " * 65)
+    cleaning = {"duplicates": "exact", "control": "strip"}
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("train.xa", "train.xb", "valid.xa", "valid.xb"):
+        (other / name).write_bytes((corpus / name).read_bytes())
+    at_once = prepared(corpus, cleaning=cleaning)
+    monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
+    in_shards = prepared(other, cleaning=cleaning, processes=3)
+    assert at_once.tally.dropped["duplicate"] >= 2
+    assert at_once.tally.dropped["blank source"] == at_once.tally.dropped["over 64 pieces"] == 1
+    for name in ("source.ids", "source.offsets", "target.ids", "target.offsets", "report.json"):
+        assert (at_once.folder / name).read_bytes() == (in_shards.folder / name).read_bytes(), name
+    rejected = [sorted((found.folder / REJECTED).read_text().splitlines()) for found in (at_once, in_shards)]
+    assert rejected[0] == rejected[1]
+    assert len(rejected[0]) == at_once.tally.dropped.total()
+
+
+@pytest.mark.parametrize("stage", ["clean", "train_tokenizer", "encode", "deliver"])
+def test_an_interrupted_preparation_goes_on(
+    corpus: Path, stage: str, small_shards: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uninterrupted = prepared(corpus, cache="elsewhere")
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare_module._Workshop, stage, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            prepared(corpus)
+    with monkeypatch.context() as patch:
+        patch.setattr(Shard, "write", interrupt)  # the text is not read a second time
+        again = prepared(corpus)
+    assert "going on with what was prepared before an interruption" in capsys.readouterr().err
+    same(uninterrupted, again)
+    assert not again.reused
+    assert [path.name for path in (corpus / "cache").iterdir()] == [again.folder.name]
+
+
+def test_interrupted_inside_a_stage(corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    uninterrupted = prepared(corpus, cache="elsewhere")
+    encode, calls = Shard.encode, []
+
+    def third_fails(shard: Shard, *rest: Any) -> None:
+        calls.append(shard.folder.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        encode(shard, *rest)
+
+    monkeypatch.setattr(Shard, "encode", third_fails)
+    with pytest.raises(KeyboardInterrupt):
+        prepared(corpus)
+    same(uninterrupted, prepared(corpus))
+    assert len(calls) == len(set(calls)) + 1 == 10  # nine shards; only the third was begun twice
+
+
+def test_a_process_that_dies_is_one_line_and_the_next_start_goes_on(
+    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object) -> subprocess.Popen[bytes]:
+        code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "_start", killed)
+        with pytest.raises(TolkaError, match=r"ended with -9: killed; was there enough"):
+            prepared(corpus, processes=2)
+    assert prepared(corpus, processes=2).tally.kept == 60
+
+
+def test_held_out_sentences_can_be_kept_out(corpus: Path) -> None:
+    source, target = ((corpus / f"valid.{side}").read_text().splitlines()[2] for side in ("xa", "xb"))
+    add(corpus, source.upper(), target.replace(" .", "!"))  # the pair, but for case and marks
+    add(corpus, source, "mirka tolo selk .")
+    assert prepared(corpus).tally.kept == 62
+    assert prepared(corpus, cleaning={"leaks": "pair"}).tally == Tally(61, Counter({"held-out pair": 1}))
+    assert prepared(corpus, cleaning={"leaks": "source"}).tally == Tally(60, Counter({"held-out source": 2}))
+
+
+def test_the_store_knows_its_parts(corpus: Path) -> None:
+    (corpus / "more.xa").write_text("ferry .\n\nkettle .\n")
+    (corpus / "more.xb").write_text("fjon .\nx\nmirka .\n")
+    found = prepared(corpus, train=["more", "train"])
+    assert found.parts == [2, 60]
+    assert texts(found)[:3] == ["fjon .", "mirka .", texts(prepared(corpus))[0]]
+
+
+def test_the_tokenizer_learns_from_a_fixed_sample(corpus: Path, small_shards: None) -> None:
+    found, again = prepared(corpus, sample=20), prepared(corpus, sample=20, cache="elsewhere")
+    assert found.remarks[0] == "the tokenizer learns from 20 of 60 pairs (tokenizer.sample)"
+    assert found.tokenizer.digests == again.tokenizer.digests != prepared(corpus, sample=0).tokenizer.digests
+    assert prepared(corpus, sample=60).tokenizer.digests == prepared(corpus, sample=0).tokenizer.digests
+
+
+def test_a_sample_has_exactly_so_many_in_their_order(tmp_path: Path) -> None:
+    shards = []
+    for number in range(5):
+        shards.append(Shard(tmp_path / str(number)))
+        shards[-1].write([Pair(f"{number} {i}", "x") for i in range(number * 3)])
+        shards[-1].clean(Task(CleaningConfig(), ("en", "de"), 9, frozenset()))
+    for wanted in (1, 7, 30):
+        drawn = [pair.source for pair in prepare_module._sample(shards, [0, 3, 6, 9, 12], wanted)]
+        assert len(drawn) == len(set(drawn)) == wanted
+        assert drawn == sorted(drawn, key=lambda text: [int(n) for n in text.split()])

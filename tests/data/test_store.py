@@ -14,13 +14,19 @@ from tolka.text.corpus import in_chunks
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
 
 
+def write(folder: Path, rows: list[tuple[list[int], list[int]]], vocabularies: tuple[int, int]) -> int:
+    """Two rows at a time."""
+    stores = (TokenStore.from_rows([s for s, _ in some], [t for _, t in some]) for some in in_chunks(rows, 2))
+    return write_store(folder, stores, vocabularies)
+
+
 def read(store: TokenStore) -> list[tuple[list[int], list[int]]]:
     return [(store.source(i).tolist(), store.target(i).tolist()) for i in range(len(store))]
 
 
 @pytest.mark.parametrize("vocabularies", [(2**16 + 5000, 10), (2**17, 2**17)])
 def test_rows_come_back(tmp_path: Path, vocabularies: tuple[int, int]) -> None:
-    assert write_store(tmp_path, ROWS, vocabularies) == 3
+    assert write(tmp_path, ROWS, vocabularies) == 3
     store = TokenStore.open(tmp_path)
     assert read(store) == ROWS
     assert store.source_lengths.tolist() == [3, 0, 1]
@@ -33,19 +39,19 @@ def test_rows_in_memory(rows: list[tuple[list[int], list[int]]]) -> None:
 
 
 def test_the_largest_id_of_two_bytes_survives(tmp_path: Path) -> None:
-    write_store(tmp_path, [([65_535], [0])], (2**16, 2**16))
+    write(tmp_path, [([65_535], [0])], (2**16, 2**16))
     assert read(TokenStore.open(tmp_path)) == [([65_535], [0])]
     assert (tmp_path / "source.ids").stat().st_size == 2
 
 
 def test_an_empty_store(tmp_path: Path) -> None:
-    assert write_store(tmp_path, [], (10, 10)) == 0
+    assert write(tmp_path, [], (10, 10)) == 0
     assert len(TokenStore.open(tmp_path)) == 0
 
 
 @pytest.mark.parametrize("name", ["store.json", "source.ids", "source.offsets", "target.ids", "target.offsets"])
 def test_a_missing_or_cut_file(tmp_path: Path, name: str) -> None:
-    write_store(tmp_path, ROWS, (2**17, 10))
+    write(tmp_path, ROWS, (2**17, 10))
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[:-1])
     with pytest.raises(DataError, match=r"the token store is damaged .*; delete the folder"):
@@ -57,7 +63,7 @@ def test_a_missing_or_cut_file(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("facts", [[], {"pairs": "3"}, {"dtypes": None}, {"dtypes": {"source": "no such"}}])
 def test_spoilt_facts(tmp_path: Path, facts: object) -> None:
-    write_store(tmp_path, ROWS, (2**17, 10))
+    write(tmp_path, ROWS, (2**17, 10))
     if isinstance(facts, dict):
         facts = {**json.loads((tmp_path / "store.json").read_text()), **facts}
     (tmp_path / "store.json").write_text(json.dumps(facts))

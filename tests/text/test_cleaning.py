@@ -89,7 +89,7 @@ def test_what_is_taken_out_and_counted() -> None:
     kept, tally = cleaned([GOOD, row], control="strip", markup="strip")
     assert kept == [GOOD, ("a b c", "d&e é f")]
     assert tally.changed == {"without control characters": 1, "without markup": 1}
-    assert tally.summary() == "2 pairs, 2 kept; of those kept: 1 without control characters, 1 without markup"
+    assert tally.summary() == "2 pairs, 2 kept; changed: 1 without control characters, 1 without markup"
     assert Tally.of(tally.as_dict()) == tally
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
@@ -119,3 +119,74 @@ def test_normalization_and_byte_fallback_have_their_effect() -> None:
     assert back("of\ufb01ce") == "of\ufb01ce"  # the ligature, spelt in bytes
     assert back("of\ufb01ce", normalization="nfkc") == "office"
     assert "\u2047" in back("of\ufb01ce", byte_fallback=False)  # nothing can spell it: the unknown sign
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])
+@pytest.mark.parametrize(
+    "text", ["lantern kettle", "100% Zürich 😀 lantern", "ALL CAPS https://example.org/?a=1&b=2", "x"]
+)
+def test_every_kind_spells_what_it_does_not_know(kind: str, text: str) -> None:
+    tokenizer, _ = trained(type=kind, vocab_size=330)
+    assert tokenizer.decode_target(tokenizer.encode_target([text])) == [text]
+    assert tokenizer.decode_source(tokenizer.encode_source([text])) == [text]
+
+
+def test_a_char_tokenizer_has_a_piece_for_each_character_and_a_word_tokenizer_for_each_word() -> None:
+    chars, words = (trained(type=kind, vocab_size=320)[0] for kind in ("char", "word"))
+    assert chars.source_pieces(chars.encode_source(["ferry"])[0]) == ["▁", *"ferry"]
+    assert words.source_pieces(words.encode_source(["ferry kettle"])[0]) == ["▁ferry", "▁kettle"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_symbols_are_one_piece_wherever_they_stand(kind: str) -> None:
+    tokenizer, _ = trained(type=kind, vocab_size=330, symbols=["%PRODUCTNAME", "<br/>"])
+    text = "ferry%PRODUCTNAMEs<br/> kettle"
+    (ids,) = tokenizer.encode_target([text])
+    pieces = tokenizer.target_pieces(ids)
+    assert [piece for piece in pieces if "%" in piece or "<br" in piece] == ["%PRODUCTNAME", "<br/>"]
+    assert tokenizer.decode_target([ids]) == [text]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"symbols": ["a b"]}, "tokenizer.symbols: 'a b' must be a text without blanks"),
+        ({"symbols": [""]}, "tokenizer.symbols: '' must be"),
+        ({"symbols": ["x"], "type": "word"}, "tokenizer.symbols have no effect where words are whole"),
+        ({"model": ["a", "b", "c"]}, "tokenizer.model"),
+        ({"model": ["a", "b"]}, "set tokenizer.shared=false"),
+        ({"model": ["a"], "shared": False}, "set tokenizer.shared=true"),
+        ({"sample": -1}, "tokenizer.sample"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        TokenizerConfig(**options)
+
+
+@pytest.mark.parametrize("ids", [{}, {"pad_id": 3}, {"unk_id": 5, "bos_id": -1, "eos_id": 0}])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: str, ids: dict[str, int]) -> None:
+    from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+    texts = (text for pair in pairs() for text in (pair.source, pair.target))
+    prefix = str(tmp_path / "theirs")
+    options = {"model_prefix": prefix, "model_type": kind, "vocab_size": 330, "byte_fallback": True, "minloglevel": 2}
+    SentencePieceTrainer.train(sentence_iterator=texts, hard_vocab_limit=False, **options, **ids)
+    theirs = SentencePieceProcessor(model_file=f"{prefix}.model")
+    ours = TokenizerConfig(model=[f"{prefix}.model"]).given()
+    assert ours is not None
+    text = "lantern Zürich 😀 ferry"
+    (found,) = ours.encode_source([text])
+    assert ours.source_pieces(found) == theirs.encode(text, out_type=str)
+    assert ours.decode_target([found]) == [text]
+    assert min(found) > 3
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "x.model"
+    with pytest.raises(DataError, match=r"x\.model cannot be read"):
+        TokenizerConfig(model=[str(path)]).given()
+    path.write_bytes(b"text")
+    with pytest.raises(DataError, match=r"x\.model is no SentencePiece model"):
+        TokenizerConfig(model=[str(path)]).given()

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.checks import at_least, share_below_one, zero_or_more
+from tolka.data.mixture import Mixture
 from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 
+_SORTED_TOGETHER = 2**20
 Indices = npt.NDArray[np.int64]
 
 
@@ -57,16 +59,23 @@ class Padding:
         return 1.0 - self.target_tokens / self.target_positions
 
 
-def make_batches(source: Lengths, target: Lengths, config: BatchingConfig, seed: int, epoch: int) -> list[Indices]:
+def make_batches(
+    source: Lengths, target: Lengths, config: BatchingConfig, seed: int, epoch: int, mixture: Mixture | None = None
+) -> list[Indices]:
     """All sentences of one epoch in batches of like length, batches in random order; the same for the same seed.
 
-    source, target: (pairs,) lengths without </s>. Sorting by target, then source, keeps nearly all padding out of
-    the decoder, where a position costs most; ties are broken at random, so that batches differ between epochs.
+    source, target: (pairs,) lengths without </s>. mixture: how often which are drawn; each once without it. Sorting by
+    target, then source, keeps nearly all padding out of the decoder, where a position costs most; ties are broken at
+    random, so that batches differ between epochs. What is sorted together is a random million, so that memory beyond
+    eight bytes a sentence does not grow with their number.
     """
     rng = np.random.default_rng([seed, epoch])
-    order = rng.permutation(len(target))
-    order = order[np.lexsort((source[order], target[order]))]
-    batches = cut(np.maximum(source, target)[order] + 1, order, config.tokens, config.sentences)
+    order = (mixture or Mixture.of([len(target)])).draw(rng)
+    batches = []
+    for start in range(0, len(order), _SORTED_TOGETHER):
+        block = order[start : start + _SORTED_TOGETHER]
+        block[:] = block[np.lexsort((source[block], target[block]))]
+        batches += cut(np.maximum(source[block], target[block]) + 1, block, config.tokens, config.sentences)
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
@@ -75,17 +84,15 @@ def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences
 
     lengths: of the sentences in `order`, </s> included.
     """
-    batches, start, longest = [], 0, 0
-    for end, length in enumerate(lengths.tolist()):
-        grown = max(longest, length)
-        # A budget is a ceiling: test before adding.
-        full = grown * (end - start + 1) > tokens or (sentences and end - start == sentences)
-        if full and end > start:
-            batches.append(order[start:end])
-            start, grown = end, length
-        longest = grown
-    if start < len(order):
-        batches.append(order[start:])
+    batches, start = [], 0
+    most = sentences or len(order)
+    while start < len(order):
+        # A budget is a ceiling, and no run has more sentences than fit with the first one's length.
+        ahead = lengths[start : start + max(1, min(most, tokens // int(lengths[start])))]
+        grown = np.maximum.accumulate(ahead).astype(np.int64) * np.arange(1, len(ahead) + 1)
+        end = start + max(1, int(np.searchsorted(grown, tokens, side="right")))
+        batches.append(order[start:end])
+        start = end
     return batches
 
 
@@ -101,8 +108,11 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
 
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
     """Positions and tokens of these batches, </s> counted as a token."""
-    totals = np.zeros(4, dtype=np.int64)
-    for batch in batches:
-        s, t = source[batch] + 1, target[batch] + 1
-        totals += [s.max() * len(batch), s.sum(), t.max() * len(batch), t.sum()]
-    return Padding(*map(int, totals))
+    rows = np.concatenate(batches)
+    sizes = np.array([len(batch) for batch in batches])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    totals = []
+    for lengths in (source, target):
+        known = lengths[rows] + 1
+        totals += [int((np.maximum.reduceat(known, starts) * sizes).sum()), int(known.sum())]
+    return Padding(*totals)

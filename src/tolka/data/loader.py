@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tolka.batch import Batch, collate
 from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
+from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
 
 Resample = Callable[[TokenStore, int], TokenStore]
@@ -23,18 +24,30 @@ class _Epoch:
 class Loader:
     """Epochs of batches, each a fixed function of (seed, epoch): resuming seeks instead of reading up to its place."""
 
-    def __init__(self, store: TokenStore, config: BatchingConfig, seed: int, resample: Resample | None = None) -> None:
-        """resample: gives the rows of an epoch, where they are not the store's own."""
+    def __init__(
+        self,
+        store: TokenStore,
+        config: BatchingConfig,
+        seed: int,
+        resample: Resample | None = None,
+        mixture: Mixture | None = None,
+    ) -> None:
+        """resample: gives the rows of an epoch, where they are not the store's own.
+
+        mixture: how often which row is drawn, where that is not once.
+        """
         self.store = store
         self._config = config
         self._seed = seed
         self._resample = resample
+        self._mixture = mixture
         self._epoch: _Epoch | None = None
 
     def _at(self, epoch: int) -> _Epoch:
         if self._epoch is None or self._epoch.number != epoch:
             store = self._resample(self.store, epoch) if self._resample else self.store
-            batches = make_batches(store.source_lengths, store.target_lengths, self._config, self._seed, epoch)
+            lengths = store.source_lengths, store.target_lengths
+            batches = make_batches(*lengths, self._config, self._seed, epoch, self._mixture)
             self._epoch = _Epoch(epoch, store, batches)
         return self._epoch
 

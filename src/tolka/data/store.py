@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,6 +14,7 @@ from tolka.errors import DataError
 
 _FACTS = "store.json"
 _SIDES = ("source", "target")
+_AT_ONCE = 2**20
 Lengths = npt.NDArray[np.int32]
 
 
@@ -31,12 +33,12 @@ class TokenStore:
     @property
     def source_lengths(self) -> Lengths:
         """(pairs,): tokens of each source, without </s>."""
-        return np.diff(self.source_offsets).astype(np.int32)
+        return _lengths(self.source_offsets)
 
     @property
     def target_lengths(self) -> Lengths:
         """(pairs,): tokens of each target, without </s>."""
-        return np.diff(self.target_offsets).astype(np.int32)
+        return _lengths(self.target_offsets)
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Ids of one source."""
@@ -67,9 +69,18 @@ class TokenStore:
         """The same in memory, for validation sets and tests."""
         arrays: list[Any] = []
         for rows in (sources, targets):
-            arrays.append(np.array([i for row in rows for i in row], dtype=np.int32))
+            arrays.append(np.fromiter(chain.from_iterable(rows), np.int32))
             arrays.append(np.cumsum([0, *map(len, rows)], dtype=np.int64))
         return cls(*arrays)
+
+
+def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
+    """Differences, with little more memory than they need themselves."""
+    lengths = np.empty(len(offsets) - 1, dtype=np.int32)
+    for start in range(0, len(lengths), _AT_ONCE):
+        part = offsets[start : start + _AT_ONCE + 1]
+        np.subtract(part[1:], part[:-1], out=lengths[start : start + _AT_ONCE], casting="same_kind")
+    return lengths
 
 
 def joined(stores: Sequence[TokenStore]) -> TokenStore:
@@ -101,25 +112,26 @@ class _Side:
         self.tokens = 0
         self.offsets.write(np.int64(0).tobytes())
 
-    def append(self, row: list[int]) -> None:
-        self.ids.write(np.asarray(row, dtype=self.dtype).tobytes())
-        self.tokens += len(row)
-        self.offsets.write(np.int64(self.tokens).tobytes())
+    def append(self, ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> None:
+        """The rows of a store; its offsets begin with 0."""
+        self.ids.write(ids.astype(self.dtype, copy=False).tobytes())
+        self.offsets.write((offsets[1:] + self.tokens).tobytes())
+        self.tokens += len(ids)
 
     def close(self) -> None:
         self.ids.close()
         self.offsets.close()
 
 
-def write_store(folder: Path, rows: Iterable[tuple[list[int], list[int]]], vocabularies: tuple[int, int]) -> int:
-    """Write pairs of id rows into `folder`; returns how many. Memory does not grow with them."""
+def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[int, int]) -> int:
+    """Write the pairs of several stores into `folder`, one store at a time; returns how many pairs."""
     sides = [_Side(folder, side, size) for side, size in zip(_SIDES, vocabularies, strict=True)]
     pairs = 0
     try:
-        for pair in rows:
-            for side, row in zip(sides, pair, strict=True):
-                side.append(row)
-            pairs += 1
+        for store in stores:
+            sides[0].append(store.source_ids, store.source_offsets)
+            sides[1].append(store.target_ids, store.target_offsets)
+            pairs += len(store)
     finally:
         for side in sides:
             side.close()

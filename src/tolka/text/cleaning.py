@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tolka.errors import DataError
-from tolka.text.cleaning_steps import CleaningConfig, Step, steps_of
+from tolka.text.cleaning_steps import CleaningConfig, Step, composed, steps_of
 from tolka.text.corpus import Pair, PairSource, in_chunks
 from tolka.text.seen import Seen
 
@@ -38,7 +39,7 @@ class Tally:
             reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.dropped.items()))
             text += f", {self.dropped.total()} left out: {reasons}"
         if self.changed:
-            text += "; of those kept: " + ", ".join(f"{n} {what}" for what, n in sorted(self.changed.items()))
+            text += "; changed: " + ", ".join(f"{n} {what}" for what, n in sorted(self.changed.items()))
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,42 +55,53 @@ class Tally:
 Reject = Callable[[Pair, str], object]
 
 
+Marks = frozenset[bytes]
+"""Keys of held-out text."""
+
+
 def clean(
     pairs: Iterable[Pair],
     config: CleaningConfig,
     languages: tuple[str, str],
     tally: Tally,
     reject: Reject = lambda pair, reason: None,
+    held_out: Marks = frozenset(),
 ) -> Iterator[Pair]:
     """The pairs that are kept, stripped of surrounding blanks; adds all of them to the tally.
 
-    reject: is told each pair that is dropped, with the reason. Duplicates cost 16 bytes of memory a pair at most.
+    reject: is told each pair that is dropped, with the reason. held_out: `held_out_marks` of what training must not
+    see. Duplicates cost 16 bytes of memory a pair at most.
     """
-    steps = steps_of(config, languages)
-    if config.duplicates == "keep":
-        for pair in _judged(pairs, steps, tally, reject):
-            tally.kept += 1
-            yield pair
-        return
-    key = plain_key if config.duplicates == "exact" else near_key
+    judged = judge(pairs, config, languages, tally, reject, held_out)
+    key = duplicate_key(config)
     seen = Seen()
-    for chunk in in_chunks(_judged(pairs, steps, tally, reject), _CHUNK):
-        marks = np.frombuffer(b"".join(key(pair) for pair in chunk), dtype=np.uint64)
-        for pair, new in zip(chunk, seen.add(marks).tolist(), strict=True):
-            if new:
+    for chunk in in_chunks(judged, _CHUNK):
+        new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
+        for pair, first in zip(chunk, new, strict=True):
+            if first:
                 tally.kept += 1
                 yield pair
             else:
-                reason = "duplicate" if config.duplicates == "exact" else "near duplicate"
-                tally.dropped[reason] += 1
-                reject(pair, reason)
+                tally.dropped[duplicate_reason(config)] += 1
+                reject(pair, duplicate_reason(config))
 
 
-def _judged(pairs: Iterable[Pair], steps: list[tuple[str, Step]], tally: Tally, reject: Reject) -> Iterator[Pair]:
-    """The pairs that no step drops."""
+def judge(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    languages: tuple[str, str],
+    tally: Tally,
+    reject: Reject,
+    held_out: Marks,
+) -> Iterator[Pair]:
+    """The pairs that no step drops, whatever came before them; those dropped or changed are added to the tally."""
+    steps = steps_of(config, languages)
+    if config.leaks != "keep":
+        steps.append(("", _unless_held_out(config.leaks, held_out)))
     for pair in pairs:
         found: Pair | str = Pair(pair.source.strip(), pair.target.strip())
         reason = pair.flaw
+        changes = []
         for what, step in steps if not reason else ():
             before = found
             assert isinstance(before, Pair)
@@ -98,12 +110,40 @@ def _judged(pairs: Iterable[Pair], steps: list[tuple[str, Step]], tally: Tally, 
                 reason = found
                 break
             if found is not before:
-                tally.changed[what] += 1
+                changes.append(what)
         if reason:
             tally.dropped[reason] += 1
             reject(pair, reason)
         elif isinstance(found, Pair):
+            tally.changed.update(changes)
             yield found
+
+
+def _unless_held_out(what: str, marks: Marks) -> Step:
+    """what: see CleaningConfig.leaks."""
+    reason, key = ("held-out source", _source_key) if what == "source" else ("held-out pair", near_key)
+    return lambda pair: reason if key(pair) in marks else pair
+
+
+def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
+    """What `clean` needs to know of validation and test sets."""
+    key = {"pair": near_key, "source": _source_key}.get(config.leaks)
+    return frozenset(map(key, pairs)) if key else frozenset()
+
+
+def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
+    """What equal pairs have in common; None where they are kept."""
+    return {"exact": plain_key, "near": near_key}.get(config.duplicates)
+
+
+def duplicate_reason(config: CleaningConfig) -> str:
+    """Why a pair that came before is dropped."""
+    return "duplicate" if config.duplicates == "exact" else "near duplicate"
+
+
+def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
+    """(pairs,): a key of eight bytes each."""
+    return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
 
 
 def plain_key(pair: Pair) -> bytes:
@@ -116,19 +156,23 @@ def near_key(pair: Pair) -> bytes:
     return hashlib.blake2b(f"{bare(pair.source)}\n{bare(pair.target)}".encode(), digest_size=8).digest()
 
 
+def _source_key(pair: Pair) -> bytes:
+    return hashlib.blake2b(bare(pair.source).encode(), digest_size=8).digest()
+
+
 def bare(text: str) -> str:
-    """Its letters and digits, small; the text itself where there are none."""
-    return _LETTERS_AND_DIGITS.sub("", text.casefold()) or text
+    """Its letters and digits, small and composed; the text itself where there are none."""
+    return _LETTERS_AND_DIGITS.sub("", composed(text.casefold())) or text
 
 
-def read_split(sources: Sequence[PairSource], what: str) -> tuple[list[Pair], Tally]:
+def read_split(sources: Sequence[PairSource], what: str, unicode: str = "keep") -> tuple[list[Pair], Tally]:
     """A validation or test set in memory; what has a blank side, or a flaw that its reader knows of, is left out.
 
-    Nothing else is ever left out of what is scored. DataError when nothing remains.
+    Nothing else is ever left out of what is scored. unicode: see CleaningConfig. DataError when nothing remains.
     """
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
-    pairs = list(clean(raw, CleaningConfig(max_characters=0), ("", ""), tally))
+    pairs = list(clean(raw, CleaningConfig(max_characters=0, unicode=unicode), ("", ""), tally))
     if not pairs:
         raise DataError(f"no pair of {what} is left after cleaning ({tally.summary()}); check that file")
     return pairs, tally

@@ -2,6 +2,7 @@
 
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ _RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three 
 class CleaningConfig:
     """The steps; whatever they say, a pair with a blank side is left out."""
 
+    unicode: str = "keep"
+    """one spelling for what looks alike: keep, or nfc = compose letters and their accents, also when translating"""
     control: str = "keep"
     """control and invisible characters, which no reader sees: keep, strip, or drop the pair"""
     markup: str = "keep"
@@ -40,8 +43,12 @@ class CleaningConfig:
     """drop pairs with a side that is surely in another language (py3langid, in the extra langid)"""
     duplicates: str = "keep"
     """pairs that came before: keep, exact = drop the same again, near = and what differs in case, marks and blanks"""
+    leaks: str = "keep"
+    """what stands in the validation or a test set, but for case and marks: keep, drop the pair, or its source too"""
 
     def __post_init__(self) -> None:
+        one_of(self, "cleaning", "unicode", ("keep", "nfc"))
+        one_of(self, "cleaning", "leaks", ("keep", "pair", "source"))
         for key in ("control", "markup"):
             one_of(self, "cleaning", key, ("keep", "strip", "drop"))
         one_of(self, "cleaning", "duplicates", ("keep", "exact", "near"))
@@ -67,6 +74,8 @@ _BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
 def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
     """(what a change is called, step), in order."""
     steps: list[tuple[str, Step]] = []
+    if config.unicode == "nfc":
+        steps.append(("composed (NFC)", _compose))
     if config.control == "strip":
         steps.append(("without control characters", _strip_control))
     elif config.control == "drop":
@@ -91,6 +100,23 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
     if config.language:
         steps.append(("", _unless_other_language(languages)))
     return steps
+
+
+def composed(text: str) -> str:
+    """Unicode's canonical composition (NFC): an e and an accent become one character."""
+    return unicodedata.normalize("NFC", text)
+
+
+def spelt(text: str, form: str) -> str:
+    """The text in the form that CleaningConfig.unicode names."""
+    return composed(text) if form == "nfc" else text
+
+
+def _compose(pair: Pair) -> Pair:
+    if pair.source.isascii() and pair.target.isascii():
+        return pair
+    texts = composed(pair.source), composed(pair.target)
+    return pair if texts == (pair.source, pair.target) else Pair(*texts)
 
 
 def _strip_control(pair: Pair) -> Pair:

@@ -30,7 +30,7 @@ class PairSource(ABC):
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
-        """All pairs, in order; DataError with file and line."""
+        """All pairs, in order, without line feeds; DataError with file and line."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -90,6 +90,12 @@ class CorpusConfig(ABC):
     """language code of the source; a string, so write 'no' with its quotes in YAML"""
     target: str = "ko"
     """language code of the target; decides how BLEU splits words"""
+    weights: list[float] = field(default_factory=list)
+    """of several training texts, how much of an epoch each makes up: [3,1], one number for each; [] = by length"""
+    temperature: float = 1.0
+    """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
+    caps: list[int] = field(default_factory=list)
+    """the most pairs that an epoch takes of each training text, others in each epoch; 0 = all; [] = all of all"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):
@@ -99,9 +105,27 @@ class CorpusConfig(ABC):
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
 
-    @abstractmethod
+        if self.temperature < 1:
+            raise ConfigError(f"corpus.temperature ({self.temperature:g}) must be at least 1 (as long as each text is)")
+        if self.weights and self.temperature != 1:
+            raise ConfigError("corpus.weights and corpus.temperature both say how the texts are mixed: set one of them")
+        if self.weights and (min(self.weights) < 0 or not sum(self.weights)):
+            raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
+        if self.caps and min(self.caps) < 0:
+            raise ConfigError(f"corpus.caps ({self.caps}) must be 0 (all) or more")
+
     def open(self) -> "Corpus":
         """Find the data; DataError or ConfigError with what is missing."""
+        corpus = self.find()
+        for key in ("weights", "caps"):
+            given, texts = len(getattr(self, key)), len(corpus.entries)
+            if given not in (0, texts):
+                raise ConfigError(f"corpus.{key} has {given} numbers and corpus.train {texts} texts: give one for each")
+        return corpus
+
+    @abstractmethod
+    def find(self) -> "Corpus":
+        """What `open` gives, whatever weights and caps say."""
 
 
 CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
@@ -109,15 +133,24 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 
 @dataclass(frozen=True)
 class Corpus:
-    """What to train on, to validate on, and the test sets, each scored on its own."""
+    """What to train on, to validate on, and the test sets, each scored on its own.
 
-    train: list[PairSource]
+    entries: the sources that each entry of corpus.train stands for, together one part of the text.
+    """
+
+    entries: list[list[PairSource]]
     valid: list[PairSource]
     tests: list[PairSource] = field(default_factory=list)
 
+    @property
+    def train(self) -> list[PairSource]:
+        """All that is trained on."""
+        return [source for entry in self.entries for source in entry]
+
     def fingerprint(self) -> str:
-        """Changes when the training text does."""
-        return hashlib.sha256("".join(source.fingerprint() for source in self.train).encode()).hexdigest()
+        """Changes when the training text does, or its parts."""
+        parts = ["\n".join(source.fingerprint() for source in entry) for entry in self.entries]
+        return hashlib.sha256("\n\n".join(parts).encode()).hexdigest()
 
 
 T = TypeVar("T")

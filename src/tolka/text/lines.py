@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tolka.errors import DataError
+from tolka.text.known_files import KnownFiles
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -102,11 +103,25 @@ def decode_lines(stream: Iterable[bytes], name: str, repair: Repair | None = Non
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 
 
+_known = KnownFiles()
+
+
+def remember_files(store: Path) -> None:
+    """From now on keep line counts and digests of large files in `store`, for the next start."""
+    global _known
+    _known = KnownFiles(store)
+
+
 def count_and_digest(path: Path) -> tuple[int, str]:
     """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes.
 
     DataError for UTF-16 and for NUL bytes: what such a file has between line feeds are no lines.
     """
+    count, digest = _known.recall("lines", path, _count_and_digest)
+    return int(count), str(digest)
+
+
+def _count_and_digest(path: Path) -> tuple[int, str]:
     count, last, digest = 0, b"\n", hashlib.sha256()
     try:
         with open_bytes(path) as stream:
@@ -125,6 +140,10 @@ def count_and_digest(path: Path) -> tuple[int, str]:
 
 def digest_of(path: Path) -> str:
     """SHA-256 of the content, whatever it is; DataError when it cannot be read to its end."""
+    return str(_known.recall("content", path, _digest_of))
+
+
+def _digest_of(path: Path) -> str:
     digest = hashlib.sha256()
     try:
         with open_bytes(path) as stream:

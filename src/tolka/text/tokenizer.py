@@ -5,21 +5,25 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tolka.batch import BOS, EOS, PAD, UNK
-from tolka.checks import one_of
+from tolka.checks import one_of, zero_or_more
 from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.special import BOS, EOS, PAD, UNK
+from tolka.text.adopted import adopted
 from tolka.text.corpus import Pair
+from tolka.text.lines import user_path
 
-_TYPES = ("bpe", "unigram")
+_TYPES = ("bpe", "unigram", "char", "word")
+_SAMPLED_TYPES = _TYPES[:2]
 _NORMALIZATIONS = ("identity", "nfkc")
 _MAX_LINE_BYTES = 16384
 _MOST_PIECES = 1_000_000
+_BLANK = "\u2581"  # as SentencePiece writes it; in text only when it was spelt as bytes
 # Characters that would break "one line out", or make a file that no tool takes for text.
-_NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}"})
+_NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
 
 
@@ -28,7 +32,7 @@ class TokenizerConfig:
     """Options of the SentencePiece models."""
 
     type: str = "bpe"
-    """bpe (Sennrich et al. 2016) or unigram (Kudo 2018)"""
+    """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (what stands between blanks)"""
     vocab_size: int = 8000
     """pieces in each vocabulary; made smaller by itself, and said so, when the corpus is too small for it"""
     shared: bool = True
@@ -39,8 +43,33 @@ class TokenizerConfig:
     """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
     character_coverage: float = 0.9995
     """share of the characters that get pieces of their own; the others are spelt as bytes"""
+    symbols: list[str] = field(default_factory=list)
+    """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
+    sample: int = 1_000_000
+    """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
+    model: list[str] = field(default_factory=list)
+    """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
 
     def __post_init__(self) -> None:
+        zero_or_more(self, "tokenizer", "all", "sample")
+        if len(self.model) > 2:
+            raise ConfigError(
+                f"tokenizer.model ({', '.join(self.model)}) must be one file for both sides, or the source's and the "
+                "target's"
+            )
+        if self.model and self.shared != (len(self.model) == 1):
+            wanted = str(not self.shared).lower()
+            raise ConfigError(
+                f"tokenizer.model ({', '.join(self.model)}) and tokenizer.shared disagree: one file is for both sides, "
+                f"two are not shared; set tokenizer.shared={wanted}"
+            )
+        if self.symbols and self.type == "word":
+            raise ConfigError(
+                "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
+            )
+        for symbol in self.symbols:
+            if not symbol or _BLANK in symbol or len(symbol.split()) != 1 or symbol.split()[0] != symbol:
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
         one_of(self, "tokenizer", "type", _TYPES)
         one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
@@ -53,6 +82,17 @@ class TokenizerConfig:
             raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether a word has several segmentations to draw from; of a given model, nobody knows."""
+        return bool(self.model) or self.type in _SAMPLED_TYPES
+
+    def given(self) -> "Tokenizer | None":
+        """The tokenizer of `model`; DataError when a file is none."""
+        if not self.model:
+            return None
+        return Tokenizer([adopted(user_path(path)) for path in self.model])
 
 
 _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
@@ -122,10 +162,13 @@ class Tokenizer:
         """The same of target ids."""
         return [str(self._processors[-1].id_to_piece(piece)) for piece in ids]
 
+    def decode_source(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Plain text of each row of source ids."""
+        return [_plain(self._processors[0].decode(list(row))) for row in rows]
+
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Plain text of each row of target ids."""
-        # Bytes of a broken character come back as U+FFFD.
-        return [str(self._processors[-1].decode(list(row))).translate(_NO_TEXT) for row in rows]
+        return [_plain(self._processors[-1].decode(list(row))) for row in rows]
 
     @property
     def file_names(self) -> list[str]:
@@ -149,6 +192,11 @@ class Tokenizer:
             raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
         except RuntimeError:
             raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+
+
+def _plain(decoded: str) -> str:
+    """One line of what SentencePiece gives; bytes of a broken character are U+FFFD already."""
+    return decoded.removeprefix(_BLANK).translate(_NO_TEXT)
 
 
 def _resample(processor: Any, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
@@ -223,6 +271,7 @@ def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tup
         byte_fallback=config.byte_fallback,
         normalization_rule_name=config.normalization,
         character_coverage=config.character_coverage,
+        user_defined_symbols=config.symbols,
         max_sentence_length=_MAX_LINE_BYTES,
         num_threads=1,  # more threads sum in another order: the model would depend on the machine
         pad_id=PAD,

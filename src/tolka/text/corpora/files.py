@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
@@ -31,20 +32,21 @@ class FilesConfig(CorpusConfig):
     columns: list[str] = field(default_factory=list)
     """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
 
-    def open(self) -> Corpus:
-        """See CorpusConfig.open."""
+    def find(self) -> Corpus:
+        """See CorpusConfig.find."""
         for key in ("train", "valid"):
             if not getattr(self, key):
                 raise ConfigError(
                     f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}, or a file "
                     f"with both sides, as in corpus.{key}=data/{key}.tsv"
                 )
-        return Corpus(self._sources("train"), self._sources("valid"), self._sources("test"))
+        return Corpus(self._entries("train"), *(list(chain(*self._entries(key))) for key in ("valid", "test")))
 
-    def _sources(self, key: str) -> list[PairSource]:
-        bases = [path for entry in getattr(self, key) for path in self._expanded(entry, key)]
-        names = _names([_without_format(base) for base in bases])
-        return [self._find(base, name, key) for base, name in zip(bases, names, strict=True)]
+    def _entries(self, key: str) -> list[list[PairSource]]:
+        """What each entry of a list stands for."""
+        entries = [self._expanded(entry, key) for entry in getattr(self, key)]
+        names = iter(_names([_without_format(base) for base in chain(*entries)]))
+        return [[self._find(base, next(names), key) for base in bases] for bases in entries]
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
         """The prefixes and files that an entry stands for: itself, or what fits a pattern, ordered by name."""

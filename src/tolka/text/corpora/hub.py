@@ -43,8 +43,8 @@ class HubConfig(CorpusConfig):
     root_test: list[str] = field(default_factory=lambda: ["test"])
     """prefix of a test set in that folder, or a list"""
 
-    def open(self) -> Corpus:
-        """See CorpusConfig.open; downloads the data set unless it is in the cache, or `root` holds it."""
+    def find(self) -> Corpus:
+        """See CorpusConfig.find; downloads the data set unless it is in the cache, or `root` holds it."""
         if self.root:
             return FilesConfig(
                 source=self.source,
@@ -53,10 +53,12 @@ class HubConfig(CorpusConfig):
                 train=self.root_train,
                 valid=self.root_valid,
                 test=self.root_test,
-            ).open()
+            ).find()
         if not self.path:
             raise ConfigError("corpus.path is missing: give a data set, as in corpus.path=OWNER/NAME")
-        return Corpus(self._splits(self.train), self._splits(self.valid), self._splits(self.test))
+        return Corpus(
+            [[split] for split in self._splits(self.train)], self._splits(self.valid), self._splits(self.test)
+        )
 
     def _splits(self, names: list[str]) -> list[PairSource]:
         return [HubSplit(self, name) for name in names]

@@ -1,0 +1,158 @@
+"""A training text on its way to a token store: in shards, each cleaned and encoded by itself, by whatever process.
+
+A shard is a folder. Its files, as they come: `raw` (pairs as read), `text` (cleaned) with `cleaned.json`, `new.npy`
+(which of them did not come before in the text), a token store with `encoded.json`. The two JSON files are written last:
+a shard that has one is done that far, whatever interrupted the work since.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tolka.atomic import replace_text
+from tolka.data.store import TokenStore, write_store
+from tolka.text.cleaning import Marks, Tally, duplicate_key, duplicate_reason, judge, marks_of
+from tolka.text.cleaning_steps import CleaningConfig
+from tolka.text.corpus import Pair
+from tolka.text.rejects import RejectsFile
+from tolka.text.tokenizer import Tokenizer
+
+SHARD_PAIRS = 50_000
+_MARK_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be done to every shard."""
+
+    cleaning: CleaningConfig
+    languages: tuple[str, str]
+    max_length: int
+    held_out: Marks
+
+    def save(self, folder: Path) -> None:
+        """For processes that know only the folder."""
+        (folder / "held_out").write_bytes(b"".join(sorted(self.held_out)))
+        facts = {"cleaning": asdict(self.cleaning), "languages": self.languages, "max_length": self.max_length}
+        replace_text(folder / "task.json", json.dumps(facts))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Task":
+        """What `save` wrote."""
+        facts = json.loads((folder / "task.json").read_text())
+        marks = (folder / "held_out").read_bytes()
+        held_out = frozenset(marks[i : i + _MARK_BYTES] for i in range(0, len(marks), _MARK_BYTES))
+        return cls(CleaningConfig(**facts["cleaning"]), tuple(facts["languages"]), facts["max_length"], held_out)
+
+
+class Shard:
+    """Some pairs that stand together in the text."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def cleaned(self) -> bool:
+        """Whether `clean` is done."""
+        return (self.folder / "cleaned.json").exists()
+
+    @property
+    def encoded(self) -> bool:
+        """Whether `encode` is done."""
+        return (self.folder / "encoded.json").exists()
+
+    def write(self, pairs: list[Pair]) -> None:
+        """Begin with the pairs as they were read; no text may hold a line feed."""
+        self.folder.mkdir(parents=True)
+        _write_pairs(self.folder / "raw", pairs)
+        flaws = {number: pair.flaw for number, pair in enumerate(pairs) if pair.flaw}
+        (self.folder / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
+
+    def clean(self, task: Task) -> None:
+        """Take each pair by itself: change it, or leave it out; and note what duplicates of it would have in common."""
+        tally = Tally()
+        flaws = json.loads((self.folder / "flaws.json").read_text(encoding="utf-8"))
+        raw = _read_pairs(self.folder / "raw")
+        known = (Pair(p.source, p.target, flaws.get(str(number), "")) for number, p in enumerate(raw)) if flaws else raw
+        with RejectsFile(self.folder / "cleaning.tsv") as rejects:
+            pairs = list(judge(known, task.cleaning, task.languages, tally, rejects, task.held_out))
+        _write_pairs(self.folder / "text", pairs)
+        if key := duplicate_key(task.cleaning):
+            np.save(self.folder / "marks.npy", marks_of(pairs, key))
+        tally.kept = len(pairs)
+        replace_text(self.folder / "cleaned.json", json.dumps(tally.as_dict()))
+        (self.folder / "raw").unlink()
+
+    def marks(self) -> npt.NDArray[np.uint64]:
+        """(pairs,): equal where pairs are duplicates; after `clean`."""
+        return np.asarray(np.load(self.folder / "marks.npy"))
+
+    def keep(self, new: npt.NDArray[np.bool_]) -> None:
+        """Say which of the cleaned pairs did not come before."""
+        np.save(self.folder / "new.npy", new)
+
+    def _new(self) -> npt.NDArray[np.bool_] | None:
+        path = self.folder / "new.npy"
+        return np.load(path) if path.exists() else None
+
+    @property
+    def kept(self) -> int:
+        """Pairs left after `clean` and `keep`."""
+        new = self._new()
+        return self.tally("cleaned").kept if new is None else int(new.sum())
+
+    def pairs(self) -> Iterator[Pair]:
+        """Those pairs."""
+        new = self._new()
+        for number, pair in enumerate(_read_pairs(self.folder / "text")):
+            if new is None or new[number]:
+                yield pair
+
+    def encode(self, task: Task, tokenizer: Tokenizer) -> None:
+        """Ids of the pairs that are left, but for those with too many."""
+        new, tally = self._new(), Tally()
+        with RejectsFile(self.folder / "encoding.tsv") as rejects:
+            pairs = []
+            for number, pair in enumerate(_read_pairs(self.folder / "text")):
+                if new is None or new[number]:
+                    pairs.append(pair)
+                else:
+                    tally.dropped[duplicate_reason(task.cleaning)] += 1
+                    rejects(pair, duplicate_reason(task.cleaning))
+            sources = tokenizer.encode_source([pair.source for pair in pairs])
+            targets = tokenizer.encode_target([pair.target for pair in pairs])
+            fitting = []
+            for pair, source, target in zip(pairs, sources, targets, strict=True):
+                if max(len(source), len(target)) <= task.max_length:
+                    fitting.append((source, target))
+                else:
+                    tally.dropped[f"over {task.max_length} pieces"] += 1
+                    rejects(pair, f"over {task.max_length} pieces")
+        store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
+        tally.kept = write_store(self.folder, [store], (tokenizer.source_size, tokenizer.target_size))
+        replace_text(self.folder / "encoded.json", json.dumps(tally.as_dict()))
+
+    def store(self) -> TokenStore:
+        """The ids; after `encode`."""
+        return TokenStore.open(self.folder)
+
+    def tally(self, what: str) -> Tally:
+        """Of a step that is done: cleaned, encoded."""
+        return Tally.of(json.loads((self.folder / f"{what}.json").read_text(encoding="utf-8")))
+
+    def rejected(self) -> bytes:
+        """Lines of all that was left out, in both steps."""
+        return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
+
+
+def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
+    path.write_bytes("".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode())
+
+
+def _read_pairs(path: Path) -> Iterator[Pair]:
+    lines = path.read_bytes().decode().split("\n")
+    yield from map(Pair, lines[:-1:2], lines[1::2])
