@@ -7,10 +7,11 @@ from itertools import chain
 
 from tolka.checkpoint import SavedModel, load_model
 from tolka.config import TrainConfig
-from tolka.data.loader import Loader
+from tolka.data.loader import Batches, Loader
 from tolka.data.mixture import Mixture
 from tolka.data.prepare import Order, Prepared, prepare
 from tolka.data.sampling import SubwordSampler
+from tolka.data.stream_loader import StreamLoader
 from tolka.errors import DataError
 from tolka.scoring import choose_bleu_tokenizer
 from tolka.text.cleaning import read_split
@@ -49,17 +50,20 @@ class Inputs:
         return load_model(user_path(name)) if name else None
 
     @cached_property
+    def _order(self) -> Order:
+        kind = self.config.tokenizer
+        tokenizer = self.start.tokenizer if self.start else kind.given() or kind
+        return Order(
+            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._held_out()
+        )
+
+    @cached_property
     def prepared(self) -> Prepared:
         """Tokenizer and store of the training text."""
         started_at = time.perf_counter()
-        kind = self.config.tokenizer
-        tokenizer = self.start.tokenizer if self.start else kind.given() or kind
-        order = Order(
-            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._held_out()
-        )
-        made = prepare(order, self.config.run.prepared_folder, self.config.run.processes)
+        made = prepare(self._order, self.config.run.prepared_folder, self.config.run.processes)
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
-        self.log(f"training text: {made.tally.summary()}")
+        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
         if made.tally.dropped:
             self.log(f"left out: {made.folder / REJECTED}")
         for remark in made.remarks:
@@ -122,9 +126,20 @@ class Inputs:
         before = self.start.longest_source if self.start else 1
         return max(before, int(self.prepared.store.source_lengths.max()))
 
-    def loader(self) -> Loader:
+    def loader(self) -> Batches:
         """Batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
         corpus, prepared = self.config.corpus, self.prepared
+        if self.corpus.stream:
+            return StreamLoader(
+                self.corpus.stream,
+                prepared.tokenizer,
+                self._order.task,
+                self.config.batching,
+                self.config.run.seed,
+                self.corpus.buffer,
+                self.log,
+                self._sampler(),
+            )
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
         if mixture.draws != mixture.rows:
             names = [entry[0].name for entry in self.corpus.entries]

@@ -167,6 +167,7 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
         "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
         "model.max_positions": (config.model.longest is None, "model.positions=learned"),
         **{f"tokenizer.{key}": (bool(config.tokenizer.model), "a tokenizer to train") for key in _TOKENIZER_TRAINING},
+        "corpus.buffer": (not getattr(config.corpus, "streaming", False), "corpus.streaming=true"),
         "report.sentences": (not config.report.page, "report.page"),
     }
     for key, (without_effect, lacking) in idle.items():

@@ -20,7 +20,7 @@ from tolka.checkpoint import (
     save_model,
 )
 from tolka.config import TrainConfig, rebuild
-from tolka.data.loader import Loader
+from tolka.data.loader import Batches
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.gradient_flow import gradient_flow
 from tolka.evaluation.perplexity import PerplexityMeter
@@ -109,6 +109,8 @@ class Pipeline:
         model = self._model(self.inputs.prepared.tokenizer)
         objective = self.config.trainer.objective(model)
         loader = self.inputs.loader()
+        if resumed:
+            loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
         self._describe(loader, resumed.facts["train"]["epoch"] if resumed else 0, model, precision, reason)
         return Trainer(
@@ -262,7 +264,7 @@ class Pipeline:
             )
         return state
 
-    def _precision(self, objective: Objective, loader: Loader, resumed: ResumeState | None) -> tuple[Precision, str]:
+    def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
         if resumed:  # a trial could end differently: the run keeps what it began with
             return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
         return choose_precision(
@@ -280,11 +282,12 @@ class Pipeline:
             "tolka": tolka.__version__,
         }
 
-    def _describe(self, loader: Loader, epoch: int, model: Seq2Seq, precision: Precision, reason: str) -> None:
+    def _describe(self, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str) -> None:
         padding = loader.padding(epoch)
         batches = len(loader.plan(epoch))
+        which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
         self.run.log(
-            f"batches: {batches} an epoch, {padding.target_tokens / batches:.0f} target tokens on average; "
+            f"batches: {batches} {which}, {padding.target_tokens / batches:.0f} target tokens on average; "
             f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
         )
         updates, peak = self.config.trainer.updates, self.config.optimizer.lr

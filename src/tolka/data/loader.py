@@ -1,7 +1,8 @@
 """Batches of a store in an order that can be entered at any point."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from tolka.batch import Batch, collate
 from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
@@ -21,8 +22,32 @@ class _Epoch:
     batches: list[Indices]
 
 
+class Batches(Protocol):
+    """What training reads: rounds of batches, each a fixed function of the seed and its number."""
+
+    round: str
+    """what a round is: epoch, or buffer"""
+
+    def plan(self, epoch: int) -> Sequence[Indices]:
+        """The pairs of each batch of a round (counted from 0)."""
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """Batch `number` (from 0) of a round, on the CPU."""
+
+    def padding(self, epoch: int = 0) -> Padding:
+        """What a round spends on padding."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain values that the numbers of round and batch do not tell, to go on from."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+
+
 class Loader:
     """Epochs of batches, each a fixed function of (seed, epoch): resuming seeks instead of reading up to its place."""
+
+    round = "epoch"
 
     def __init__(
         self,
@@ -64,6 +89,13 @@ class Loader:
         """What an epoch spends on padding."""
         at = self._at(epoch)
         return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: an epoch's batches can be made at any time."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Nothing to do."""
 
 
 def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:

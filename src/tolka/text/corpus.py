@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.registry import Registry
@@ -39,6 +39,25 @@ class PairSource(ABC):
     @abstractmethod
     def count(self) -> int:
         """How many pairs `read` will give, for progress bars: about, where only reading would tell."""
+
+
+class PairStream(ABC):
+    """Pairs that are read as they come and kept nowhere; when they end, they begin anew."""
+
+    name: str
+    """short name for logs"""
+
+    @abstractmethod
+    def take(self, count: int) -> list[Pair]:
+        """The next pairs, fewer where the text ends: the next call begins anew. DataError when it has none at all."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """The place, as plain values."""
+
+    @abstractmethod
+    def seek(self, state: dict[str, Any]) -> None:
+        """Go to a place that `state` gave."""
 
 
 class ParallelFiles(PairSource):
@@ -135,12 +154,15 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 class Corpus:
     """What to train on, to validate on, and the test sets, each scored on its own.
 
-    entries: the sources that each entry of corpus.train stands for, together one part of the text.
+    entries: the sources that each entry of corpus.train stands for, together one part of the text. stream: what is
+    trained on in their stead, where they are but its beginning, `buffer` pairs at a time.
     """
 
     entries: list[list[PairSource]]
     valid: list[PairSource]
     tests: list[PairSource] = field(default_factory=list)
+    stream: PairStream | None = None
+    buffer: int = 0
 
     @property
     def train(self) -> list[PairSource]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tolka.batch import Batch
 from tolka.checkpoint import ResumeState, average_weights
-from tolka.data.loader import Loader
+from tolka.data.loader import Batches
 from tolka.errors import TolkaError
 from tolka.losses import Objective
 from tolka.progress import bar
@@ -29,7 +29,10 @@ _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation fall
 
 @dataclass
 class TrainState:
-    """How far training is. epoch and batch: of the next batch to read. stale: validations without a better one."""
+    """How far training is. epoch (or buffer, of a stream) and batch: of the next batch to read.
+
+    stale: validations without a better one.
+    """
 
     update: int = 0
     epoch: int = 0
@@ -75,7 +78,7 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         scheduler: SchedulerConfig,
         peak: float,
-        loader: Loader,
+        loader: Batches,
         precision: Precision,
         run: RunFolder,
         validate: Callable[[int, str], Validation],
@@ -185,7 +188,7 @@ class Trainer:
             "seconds": self.state.seconds,
         }
         self.run.record(line)
-        return f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, epoch {self.state.epoch + 1}"
+        return f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
 
     def _check(self, loss: float, which: str) -> None:
         """TolkaError when the loss is no number, before such weights are saved over good ones."""
@@ -272,7 +275,7 @@ class Trainer:
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
         tensors, facts = self.step.state()
-        return ResumeState(tensors, {"train": asdict(self.state), **facts})
+        return ResumeState(tensors, {"train": asdict(self.state), "loader": self.loader.state(), **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""

@@ -40,7 +40,8 @@ class FilesConfig(CorpusConfig):
                     f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}, or a file "
                     f"with both sides, as in corpus.{key}=data/{key}.tsv"
                 )
-        return Corpus(self._entries("train"), *(list(chain(*self._entries(key))) for key in ("valid", "test")))
+        train, valid, tests = (self._entries(key) for key in ("train", "valid", "test"))
+        return Corpus(train, list(chain(*valid)), list(chain(*tests)))
 
     def _entries(self, key: str) -> list[list[PairSource]]:
         """What each entry of a list stands for."""

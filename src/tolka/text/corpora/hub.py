@@ -1,17 +1,22 @@
 """Data sets of the Hugging Face Hub, or a local folder of the same shape, through the `datasets` library."""
 
+import copy
+import hashlib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
 from tolka.registry import did_you_mean
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource
+from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource, PairStream
 from tolka.text.lines import user_path
 
+_MARKED = 100  # pairs that stand for a stream's content
 _SECONDS_TO_REACH_THE_HUB = 3.0
 
 
@@ -43,62 +48,87 @@ class HubConfig(CorpusConfig):
     root_test: list[str] = field(default_factory=lambda: ["test"])
     """prefix of a test set in that folder, or a list"""
 
+    streaming: bool = False
+    """read the training split as it comes, and anew when it ends, instead of preparing all of it first"""
+    buffer: int = 100_000
+    """pairs of a stream that are read, shuffled and batched together; the tokenizer learns from the first ones"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "corpus", 1, "buffer")
+        if self.streaming and not self.path:
+            raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
+        if self.streaming and len(self.train) != 1:
+            raise ConfigError(f"corpus.train ({', '.join(self.train)}): a stream is of one split")
+
     def find(self) -> Corpus:
         """See CorpusConfig.find; downloads the data set unless it is in the cache, or `root` holds it."""
+        if self.streaming:
+            stream = HubStream(self)
+            head = StreamHead(stream, self.buffer)
+            held_out = self._files() if self.root else Corpus([], self._splits(self.valid), self._splits(self.test))
+            return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
         if self.root:
-            return FilesConfig(
-                source=self.source,
-                target=self.target,
-                root=self.root,
-                train=self.root_train,
-                valid=self.root_valid,
-                test=self.root_test,
-            ).find()
+            return self._files()
         if not self.path:
             raise ConfigError("corpus.path is missing: give a data set, as in corpus.path=OWNER/NAME")
-        return Corpus(
-            [[split] for split in self._splits(self.train)], self._splits(self.valid), self._splits(self.test)
-        )
+        train = [[split] for split in self._splits(self.train)]
+        return Corpus(train, self._splits(self.valid), self._splits(self.test))
+
+    def _files(self) -> Corpus:
+        return FilesConfig(
+            source=self.source,
+            target=self.target,
+            root=self.root,
+            train=self.root_train if not self.streaming else self.root_valid,
+            valid=self.root_valid,
+            test=self.root_test,
+        ).find()
 
     def _splits(self, names: list[str]) -> list[PairSource]:
         return [HubSplit(self, name) for name in names]
 
 
+class _Rows:
+    """Turns the rows of a split into pairs."""
+
+    def __init__(self, config: HubConfig, split: str, names: list[str], first: Callable[[], Any]) -> None:
+        """names: of the columns. first: gives a row's `translation`. DataError unless both languages are found."""
+        self._config, self._split = config, split
+        wanted = (config.source, config.target)
+        self._nested = "translation" in names
+        if self._nested:
+            cells = first() or dict.fromkeys(wanted)
+            if not isinstance(cells, dict):
+                raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
+            names = list(cells)
+        for language in wanted:
+            if language not in names:
+                raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
+
+    def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
+        """A pair for each. Line feeds inside a row become blanks: a sentence is one line."""
+        for number, row in enumerate(rows):
+            cells = (row["translation"] or {}) if self._nested else row
+            texts = [cells.get(self._config.source), cells.get(self._config.target)]
+            for text in texts:
+                if not isinstance(text, str | None):
+                    raise DataError(f"{self._config.path} ({self._split}), row {number}: {text!r} is no text")
+            yield Pair(*((text or "").replace("\n", " ") for text in texts))
+
+
 class HubSplit(PairSource):
-    """One split of a data set."""
+    """One split of a data set; in a streamed data set too it is read from its first to its last row."""
 
     def __init__(self, config: HubConfig, split: str) -> None:
         self.name = split
         self._config = config
         self._rows = _load(config, split)
-        self._columns(self._rows.column_names)
-
-    def _columns(self, names: list[str]) -> None:
-        """DataError unless both languages can be found."""
-        wanted = (self._config.source, self._config.target)
-        self._nested = "translation" in names
-        if self._nested:
-            first = next((row["translation"] for row in self._rows if row["translation"]), dict.fromkeys(wanted))
-            if not isinstance(first, dict):
-                raise DataError(
-                    f"{self._config.path} ({self.name}): 'translation' holds {first!r}, not a text for each language"
-                )
-            names = list(first)
-        for language in wanted:
-            if language not in names:
-                raise DataError(
-                    f"{self._config.path} ({self.name}) has no column '{language}'.{did_you_mean(language, names)}"
-                )
+        self._reader = _reader(config, split, self._rows)
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read. Line feeds inside a row become blanks: a sentence is one line."""
-        for number, row in enumerate(self._rows):
-            cells = (row["translation"] or {}) if self._nested else row
-            texts = [cells.get(self._config.source), cells.get(self._config.target)]
-            for text in texts:
-                if not isinstance(text, str | None):
-                    raise DataError(f"{self._config.path} ({self.name}), row {number}: {text!r} is no text")
-            yield Pair(*((text or "").replace("\n", " ") for text in texts))
+        """See PairSource.read."""
+        return self._reader.pairs(self._rows)
 
     def fingerprint(self) -> str:
         """See PairSource.fingerprint."""
@@ -106,7 +136,79 @@ class HubSplit(PairSource):
 
     def count(self) -> int:
         """See PairSource.count."""
-        return len(self._rows)
+        return 0 if self._config.streaming else len(self._rows)
+
+
+class HubStream(PairStream):
+    """The training split of a streamed data set."""
+
+    def __init__(self, config: HubConfig) -> None:
+        self.name = config.train[0]
+        self.config = config
+        self._reader: _Rows | None = None
+        self._begin(0, None)
+
+    def _begin(self, times: int, place: Any) -> None:
+        """times: how often the text was read to its end. place: in the data set, as it gave it, or its first row."""
+        self._times, self._taken = times, 0
+        self._rows = _load(self.config, self.name)
+        if self._reader is None:
+            self._reader = _reader(self.config, self.name, self._rows)
+        self._place = place
+        if place is not None:
+            self._rows.load_state_dict(place)
+        self._pairs = self._reader.pairs(self._rows)
+
+    def take(self, count: int) -> list[Pair]:
+        """See PairStream.take."""
+        pairs = list(islice(self._pairs, count))
+        self._taken += len(pairs)
+        if len(pairs) == count:
+            self._place = self._rows.state_dict()
+            return pairs
+        if not pairs and self._place is None:
+            raise DataError(f"{self.config.path} ({self.name}) has no rows")
+        self._begin(self._times + 1, None)
+        return pairs or self.take(count)
+
+    def state(self) -> dict[str, Any]:
+        """See PairStream.state."""
+        return {"times": self._times, "place": copy.deepcopy(self._place)}
+
+    def seek(self, state: dict[str, Any]) -> None:
+        """See PairStream.seek."""
+        if state != self.state():
+            self._begin(state["times"], copy.deepcopy(state["place"]))
+
+
+class StreamHead(PairSource):
+    """The first pairs of a stream."""
+
+    def __init__(self, stream: HubStream, pairs: int) -> None:
+        self.name = stream.name
+        self._config, self._pairs = stream.config, pairs
+
+    def read(self) -> Iterator[Pair]:
+        """See PairSource.read."""
+        yield from HubStream(self._config).take(self._pairs)
+
+    def fingerprint(self) -> str:
+        """Of what names the data set, and of its first pairs: reading all would defeat the purpose."""
+        config = self._config
+        named = [config.path, config.subset, config.revision, self.name, config.source, config.target, str(self._pairs)]
+        first = [
+            text for pair in HubStream(config).take(min(self._pairs, _MARKED)) for text in (pair.source, pair.target)
+        ]
+        return hashlib.sha256("\0".join([*named, *first]).encode()).hexdigest()
+
+    def count(self) -> int:
+        """At most."""
+        return self._pairs
+
+
+def _reader(config: HubConfig, split: str, rows: Any) -> _Rows:
+    names = rows.column_names or list(next(iter(rows), {}))
+    return _Rows(config, split, names, lambda: next((row["translation"] for row in rows if row["translation"]), None))
 
 
 def _load(config: HubConfig, split: str) -> Any:
@@ -117,11 +219,15 @@ def _load(config: HubConfig, split: str) -> Any:
     folder = user_path(config.path)
     try:
         if (folder / "dataset_dict.json").is_file():  # written by DatasetDict.save_to_disk
-            return datasets.load_from_disk(str(folder))[split]
+            saved = datasets.load_from_disk(str(folder))[split]
+            return saved.to_iterable_dataset() if config.streaming else saved
         if not folder.exists():
             _spare_retries()
         name = str(folder) if folder.exists() else config.path
-        return datasets.load_dataset(name, config.subset or None, split=split, revision=config.revision or None)
+        revision = config.revision or None
+        return datasets.load_dataset(
+            name, config.subset or None, split=split, revision=revision, streaming=config.streaming
+        )
     except Exception as error:  # the library raises dozens of kinds, of its own and of its dependencies
         reason = " ".join(str(error).split())[:200]
         raise DataError(

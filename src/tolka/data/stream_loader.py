@@ -1,0 +1,121 @@
+"""Batches of a text that is never stored: a buffer of it at a time, whose place is remembered."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tolka.batch import Batch, collate
+from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
+from tolka.data.loader import Resample
+from tolka.data.shards import Task
+from tolka.data.store import TokenStore
+from tolka.errors import DataError
+from tolka.progress import bar
+from tolka.text.cleaning import Tally, clean
+from tolka.text.corpus import Pair, PairStream, in_chunks
+from tolka.text.tokenizer import Tokenizer
+
+_EMPTY_BUFFERS = 10  # after so many in which nothing was kept, something is wrong
+_CHUNK_PAIRS = 10_000
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """Some pairs of the stream. begins, ends: where in it, as `PairStream.state` gives it."""
+
+    number: int
+    store: TokenStore
+    batches: list[Indices]
+    begins: dict[str, Any]
+    ends: dict[str, Any]
+
+
+class StreamLoader:
+    """What `Loader` does, a buffer standing for an epoch: shuffled and bucketed by itself, alike for the same seed."""
+
+    round = "buffer"
+
+    def __init__(
+        self,
+        stream: PairStream,
+        tokenizer: Tokenizer,
+        task: Task,
+        config: BatchingConfig,
+        seed: int,
+        buffer: int,
+        log: Callable[[str], None],
+        resample: Resample | None = None,
+    ) -> None:
+        """buffer: pairs read at once. log: is told of each buffer what was left out. Duplicates go within a buffer."""
+        self._stream, self._tokenizer, self._task, self._config = stream, tokenizer, task, config
+        self._seed, self._size, self._log, self._resample = seed, buffer, log, resample
+        self._buffer: _Buffer | None = None
+        self._known: dict[int, dict[str, Any]] = {0: stream.state()}  # buffer -> where in the stream it begins
+
+    def plan(self, epoch: int) -> list[Indices]:
+        """The pairs of each batch of a buffer (counted from 0)."""
+        return self._at(epoch).batches
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """Batch `number` (from 0) of a buffer, on the CPU."""
+        at = self._at(epoch)
+        rows = at.batches[number].tolist()
+        return collate([at.store.source(i) for i in rows], [at.store.target(i) for i in rows])
+
+    def padding(self, epoch: int = 0) -> Padding:
+        """What a buffer spends on padding."""
+        at = self._at(epoch)
+        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
+
+    def state(self) -> dict[str, Any]:
+        """Plain values to go on from: where the buffer at hand begins, and the next one."""
+        return {"begins": {str(number): place for number, place in self._known.items()}}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._known = {int(number): place for number, place in state["begins"].items()}
+        self._buffer = None
+
+    def _at(self, number: int) -> _Buffer:
+        if self._buffer is None or self._buffer.number != number:
+            begins = self._known[number]
+            if self._buffer is None or self._buffer.ends != begins:
+                self._stream.seek(begins)
+            store = self._filled(number)
+            if self._resample:
+                store = self._resample(store, number)
+            lengths = store.source_lengths, store.target_lengths
+            batches = make_batches(*lengths, self._config, self._seed, number)
+            self._buffer = _Buffer(number, store, batches, begins, self._stream.state())
+            self._known = {number: begins, number + 1: self._buffer.ends}
+        return self._buffer
+
+    def _filled(self, number: int) -> TokenStore:
+        """Ids of the pairs that are kept of the next `buffer` of the stream."""
+        for _ in range(_EMPTY_BUFFERS):
+            tally = Tally()
+            rows = list(self._encoded(tally, f"reading buffer {number + 1}"))
+            self._log(f"buffer {number + 1} of the stream: {tally.summary()}")
+            if rows:
+                return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])
+        raise DataError(f"of {_EMPTY_BUFFERS} buffers of {self._stream.name} one after the other no pair was kept")
+
+    def _encoded(self, tally: Tally, title: str) -> Iterator[tuple[list[int], list[int]]]:
+        task = self._task
+        with bar(title, self._size, " pairs") as progress:
+            raw = self._stream.take(self._size)
+            for chunk in in_chunks(
+                clean(raw, task.cleaning, task.languages, tally, held_out=task.held_out), _CHUNK_PAIRS
+            ):
+                yield from self._fitting(chunk, tally)
+                progress.update(len(chunk))
+
+    def _fitting(self, pairs: list[Pair], tally: Tally) -> Iterator[tuple[list[int], list[int]]]:
+        sources = self._tokenizer.encode_source([pair.source for pair in pairs])
+        targets = self._tokenizer.encode_target([pair.target for pair in pairs])
+        for source, target in zip(sources, targets, strict=True):
+            if max(len(source), len(target)) <= self._task.max_length:
+                yield source, target
+            else:
+                tally.dropped[f"over {self._task.max_length} pieces"] += 1
+                tally.kept -= 1
