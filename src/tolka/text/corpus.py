@@ -90,6 +90,8 @@ class CorpusConfig(ABC):
     """language code of the source; a string, so write 'no' with its quotes in YAML"""
     target: str = "ko"
     """language code of the target; decides how BLEU splits words"""
+    check: bool = False
+    """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):
