@@ -41,10 +41,10 @@ RANKS = {
     "overrides": 8,
     "inputs": 8,
     "pipeline": 9,
-    "api": 10,
+    "api": 11,
     "checkup": 10,
-    "multirun": 11,
-    "cli": 12,
+    "multirun": 12,
+    "cli": 13,
 }
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from tolka.checkpoint import Folders, languages, load_ensemble, unicode_form
+from tolka.checkup import check_first
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
@@ -50,13 +51,19 @@ class TrainResult:
 
 
 def train(config: TrainConfig) -> TrainResult:
-    """Train, keep the best model, test it. Logs to stderr and into the run's folder; TolkaError when it cannot."""
+    """Train, keep the best model, test it. Logs to stderr and into the run's folder; TolkaError when it cannot.
+
+    An existing run of this configuration goes on.
+    """
     if config.trainer.find_lr:
         raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
     started_at = time.perf_counter()
     keep_freed_memory()
     pipeline = Pipeline(config)
     try:
+        pipeline.claim()
+        if config.corpus.check:
+            check_first(pipeline)
         state = pipeline.train()
         tests = pipeline.test()
         pipeline.report()

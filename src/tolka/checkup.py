@@ -1,26 +1,44 @@
-"""mt-train --check: what is in the text, what is wrong with it, and what training on it here would take."""
+"""What is in the text, what is wrong with it, and what training on it here would take: alone, or before training."""
 
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from tolka.config import TrainConfig
 from tolka.errors import DataError
 from tolka.pipeline import Pipeline
 from tolka.progress import bar
+from tolka.report.health import health_report
+from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
-from tolka.text.cleaning import read_split
+from tolka.text.cleaning import held_out_marks, read_split
 from tolka.text.doctor import Diagnosis, Finding, HeldOut, diagnose
+from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.training.pace import Pace
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """One side of what is kept, as the tokenizer cuts it. lengths, histogram: of texts, as in `Side`, in pieces."""
+
+    total: int
+    lengths: list[int]
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
 class Checkup:
-    """Of a corpus. leaks: held-out sentences that stand in the training text. unfit: why it cannot be trained on."""
+    """Of a corpus. leaks: held-out sentences that stand in the training text. unfit: why it cannot be trained on.
+
+    pieces: of the source and the target; with pace, None of a text that is unfit.
+    """
 
     training: list[Diagnosis]
     leaks: list[Finding]
+    pieces: tuple[Pieces, Pieces] | None
     pace: Pace | None
     unfit: str
 
@@ -29,6 +47,7 @@ class Checkup:
         return {
             "training": [diagnosis.as_dict() for diagnosis in self.training],
             "leaks": [asdict(finding) for finding in self.leaks],
+            "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
             "unfit": self.unfit,
         }
@@ -39,27 +58,56 @@ def check(config: TrainConfig, log: Callable[[str], None]) -> Checkup:
 
     log: is told what is found on the way. DataError where a file cannot be read at all.
     """
-    corpus = config.corpus.open()
+    keep_freed_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))), log)
+
+
+def check_first(pipeline: Pipeline) -> None:
+    """The same before a claimed run trains, into its log and its folder; a run that goes on is not checked again.
+
+    DataError as `check`; whatever else is found, the run may train.
+    """
+    page, log = pipeline.run.path / CHECK_PAGE, pipeline.run.log
+    if pipeline.resuming and page.is_file():
+        log(f"the text was checked when this run began: {page}")
+        return
+    found, config = _examine(pipeline, log), pipeline.config
+    log(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
+    log(f"the text, checked: {write_page(config, found)}")
+
+
+def write_page(config: TrainConfig, found: Checkup) -> Path:
+    """Write check.html into the run's folder, which need not be there; returns its path."""
+    return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
+
+
+def _examine(pipeline: Pipeline, log: Callable[[str], None]) -> Checkup:
+    """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
+    config, corpus = pipeline.config, pipeline.inputs.corpus
     sets = {}
     for source in (*corpus.valid, *corpus.tests):
-        sets[source.name], tally = read_split([source], source.name)
+        sets[source.name], tally = read_split([source], source.name, config.cleaning.unicode)
         log(f"{source.name}: {tally.summary()}")
-    held_out = HeldOut(sets)
+    held_out, marks = HeldOut(sets), held_out_marks(config.cleaning, chain.from_iterable(sets.values()))
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
             languages = config.corpus.source, config.corpus.target
-            diagnoses.append(diagnose(source, languages, config.cleaning, held_out, progress.update))
+            diagnoses.append(diagnose(source, languages, config.cleaning, held_out, marks, progress.update))
     leaks = [finding for finding in held_out.findings() if finding.count]
     try:
-        pace, unfit = _pace(config), ""
+        return Checkup(diagnoses, leaks, _pieces(pipeline), pipeline.pace(), "")
     except DataError as error:
-        pace, unfit = None, str(error)
-    return Checkup(diagnoses, leaks, pace, unfit)
+        return Checkup(diagnoses, leaks, None, None, str(error))
 
 
-def _pace(config: TrainConfig) -> Pace:
-    """Of a run that is not kept."""
-    keep_freed_memory()
-    with tempfile.TemporaryDirectory() as folder:
-        return Pipeline(replace(config, run=replace(config.run, dir=folder))).pace()
+def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:
+    """Of the source and the target."""
+    store = pipeline.inputs.prepared.store
+    lengths = store.source_lengths, store.target_lengths
+    source, target = (
+        Pieces(int(side.sum()), quarters(side), histogram)
+        for side, histogram in zip(lengths, histograms(*lengths), strict=True)
+    )
+    return source, target

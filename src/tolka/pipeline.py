@@ -57,19 +57,23 @@ class Pipeline:
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
         self.run = RunFolder(config.run.folder)
+        self.resuming = False
         self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
         check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
 
+    def claim(self) -> None:
+        """Make the run's folder this run's, to go on with where it has begun; ConfigError as `RunFolder.claim`."""
+        self.resuming = self.run.claim(self.config.as_dict(), _completed)
+
     def train(self) -> TrainState:
-        """Everything up to and with training; leaves `best/` and `last/`. An existing run of these settings goes on.
+        """Everything in a claimed folder up to and with training; leaves `best/` and `last/`.
 
         StoppedError, with the state saved, when a signal asked for an end.
         """
-        resuming = self.run.claim(self.config.as_dict(), _completed)
         self.inputs.read()
-        resumed = self._resumed() if resuming else None
+        resumed = self._resumed() if self.resuming else None
         trainer = self._trainer(resumed)
         if resumed:
             trainer.resume(resumed, lambda: load_weights(trainer.objective.model, self.run.last))
@@ -92,7 +96,7 @@ class Pipeline:
         A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
         settings without it train here as if nothing had been.
         """
-        self.run.claim(self.config.as_dict(), _completed)
+        self.claim()
         found = range_test(self._trainer(None))
         replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
         self._draw("learning-rate range test", lr_finder_curve)

@@ -1,4 +1,4 @@
-"""mt-train --check: the faults of a text, what to do about them, and what training would take."""
+"""mt-train --check, and corpus.check=true: the faults of a text, what to do, and what training would take."""
 
 import json
 from collections.abc import Callable
@@ -22,10 +22,11 @@ def test_good_text(command: Command, tiny: list[str], tmp_path: Path) -> None:
     assert "on this machine: " in outcome.err
     assert "5 updates" in outcome.err
     assert outcome.out == ""
-    assert not (tmp_path / "run").exists()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["check.html"]
+    assert outcome.err.splitlines()[-1].endswith(f"on one page: {tmp_path / 'run' / 'check.html'}")
 
 
-def test_faults_leaks_and_advice(command: Command, tiny: list[str], corpus: Path) -> None:
+def test_faults_leaks_and_advice(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     for _ in range(5):
         append(corpus, "train", "<b>ferry</b> lantern .", "<b>fjon</b> tolo .")
     append(corpus, "test", "FERRY lantern!", "fjon tolo")
@@ -40,18 +41,23 @@ def test_faults_leaks_and_advice(command: Command, tiny: list[str], corpus: Path
     ):
         assert expected in outcome.err, expected
     assert "take the sentences of test out of the training text" in outcome.err
-    found = json.loads(command("mt-train", "--check", "--json", *tiny).out)
+    outcome = command("mt-train", "--check", "--json", *tiny)
+    assert str(tmp_path / "run" / "check.html") in outcome.err
+    found = json.loads(outcome.out)
     counts = {finding["what"]: finding["count"] for finding in found["training"][0]["findings"]}
     assert counts["markup"] == 5
     assert counts["a pair that came before"] >= 4
     assert [
         leak["count"] for leak in found["leaks"] if "whole pair" in leak["what"] and leak["what"].startswith("test")
     ] >= [1]
+    for side in ("source", "target"):
+        assert sum(found["training"][0][side]["histogram"]["counts"]) == found["training"][0]["pairs"] == 66
+        assert sum(found["pieces"][side]["histogram"]["counts"]) == 66
     assert found["pace"]["updates"] == 5
     assert found["pace"]["tokens_per_second"] > 0
 
 
-def test_text_that_cannot_be_trained_on(command: Command, tiny: list[str], corpus: Path) -> None:
+def test_text_that_cannot_be_trained_on(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     with (corpus / "train.xb").open("ab") as stream:
         stream.write("Größe\n".encode("latin-1"))
     outcome = command("mt-train", "--check", *tiny)
@@ -60,6 +66,60 @@ def test_text_that_cannot_be_trained_on(command: Command, tiny: list[str], corpu
     assert "this text cannot be trained on yet: " in outcome.err
     assert "lines that the target has more than the other side" in outcome.err
     assert "find the line that one side lacks" in outcome.err
+    assert "This text cannot be trained on yet:" in (tmp_path / "run" / "check.html").read_text("utf-8")
+
+
+def test_a_training_begins_with_it_once_and_trains_the_same(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    append(corpus, "train", "<b>ferry</b>", "<b>fjon</b>")
+    plain = [f"run.dir={tmp_path / 'plain'}" if setting.startswith("run.dir=") else setting for setting in tiny]
+    assert command("mt-train", *plain).code == 0
+    outcome = command("mt-train", *tiny, "corpus.check=true")
+    assert outcome.code == 0
+    page, log = tmp_path / "run" / "check.html", tmp_path / "run" / "train.log"
+    assert outcome.err.index(f"the text, checked: {page}") < outcome.err.index("training ends at update 5")
+    assert "61: <b>ferry</b>" in log.read_text("utf-8")
+    assert "&lt;b&gt;ferry" in page.read_text("utf-8")
+    weights = [(tmp_path / run / "last" / "model.safetensors").read_bytes() for run in ("plain", "run")]
+    assert weights[0] == weights[1]
+
+    page.write_text("as it was")
+    again = command("mt-train", *tiny, "corpus.check=true", "trainer.updates=6")
+    assert "going on from update 5" in again.err
+    assert f"the text was checked when this run began: {page}" in again.err
+    assert page.read_text() == "as it was"
+    assert "going on from update 6" in command("mt-train", *tiny, "trainer.updates=7").err  # no setting differs
+    assert not (tmp_path / "plain" / "check.html").exists()
+
+
+def test_a_text_that_is_checked_can_then_be_trained_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", "--check", *tiny).code == 0
+    page = tmp_path / "run" / "check.html"
+    page.write_text("of another text")
+    outcome = command("mt-train", *tiny, "corpus.check=true")
+    assert outcome.code == 0
+    assert "the text was checked" not in outcome.err  # this run had not begun
+    assert "of another text" not in page.read_text("utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "check.html").touch()
+    (tmp_path / "other" / "mine.txt").touch()
+    assert "is not empty" in command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}").error
+
+
+def test_a_text_that_cannot_be_read_is_an_error_after_the_check(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    append(corpus, "train", "ferry", "fjon\nfjon")
+    outcome = command("mt-train", *tiny, "corpus.check=true")
+    assert outcome.code == 1
+    assert "line by line they are no pairs" in outcome.error
+    assert "lines that the target has more" in (tmp_path / "run" / "check.html").read_text("utf-8")
+
+
+def test_each_of_several_is_checked(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", "-m", *tiny, "corpus.check=true", "run.seed=1,2").code == 0
+    assert all((tmp_path / "run" / seed / "check.html").is_file() for seed in "12")
 
 
 def test_what_does_not_go_together(command: Command, tiny: list[str]) -> None:

@@ -159,3 +159,11 @@ def test_what_the_settings_keep(tmp_path: Path) -> None:
         "3 pairs, 1 kept, 2 left out: 1 blank target, 1 duplicate"
     )
     assert FilesConfig(source="en", target="de", root=str(tmp_path), train=["train"], valid=["train"]).open().train
+
+
+def test_every_line_is_in_the_histogram_of_its_side(tmp_path: Path) -> None:
+    found = examined(write(tmp_path, [*text(200), Pair("", "b"), Pair("a" * 10_000, "b")]))
+    for side in (found.source, found.target):
+        assert sum(side.histogram.counts) == found.pairs == 202
+    assert found.source.histogram.starts == found.target.histogram.starts
+    assert found.as_dict()["target"]["histogram"]["counts"][0] >= 2

@@ -50,7 +50,9 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
     parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
     parser.add_argument(
-        "--check", action="store_true", help="instead of training, examine the text and say what training would take"
+        "--check",
+        action="store_true",
+        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
     )
     parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
     parser.add_argument("--version", action="version", version=__version__)
@@ -95,7 +97,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     """FAILED where the text cannot be trained on as it is."""
     import json
 
-    from tolka.checkup import check
+    from tolka.checkup import check, write_page
     from tolka.progress import say
     from tolka.report.health import health_report
 
@@ -104,6 +106,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=1))
     else:
         say(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
+    say(f"all of it, with examples, on one page: {write_page(config, found)}")
     return FAILED if found.unfit else DONE
 
 

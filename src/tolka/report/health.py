@@ -34,14 +34,46 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
         rows = [_side(language, found[side]) for language, side in zip(languages, ("source", "target"), strict=True)]
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
         lines += ["", *_findings(found["findings"])]
-        lines += [f"  {line}" for line in _shift(found["shift"])]
+        lines += [f"  {line}" for line in shift_words(found["shift"])]
         lines += [f"these settings keep: {_kept(found['kept'])}"]
     if checkup["leaks"]:
         lines += ["", "held-out text in the training text (case, marks and blanks left out):", ""]
         lines += _findings(checkup["leaks"])
     lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
-    advice = list(dict.fromkeys(_advice(checkup)))
-    return "\n".join([*lines, "", "to do:" if advice else "nothing to do", *(f"  {line}" for line in advice)])
+    to_do = advice(checkup)
+    return "\n".join([*lines, "", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)])
+
+
+def advice(checkup: Mapping[str, Any]) -> list[str]:
+    """What to do, each said once. checkup: `Checkup.as_dict`."""
+    return list(dict.fromkeys(_advice(checkup)))
+
+
+def cure_of(finding: Mapping[str, Any]) -> str:
+    """What to do about a fault; empty where there is nothing to do, or too little of it."""
+    for beginning, (share, cure) in _CURES.items():
+        if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
+            return cure
+    return ""
+
+
+def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
+    """Lines about the stretch that is not parallel; none where there is none."""
+    if shift is None:
+        return
+    before, inside = shift["correlation"]
+    where = f"pairs {shift['first']} to {shift['last']}"
+    yield f"{where} are not parallel: their lengths correlate by {inside:.2f}, those of the rest by {before:.2f}"
+    if shift["lines"]:
+        late, early = ("target", "source") if shift["lines"] > 0 else ("source", "target")
+        lines = "a line" if abs(shift["lines"]) == 1 else f"{abs(shift['lines'])} lines"
+        yield f"near pair {shift['first']} the {late} has {lines} too many, or the {early} too few"
+
+
+def duration(minutes: float) -> str:
+    """'1 h 05 min'."""
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02} min"
 
 
 def _side(language: str, side: Mapping[str, Any]) -> list[str]:
@@ -67,18 +99,6 @@ def _cut(text: str) -> str:
     return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
 
 
-def _shift(shift: Mapping[str, Any] | None) -> Iterator[str]:
-    if shift is None:
-        return
-    before, inside = shift["correlation"]
-    where = f"pairs {shift['first']} to {shift['last']}"
-    yield f"{where} are not parallel: their lengths correlate by {inside:.2f}, those of the rest by {before:.2f}"
-    if shift["lines"]:
-        late, early = ("target", "source") if shift["lines"] > 0 else ("source", "target")
-        lines = "a line" if abs(shift["lines"]) == 1 else f"{abs(shift['lines'])} lines"
-        yield f"near pair {shift['first']} the {late} has {lines} too many, or the {early} too few"
-
-
 def _kept(tally: Mapping[str, Any]) -> str:
     dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
     changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
@@ -90,10 +110,9 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
     if pace is None:
         yield f"this text cannot be trained on yet: {unfit}"
         return
-    hours, minutes = divmod(round(pace["minutes"]), 60)
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{pace['updates']} updates, {pace['epochs']:.1f} times through the text, take {hours} h {minutes:02} min "
+        f"{pace['updates']} updates, {pace['epochs']:.1f} times through the text, take {duration(pace['minutes'])} "
         "without validations"
     )
 
@@ -104,9 +123,8 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
         yield f"take the sentences of {name} out of the training text, or its scores will be too good"
     for diagnosis in checkup["training"]:
         for finding in diagnosis["findings"]:
-            for beginning, (share, cure) in _CURES.items():
-                if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
-                    yield f"{diagnosis['name']}: {cure}"
+            if cure := cure_of(finding):
+                yield f"{diagnosis['name']}: {cure}"
         if diagnosis["shift"]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
     pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])

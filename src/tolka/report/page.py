@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from tolka import __version__
 from tolka.atomic import replace_text
 from tolka.errors import ConfigError, TolkaError
 from tolka.report.comparison import compare_runs
+from tolka.report.render import render
 from tolka.report.runs import FinishedRun
 from tolka.report.tables import between
 
@@ -46,15 +46,11 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
         pictures, note = compare_runs(runs, folder / "plots"), ""
     except TolkaError as error:
         pictures, note = [], str(error)
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("tolka.report")
-    page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     common = _common_facts(runs)
     tests = list(dict.fromkeys(test for run in runs for test in run.tests))
-    text = page.get_template("page.html").render(
+    text = render(
+        "page.html",
         title=title,
-        version=__version__,
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
         most_pieces=_MOST_PIECES,

@@ -115,6 +115,8 @@ class CorpusConfig(ABC):
     """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
     caps: list[int] = field(default_factory=list)
     """the most pairs that an epoch takes of each training text, others in each epoch; 0 = all; [] = all of all"""
+    check: bool = False
+    """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):

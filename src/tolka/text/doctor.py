@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning import Tally, bare, clean, near_key, plain_key
+from tolka.text.cleaning import Marks, Tally, bare, clean, near_key, plain_key
 from tolka.text.cleaning_steps import FEWEST_TO_TELL, SURE, CleaningConfig, language_identifier, steps_of
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
+from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.scripts import plain_code
 from tolka.text.seen import Seen
@@ -59,12 +60,14 @@ class Finding:
 class Side:
     """One language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the longest.
 
-    languages: code -> share of the texts that are surely in it, of those that can be told.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the texts that are surely
+    in it, of those that can be told.
     """
 
     characters: int
     words: int
     lengths: list[int]
+    histogram: Histogram
     languages: dict[str, float]
 
 
@@ -124,9 +127,10 @@ def diagnose(
     languages: tuple[str, str],
     cleaning: CleaningConfig,
     held_out: HeldOut,
+    marks: Marks = frozenset(),
     tick: Tick = lambda pairs: None,
 ) -> Diagnosis:
-    """Examine one part of a training text; `tick` is told how many more pairs are done.
+    """Examine one part of a training text; `tick` is told how many more pairs are done. marks: as in `clean`.
 
     Two files are read whatever is wrong with them: lines that are not UTF-8 are taken for Windows-1252, and what one
     file has more than the other is left out; both are findings. DataError for what cannot be read at all.
@@ -144,10 +148,10 @@ def diagnose(
         finding.looked_at = finding.looked_at or number
     kept = Tally()
     if not reading.repaired:
-        for _ in clean(source.read(), cleaning, languages, kept):
+        for _ in clean(source.read(), cleaning, languages, kept, held_out=marks):
             pass
     first, second = (np.array(lengths, dtype=np.float64) for lengths in examined.lengths)
-    return Diagnosis(source.name, number, examined.side(0), examined.side(1), findings, find_shift(first, second), kept)
+    return Diagnosis(source.name, number, *examined.sides(), findings, find_shift(first, second), kept)
 
 
 class _Reading:
@@ -254,11 +258,14 @@ class _Examined:
         again = [finding for finding, _, _ in self._again]
         return [self._flawed, self._blank, self._broken, *steps, *again, *self._languages.findings]
 
-    def side(self, side: int) -> Side:
-        """The facts of one language's texts."""
-        lengths = np.array(self.lengths[side], dtype=np.int64)
-        quartiles = np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int).tolist() if len(lengths) else []
-        return Side(int(lengths.sum()), self._words[side], quartiles, self._languages.shares(side))
+    def sides(self) -> tuple[Side, Side]:
+        """The facts of each language's texts."""
+        lengths = [np.asarray(each) for each in self.lengths]
+        source, target = (
+            Side(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
+            for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
+        )
+        return source, target
 
 
 class _Languages:

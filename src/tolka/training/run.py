@@ -13,10 +13,12 @@ from tolka.atomic import recover, replace_text, try_lock
 from tolka.errors import CheckpointError, ConfigError
 from tolka.manifest import MANIFEST
 from tolka.progress import say
+from tolka.report.health_page import CHECK_PAGE
 
 # What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
 _MAY_DIFFER = (
     "run.",
+    "corpus.check",
     "metrics.",
     "report.",
     "search.",
@@ -33,7 +35,9 @@ _MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
 
 
 class RunFolder:
-    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html."""
+    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html;
+    check.html, which may be there before the run.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +64,7 @@ class RunFolder:
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
                     "Choose another run.name or run.dir, or the same settings to go on with it"
                 )
-        elif self.path.is_dir() and any(self.path.iterdir()):
+        elif self.path.is_dir() and any(path.name != CHECK_PAGE for path in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
         self._take_lock()

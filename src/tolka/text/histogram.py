@@ -1,0 +1,35 @@
+"""How long texts are: bars of equal width, chosen so that one long line does not squash the rest."""
+
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+_MOST_BARS = 30
+_USUAL = 0.95  # share of the texts that the bars of equal width hold at least; the rest share the last one
+_ROUND = (1, 2, 3, 4, 5, 6, 8)
+
+Lengths = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """starts: the smallest length of each bar; counts: how many texts are in it. The last bar has no upper end."""
+
+    starts: list[int]
+    counts: list[int]
+
+
+def histograms(*sides: Lengths) -> list[Histogram]:
+    """One of each side's lengths, (texts,) whole and from 0 on; all with the same bars, so that they compare."""
+    limit = max((int(np.quantile(side, _USUAL)) for side in sides if len(side)), default=0)
+    width = next(w for w in (r * 10**power for power in count() for r in _ROUND) if w * (_MOST_BARS - 1) > limit)
+    starts = np.arange(limit // width + 2) * width
+    bars = [np.bincount(np.minimum(side // width, len(starts) - 1), minlength=len(starts)) for side in sides]
+    return [Histogram(starts.tolist(), bar.tolist()) for bar in bars]
+
+
+def quarters(lengths: Lengths) -> list[int]:
+    """The shortest, a quarter, half, three quarters, and the longest; [] of none."""
+    return np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int).tolist() if len(lengths) else []
