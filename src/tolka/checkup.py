@@ -15,6 +15,7 @@ from tolka.report.health import health_report
 from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
 from tolka.text.cleaning import held_out_marks, read_split
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.doctor import Diagnosis, Finding, HeldOut, diagnose
 from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.training.pace import Pace
@@ -33,7 +34,7 @@ class Pieces:
 class Checkup:
     """Of a corpus. leaks: held-out sentences that stand in the training text. unfit: why it cannot be trained on.
 
-    pieces: of the source and the target; with pace, None of a text that is unfit.
+    pieces: of the source and the target; with pace, None of a text that is unfit. cleaning: what decides what is kept.
     """
 
     training: list[Diagnosis]
@@ -41,6 +42,7 @@ class Checkup:
     pieces: tuple[Pieces, Pieces] | None
     pace: Pace | None
     unfit: str
+    cleaning: CleaningConfig
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -50,6 +52,7 @@ class Checkup:
             "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
             "unfit": self.unfit,
+            "cleaning": asdict(self.cleaning),
         }
 
 
@@ -97,9 +100,9 @@ def _examine(pipeline: Pipeline, log: Callable[[str], None]) -> Checkup:
             diagnoses.append(diagnose(source, languages, config.cleaning, held_out, marks, progress.update))
     leaks = [finding for finding in held_out.findings() if finding.count]
     try:
-        return Checkup(diagnoses, leaks, _pieces(pipeline), pipeline.pace(), "")
+        return Checkup(diagnoses, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
     except DataError as error:
-        return Checkup(diagnoses, leaks, None, None, str(error))
+        return Checkup(diagnoses, leaks, None, None, str(error), config.cleaning)
 
 
 def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:

@@ -1,6 +1,7 @@
 """mt-train --check, and corpus.check=true: the faults of a text, what to do, and what training would take."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,10 @@ def test_faults_leaks_and_advice(command: Command, tiny: list[str], corpus: Path
         "cleaning.markup=strip",
     ):
         assert expected in outcome.err, expected
-    assert "take the sentences of test out of the training text" in outcome.err
+    assert "test: cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good" in outcome.err
+    cured = command("mt-train", "--check", *tiny, "cleaning.markup=strip", "cleaning.leaks=source")
+    assert not [line for line in cured.err.splitlines() if "cleaning.markup" in line or "cleaning.leaks" in line]
+    assert re.search(r"left out: .*[0-9]+ held-out source", cured.err)
     outcome = command("mt-train", "--check", "--json", *tiny)
     assert str(tmp_path / "run" / "check.html") in outcome.err
     found = json.loads(outcome.out)

@@ -1,5 +1,6 @@
 """The page about a text: every fault with its examples, drawn lengths; nothing is fetched, text stays text."""
 
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tolka.report.health_page import write_check_page
+from tolka.text.cleaning_steps import CleaningConfig
 
 SIDES = ("source", "target")
 SETTINGS = {
@@ -80,7 +82,8 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     }
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
     pace = {**PACE, "parameters": 3_000_000}
-    return {"training": [part], "leaks": [], "pieces": pieces, "pace": pace, "unfit": "", **other}
+    found = {"training": [part], "leaks": [], "pieces": pieces, "pace": pace, "unfit": ""}
+    return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 
 def written(folder: Path, found: dict[str, Any]) -> Reader:
@@ -113,7 +116,7 @@ def test_every_fault_with_its_examples(tmp_path: Path) -> None:
         "1,000",
         "test: source in the training text 20 of 1,000, 2.00%",
         "held & out",
-        "take the sentences of test out",
+        "test: cleaning.leaks=",
         "pairs 501 to 1000 are not parallel",
         "mend the alignment from pair 501 on",
         "without markup: 3",

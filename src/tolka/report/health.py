@@ -6,23 +6,28 @@ from typing import Any
 from tolka.report.tables import table
 
 _SHOWN = 60  # characters of an example
-# Beginning of a fault -> what to do about it, from this share of the pairs on.
+# Beginning of a fault -> from which share of the pairs on there is something to do, what, and the key of the group
+# `cleaning` that does it, if there is one.
 _CURES = {
-    "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8"),
-    "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8"),
-    "lines that": (0.0, "find the line that one side lacks, and align the files again"),
-    "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out"),
-    "markup": (0.01, "cleaning.markup=strip, or drop"),
-    "control or invisible": (0.001, "cleaning.control=strip, as cleaning=standard does"),
-    "source copied": (0.01, "cleaning.copies=true, unless names and codes are to be copied"),
-    "few letters": (0.02, "cleaning.min_letters=0.5"),
-    "numbers that differ": (0.02, "cleaning.numbers=true"),
-    "another script": (0.005, "cleaning.script=true"),
-    "source surely in another": (0.01, "cleaning.language=true"),
-    "target surely in another": (0.01, "cleaning.language=true"),
-    "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does"),
-    "nearly a pair": (0.05, "cleaning.duplicates=near"),
-    "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does"),
+    "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
+    "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
+    "markup": (0.01, "cleaning.markup=strip, or drop", "markup"),
+    "control or invisible": (0.001, "cleaning.control=strip, as cleaning=standard does", "control"),
+    "source copied": (0.01, "cleaning.copies=true, unless names and codes are to be copied", "copies"),
+    "few letters": (0.02, "cleaning.min_letters=0.5", "min_letters"),
+    "numbers that differ": (0.02, "cleaning.numbers=true", "numbers"),
+    "another script": (0.005, "cleaning.script=true", "script"),
+    "source surely in another": (0.01, "cleaning.language=true", "language"),
+    "target surely in another": (0.01, "cleaning.language=true", "language"),
+    "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does", "duplicates"),
+    "nearly a pair": (0.05, "cleaning.duplicates=near", "duplicates"),
+    "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does", "max_ratio"),
+}
+_LEAKS = {
+    "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
+    "source": "cleaning.leaks=source, or its scores may be too good",
 }
 
 
@@ -49,12 +54,23 @@ def advice(checkup: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(_advice(checkup)))
 
 
-def cure_of(finding: Mapping[str, Any]) -> str:
-    """What to do about a fault; empty where there is nothing to do, or too little of it."""
-    for beginning, (share, cure) in _CURES.items():
+def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
+    """What to do about a fault; empty where there is nothing to do, too little of it, or the settings do it already.
+
+    cleaning: the settings of that group.
+    """
+    for beginning, (share, cure, key) in _CURES.items():
         if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
-            return cure
+            return "" if key and cleaning[key] not in ("keep", False, 0) else cure
     return ""
+
+
+def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
+    """The same of held-out text that stands in the training text."""
+    _, _, what = finding["what"].partition(": ")
+    kind = "source" if what.startswith("source") else "whole pair"
+    done = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
+    return "" if cleaning["leaks"] in done else _LEAKS[kind]
 
 
 def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
@@ -119,11 +135,11 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
 
 def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
     for found in checkup["leaks"]:
-        name = found["what"].partition(":")[0]
-        yield f"take the sentences of {name} out of the training text, or its scores will be too good"
+        if cure := leak_cure(found, checkup["cleaning"]):
+            yield f"{found['what'].partition(':')[0]}: {cure}"
     for diagnosis in checkup["training"]:
         for finding in diagnosis["findings"]:
-            if cure := cure_of(finding):
+            if cure := cure_of(finding, checkup["cleaning"]):
                 yield f"{diagnosis['name']}: {cure}"
         if diagnosis["shift"]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"

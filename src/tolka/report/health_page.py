@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tolka.atomic import replace_text
-from tolka.report.health import advice, cure_of, duration, shift_words
+from tolka.report.health import advice, cure_of, duration, leak_cure, shift_words
 from tolka.report.render import render
 
 CHECK_PAGE = "check.html"
@@ -34,8 +34,8 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         facts=_facts(checkup, codes),
         unfit=checkup["unfit"],
         to_do=advice(checkup),
-        parts=[_part(part, codes) for part in checkup["training"]],
-        leaks=[_finding(finding) for finding in checkup["leaks"]],
+        parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
+        leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in checkup["leaks"]],
         pieces=_pictures([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
@@ -65,14 +65,14 @@ def _some(count: int, what: str, rest: str = "") -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'} {rest}".rstrip()
 
 
-def _part(part: Mapping[str, Any], codes: Sequence[str]) -> dict[str, Any]:
+def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, Any]) -> dict[str, Any]:
     """One training source."""
     return {
         "name": part["name"],
         "pairs": f"{part['pairs']:,}",
         "sides": _pictures([part[side] for side in _SIDES], codes, "characters"),
         "shift": list(shift_words(part["shift"])),
-        "findings": [_finding(finding) for finding in part["findings"]],
+        "findings": [_finding(finding, cure_of(finding, cleaning)) for finding in part["findings"]],
         "kept": _kept(part["kept"]),
     }
 
@@ -138,7 +138,7 @@ def _percent(share: float) -> str:
     return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"
 
 
-def _finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
     """examples: their numbers, and each side as `_visible` parts."""
     share = finding["count"] / finding["looked_at"]
     return {
@@ -146,7 +146,7 @@ def _finding(finding: Mapping[str, Any]) -> dict[str, Any]:
         "count": f"{finding['count']:,} of {finding['looked_at']:,}",
         "share": _percent(share),
         "percent": 100 * share,
-        "cure": cure_of(finding),
+        "cure": cure,
         "examples": [(f"{number:,}", [_visible(text) for text in texts]) for number, *texts in finding["examples"]],
     }
 
