@@ -1,6 +1,7 @@
 """Files with both sides: every pair arrives, in order, and what is wrong has a file and a line."""
 
 import bz2
+import csv
 import gzip
 import json
 import lzma
@@ -274,13 +275,39 @@ def test_json_lines_in_both_shapes(tmp_path: Path) -> None:
     assert read(path, ("src", "tgt")) == [Pair("a", "b")]
 
 
+def test_half_a_character_is_a_flaw_of_its_pair(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"en": "a \\ud800 b", "de": "c"}\n{"en": "\\ud83d\\ude00", "de": "d"}\n')
+    assert read(path) == [Pair("a \ufffd b", "c", "half a character"), Pair("\N{GRINNING FACE}", "d")]
+
+
+BREAKS = st.text(st.sampled_from("ab \t\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff,;\"'\\|"), max_size=12)
+
+
+@given(st.lists(st.tuples(BREAKS, BREAKS), min_size=1, max_size=5), st.sampled_from([".jsonl", ".csv", ".parquet"]))
+def test_whatever_breaks_a_line_elsewhere_shifts_no_pair(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], ending: str
+) -> None:
+    path = tmp_path_factory.mktemp("breaks") / f"a{ending}"
+    rows = [(f"x{a}x", f"y{b}y") for a, b in rows]
+    if ending == ".jsonl":
+        path.write_text("".join(json.dumps({"en": a, "de": b}, ensure_ascii=False) + "\n" for a, b in rows), newline="")
+    elif ending == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows([LANGUAGES, *rows])
+    else:
+        as_parquet(path, [Pair(*row) for row in rows])
+    assert [(pair.source, pair.target) for pair in read(path)] == rows
+
+
 @given(st.sampled_from(sorted(FORMATS.keys() - {".parquet"})), st.binary(max_size=80))
 def test_random_bytes_are_pairs_or_one_line(
     tmp_path_factory: pytest.TempPathFactory, ending: str, content: bytes
 ) -> None:
     path = write(tmp_path_factory.mktemp("random") / f"a{ending}", content)
     try:
-        assert all(isinstance(pair, Pair) for pair in read(path))
+        found = read(path)
+        assert "\n" not in "".join(pair.source + pair.target for pair in found)
+        assert all((pair.source + pair.target).encode() is not None for pair in found)
     except DataError as error:
         assert "\n" not in str(error).rstrip()  # noqa: PT017
 

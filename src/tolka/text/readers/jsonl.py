@@ -1,6 +1,7 @@
 """A JSON object a line: {"translation": {"en": ..., "de": ...}}, or the texts under keys of its own."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ from tolka.registry import did_you_mean
 from tolka.text.corpus import Pair
 from tolka.text.lines import read_lines
 from tolka.text.readers.base import BothSides, one_line
+
+_HALF = re.compile("[\ud800-\udfff]")  # JSON may spell half of a surrogate pair, which no other text can hold
 
 
 class JsonLinesFile(BothSides):
@@ -20,7 +23,11 @@ class JsonLinesFile(BothSides):
         for number, line in enumerate(read_lines(self.path), 1):
             if line.strip():
                 cells = self._object(line, number)
-                yield Pair(*(self._text(cells, key, number) for key in wanted))
+                texts = [self._text(cells, key, number) for key in wanted]
+                if any(_HALF.search(text) for text in texts):
+                    yield Pair(*(_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts), "half a character")
+                else:
+                    yield Pair(*texts)
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
