@@ -38,6 +38,7 @@ RANKS = {
     "evaluation": 6,
     "training": 6,
     "config": 7,
+    "announcement": 8,
     "overrides": 8,
     "inputs": 8,
     "pipeline": 9,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tolka
+from tolka.announcement import announcement
 from tolka.atomic import replace_text
 from tolka.batch import collate
 from tolka.checkpoint import (
@@ -43,7 +44,6 @@ from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.schedulers import EndingConfig
 from tolka.training.signals import stopped_by_signals
 from tolka.training.trainer import Trainer, TrainState
 from tolka.translator import DecodingConfig, Translator
@@ -116,7 +116,9 @@ class Pipeline:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
-        self._describe(loader, resumed.facts["train"]["epoch"] if resumed else 0, model, precision, reason)
+        epoch = resumed.facts["train"]["epoch"] if resumed else 0
+        for line in announcement(self.config, loader, epoch, model, precision, reason):
+            self.run.log(line)
         return Trainer(
             self.config.trainer,
             objective,
@@ -285,32 +287,6 @@ class Pipeline:
             "trained on": f"{describe(self.device)}, {precision.name}",
             "tolka": tolka.__version__,
         }
-
-    def _describe(self, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str) -> None:
-        padding = loader.padding(epoch)
-        batches = len(loader.plan(epoch))
-        which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
-        self.run.log(
-            f"batches: {batches} {which}, {padding.target_tokens / batches:.0f} target tokens on average; "
-            f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
-        )
-        updates, peak = self.config.trainer.updates, self.config.optimizer.lr
-        scheduler, minutes = self.config.scheduler, self.config.trainer.max_minutes
-        last = scheduler.paced(updates, 1.0, updates).rate(updates, peak)
-        end = f"after {minutes:g} minutes, or " if scheduler.by_the_clock else ""
-        self.run.log(
-            f"learning rate: {self.config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
-        )
-        if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
-            end = f"its floor at update {scheduler.horizon} (scheduler.horizon)"
-            self.run.log(
-                f"note: it is at {end} and stays there until update {updates}"
-                if scheduler.horizon < updates
-                else f"note: training ends before it reaches {end}"
-            )
-        parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
-        size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
-        self.run.log(f"model: {size} on {describe(self.device)}, {precision.name} ({reason})")
 
 
 def _completed(saved: Any) -> Any:

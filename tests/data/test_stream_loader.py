@@ -81,6 +81,16 @@ def test_a_stream_is_entered_where_it_was_left(tmp_path: Path, tokenizer: Tokeni
     assert texts(beyond, tokenizer, number + 1) == texts(walked, tokenizer, number + 1)
 
 
+def test_a_second_loader_of_one_stream_begins_at_its_beginning(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """As after timing some updates."""
+    shared = stream(data_set(tmp_path, TEXT))
+    task = Task(CleaningConfig(), ("xa", "xb"), 60, frozenset())
+    config = BatchingConfig(tokens=64, max_length=60)
+    first, second = (StreamLoader(shared, tokenizer, task, config, 1, 20, lambda line: None) for _ in range(2))
+    assert texts(first, tokenizer, 0) == texts(second, tokenizer, 0)
+    assert texts(first, tokenizer, 1) == texts(second, tokenizer, 1)
+
+
 def test_what_is_left_out_is_counted_for_each_buffer(tmp_path: Path, tokenizer: Tokenizer) -> None:
     pairs = [*TEXT[:5], Pair("", "x"), TEXT[0], Pair("kettle", "KETTLE " * 61), *TEXT[5:]]
     said: list[str] = []

@@ -21,13 +21,11 @@ _CHUNK_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class _Buffer:
-    """Some pairs of the stream. begins, ends: where in it, as `PairStream.state` gives it."""
+    """Some pairs of the stream."""
 
     number: int
     store: TokenStore
     batches: list[Indices]
-    begins: dict[str, Any]
-    ends: dict[str, Any]
 
 
 class StreamLoader:
@@ -50,7 +48,7 @@ class StreamLoader:
         self._stream, self._tokenizer, self._task, self._config = stream, tokenizer, task, config
         self._seed, self._size, self._log, self._resample = seed, buffer, log, resample
         self._buffer: _Buffer | None = None
-        self._known: dict[int, dict[str, Any]] = {0: stream.state()}  # buffer -> where in the stream it begins
+        self._known: dict[int, dict[str, Any]] = {0: {}}  # buffer -> where in the stream it begins
 
     def plan(self, epoch: int) -> list[Indices]:
         """The pairs of each batch of a buffer (counted from 0)."""
@@ -79,15 +77,14 @@ class StreamLoader:
     def _at(self, number: int) -> _Buffer:
         if self._buffer is None or self._buffer.number != number:
             begins = self._known[number]
-            if self._buffer is None or self._buffer.ends != begins:
-                self._stream.seek(begins)
+            self._stream.seek(begins)
             store = self._filled(number)
             if self._resample:
                 store = self._resample(store, number)
             lengths = store.source_lengths, store.target_lengths
             batches = make_batches(*lengths, self._config, self._seed, number)
-            self._buffer = _Buffer(number, store, batches, begins, self._stream.state())
-            self._known = {number: begins, number + 1: self._buffer.ends}
+            self._buffer = _Buffer(number, store, batches)
+            self._known = {number: begins, number + 1: self._stream.state()}
         return self._buffer
 
     def _filled(self, number: int) -> TokenStore:

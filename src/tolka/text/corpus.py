@@ -57,7 +57,7 @@ class PairStream(ABC):
 
     @abstractmethod
     def seek(self, state: dict[str, Any]) -> None:
-        """Go to a place that `state` gave."""
+        """Go to a place that `state` gave; {} is the beginning."""
 
 
 class ParallelFiles(PairSource):

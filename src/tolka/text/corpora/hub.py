@@ -150,7 +150,7 @@ class HubStream(PairStream):
 
     def _begin(self, times: int, place: Any) -> None:
         """times: how often the text was read to its end. place: in the data set, as it gave it, or its first row."""
-        self._times, self._taken = times, 0
+        self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
             self._reader = _reader(self.config, self.name, self._rows)
@@ -162,7 +162,6 @@ class HubStream(PairStream):
     def take(self, count: int) -> list[Pair]:
         """See PairStream.take."""
         pairs = list(islice(self._pairs, count))
-        self._taken += len(pairs)
         if len(pairs) == count:
             self._place = self._rows.state_dict()
             return pairs
@@ -177,8 +176,9 @@ class HubStream(PairStream):
 
     def seek(self, state: dict[str, Any]) -> None:
         """See PairStream.seek."""
-        if state != self.state():
-            self._begin(state["times"], copy.deepcopy(state["place"]))
+        wanted = {"times": 0, "place": None, **state}
+        if wanted != self.state():
+            self._begin(wanted["times"], copy.deepcopy(wanted["place"]))
 
 
 class StreamHead(PairSource):

@@ -24,10 +24,8 @@ class JsonLinesFile(BothSides):
             if line.strip():
                 cells = self._object(line, number)
                 texts = [self._text(cells, key, number) for key in wanted]
-                if any(_HALF.search(text) for text in texts):
-                    yield Pair(*(_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts), "half a character")
-                else:
-                    yield Pair(*texts)
+                sound = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
+                yield Pair(sound[0], sound[1], "" if sound == texts else "half a character")
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
