@@ -19,8 +19,6 @@ change vocabulary-4000 tokenizer.vocab_size=4000
 change muon optimizer=muon optimizer.lr=0.003
 change r_drop trainer.r_drop=5
 change simcut trainer.simcut=3
-change word_dropout trainer.word_dropout=0.1
-change sampling batching.sampling=0.1
-change ema trainer.ema=0.999
+change matrix_initialization model.embedding_initialization=matrix
 # shellcheck disable=SC2086  # names of runs, without blanks
 python "$(dirname "$0")/results_row.py" --each $runs
