@@ -74,7 +74,7 @@ class Pipeline:
         """
         self.inputs.read()
         resumed = self._resumed() if self.resuming else None
-        trainer = self._trainer(resumed)
+        trainer = self.trainer(resumed)
         if resumed:
             trainer.resume(resumed, lambda: load_weights(trainer.objective.model, self.run.last))
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
@@ -97,7 +97,7 @@ class Pipeline:
         settings without it train here as if nothing had been.
         """
         self.claim()
-        found = range_test(self._trainer(None))
+        found = range_test(self.trainer())
         replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
         self._draw("learning-rate range test", lr_finder_curve)
         self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
@@ -105,9 +105,9 @@ class Pipeline:
 
     def pace(self) -> Pace:
         """Time some updates of a fresh model; keeps nothing but the prepared text."""
-        return measure_pace(self._trainer(None))
+        return measure_pace(self.trainer())
 
-    def _trainer(self, resumed: ResumeState | None) -> Trainer:
+    def trainer(self, resumed: ResumeState | None = None) -> Trainer:
         """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
         seed_everything(self.config.run.seed)
         model = self._model(self.inputs.prepared.tokenizer)
