@@ -1,0 +1,20 @@
+#!/bin/sh
+# What the options that make training harder give on the embedded corpus: as many updates each, one thing changed at a
+# time, one table. About half an hour on one thread.
+# Usage: scripts/ablate_sample.sh [key=value ...]
+set -eu
+runs=
+change() {
+    name=$1
+    shift
+    mt-train experiment=sample run.name="ablation-sample-$name" report.page=false "$@"
+    runs="$runs runs/ablation-sample-$name"
+}
+change base "$@"
+change r_drop trainer.r_drop=5 "$@"
+change simcut trainer.simcut=3 "$@"
+change word_dropout trainer.word_dropout=0.1 "$@"
+change sampling batching.sampling=0.1 "$@"
+change ema trainer.ema=0.999 "$@"
+# shellcheck disable=SC2086  # names of runs, without blanks
+python "$(dirname "$0")/results_row.py" --each $runs
