@@ -50,7 +50,7 @@ def prepare(settings: list[str]) -> dict[str, Any]:
 
 
 def begin(settings: list[str]) -> dict[str, Any]:
-    """Start a training on the finished store: seconds until the first update can begin, and has ended; imports left out."""
+    """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
     import tolka.api  # noqa: F401
     from tolka.overrides import train_config
     from tolka.pipeline import Pipeline
