@@ -11,7 +11,8 @@ from tolka.data.mixture import Mixture
 from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 
-_SORTED_TOGETHER = 2**20
+_SORTED_TOGETHER = 2**20  # rows; as many as the last 20 bits of a sort key tell apart
+_MEASURED = 4000  # batches that padding is measured on
 Indices = npt.NDArray[np.int64]
 
 
@@ -74,9 +75,23 @@ def make_batches(
     batches = []
     for start in range(0, len(order), _SORTED_TOGETHER):
         block = order[start : start + _SORTED_TOGETHER]
-        block[:] = block[np.lexsort((source[block], target[block]))]
-        batches += cut(np.maximum(source[block], target[block]) + 1, block, config.tokens, config.sentences)
+        lengths = _sort(block, source, target)
+        batches += cut(lengths, block, config.tokens, config.sentences)
     return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
+    """Sort rows in place by target, then source, then where they stood; gives the longer side of each, </s> included.
+
+    The three are packed into one number each: faster than `numpy.lexsort`, and no rows are gathered a second time.
+    """
+    keys = target[block].astype(np.uint64) << np.uint64(42)
+    keys |= source[block].astype(np.uint64) << np.uint64(20)
+    keys |= np.arange(len(block), dtype=np.uint64)
+    keys.sort()
+    block[:] = block[(keys & np.uint64(2**20 - 1)).astype(np.int64)]
+    longer = np.maximum(keys >> np.uint64(42), (keys >> np.uint64(20)) & np.uint64(2**22 - 1))
+    return longer.astype(np.int64) + 1
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:
@@ -107,7 +122,8 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
 
 
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
-    """Positions and tokens of these batches, </s> counted as a token."""
+    """Positions and tokens of these batches, </s> counted as a token; of many, of the first ones."""
+    batches = batches[:_MEASURED]
     rows = np.concatenate(batches)
     sizes = np.array([len(batch) for batch in batches])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
