@@ -1,5 +1,10 @@
 """Subword sampling: the same words in other pieces, by the seed."""
 
+import json
+import subprocess
+import sys
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -7,6 +12,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.sampling import SubwordSampler
 from tolka.data.store import TokenStore, joined
+from tolka.errors import ConfigError
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
@@ -44,6 +50,44 @@ def test_the_seed_and_the_epoch_decide() -> None:
     assert rows(SubwordSampler(tokenizer, 0.2, seed=2, max_length=100)(store, epoch=3)) != first
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_another_process_draws_the_same(kind: str) -> None:
+    tokenizer, store = make(kind)
+    first = [store.source(i).tolist() for i in range(8)]
+    code = (
+        "import json, sys; from tolka.text.tokenizer import Tokenizer;"
+        "model, rows = json.load(sys.stdin);"
+        "print(Tokenizer([bytes.fromhex(model)]).resample_source(rows, 0.3, 7))"
+    )
+    given = json.dumps([tokenizer.models[0].hex(), first])
+    found = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str(tokenizer.resample_source(first, 0.3, 7))
+
+
+def test_without_dropout_the_pieces_are_sentencepieces_own() -> None:
+    tokenizer, store = make("bpe")
+    targets = [store.target(i).tolist() for i in range(len(store))]
+    assert tokenizer.resample_target(targets, 0.0, seed=1) == targets
+
+
+def test_shares_of_a_words_segmentations_follow_their_probabilities() -> None:
+    tokenizer, _ = make("unigram")
+    (word,) = tokenizer.encode_source(["newest"])
+    resampler = tokenizer._resamplers[0]
+    found, scores = resampler._segmentations(tuple(word))
+    drawn = Counter(map(tuple, tokenizer.resample_source([word] * 20_000, 0.5, seed=1)))
+    expected = np.exp(0.5 * np.array(scores)) / np.exp(0.5 * np.array(scores)).sum()
+    assert len(found) > 1
+    for row, share in zip(found, expected.tolist(), strict=True):
+        assert drawn[row] / 20_000 == pytest.approx(share, abs=0.02)
+
+
+def test_a_tokenizer_with_one_way_to_cut_words_is_refused() -> None:
+    tokenizer, _ = make("char")
+    with pytest.raises(ConfigError, match=r"choose tokenizer.type=bpe or unigram"):
+        tokenizer.resample_source([[5]], 0.1, 1)
+
+
 def test_more_merges_left_out_make_more_pieces() -> None:
     tokenizer, store = make("bpe")
     counts = [len(SubwordSampler(tokenizer, p, 1, 100)(store, 0).source_ids) for p in (0.1, 0.5, 0.9)]
@@ -53,8 +97,8 @@ def test_more_merges_left_out_make_more_pieces() -> None:
 def test_a_pair_that_grew_too_long_keeps_its_pieces() -> None:
     tokenizer, store = make("bpe")
     limit = 10
-    free = rows(SubwordSampler(tokenizer, 0.3, seed=1, max_length=100)(store, epoch=0))
-    drawn = rows(SubwordSampler(tokenizer, 0.3, seed=1, max_length=limit)(store, epoch=0))
+    free = rows(SubwordSampler(tokenizer, 0.6, seed=1, max_length=100)(store, epoch=0))
+    drawn = rows(SubwordSampler(tokenizer, 0.6, seed=1, max_length=limit)(store, epoch=0))
     grown = [max(len(source), len(target)) > limit for source, target in free]
     assert 0 < sum(grown) < len(grown)
     for kept, wanted, too_long, found in zip(rows(store), free, grown, drawn, strict=True):

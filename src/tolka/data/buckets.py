@@ -90,7 +90,7 @@ def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.in
     keys |= np.arange(len(block), dtype=np.uint64)
     keys.sort()
     block[:] = block[(keys & np.uint64(2**20 - 1)).astype(np.int64)]
-    longer = np.maximum(keys >> np.uint64(42), (keys >> np.uint64(20)) & np.uint64(2**22 - 1))
+    longer: npt.NDArray[np.uint64] = np.maximum(keys >> np.uint64(42), (keys >> np.uint64(20)) & np.uint64(2**22 - 1))
     return longer.astype(np.int64) + 1
 
 

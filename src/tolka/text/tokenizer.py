@@ -4,8 +4,8 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tolka.special import BOS, EOS, PAD, UNK
 from tolka.text.adopted import adopted
 from tolka.text.corpus import Pair
 from tolka.text.lines import user_path
+from tolka.text.resampling import Resampler
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _SAMPLED_TYPES = _TYPES[:2]
@@ -147,12 +148,16 @@ class Tokenizer:
         return [processor.encode(text, out_type=int) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other pieces that spell the same source texts; see `_resample`."""
-        return _resample(self._processors[0], rows, amount, seed)
+        """Other pieces that spell the same source texts; see `Resampler`."""
+        return self._resamplers[0](rows, amount, seed)
 
     def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other pieces that spell the same target texts; see `_resample`."""
-        return _resample(self._processors[-1], rows, amount, seed)
+        """Other pieces that spell the same target texts; see `Resampler`."""
+        return self._resamplers[-1](rows, amount, seed)
+
+    @cached_property
+    def _resamplers(self) -> list[Resampler]:
+        return [Resampler(processor) for processor in self._processors]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces that source ids stand for, as SentencePiece writes them (▁ for a blank)."""
@@ -197,24 +202,6 @@ class Tokenizer:
 def _plain(decoded: str) -> str:
     """One line of what SentencePiece gives; bytes of a broken character are U+FFFD already."""
     return decoded.removeprefix(_BLANK).translate(_NO_TEXT)
-
-
-def _resample(processor: Any, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-    """Segment the texts that the rows spell anew, at random, the same for the same seed.
-
-    amount: for BPE the probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); for unigram the
-    exponent of the segmentations' probabilities (Kudo 2018), where less is more random.
-    """
-    from sentencepiece import set_random_generator_seed
-
-    def draw() -> list[list[int]]:
-        options = {"enable_sampling": True, "alpha": amount, "nbest_size": -1}
-        return [processor.encode(processor.decode(list(row)), out_type=int, **options) for row in rows]
-
-    # SentencePiece has one generator a thread and seeds it at the thread's first draw only: a new thread starts anew.
-    set_random_generator_seed(seed % 2**32)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(draw).result()
 
 
 def train_tokenizer(

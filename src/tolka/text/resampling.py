@@ -1,0 +1,100 @@
+"""Other pieces that spell the same words, drawn by a seed: the same draws in every process and on every machine.
+
+SentencePiece samples too, but with a generator that no seed makes repeat itself from one process to the next.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+from tolka.errors import ConfigError
+
+_BLANK = "\u2581"
+_NBEST = 64  # segmentations of a word that a unigram model chooses from
+_REMEMBERED = 200_000  # words
+Word = tuple[int, ...]
+
+
+class Resampler:
+    """Cuts the words of id rows anew, for one SentencePiece model."""
+
+    def __init__(self, processor: Any) -> None:
+        """ConfigError when the model has but one way to cut a word."""
+        proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto
+        model = proto.FromString(processor.serialized_model_proto())
+        kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
+        if model.trainer_spec.model_type not in kinds:
+            raise ConfigError(
+                "batching.sampling draws other pieces for the same words, and this tokenizer knows but one way to cut "
+                "them: choose tokenizer.type=bpe or unigram, or batching.sampling=0"
+            )
+        self._draw: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
+        self._processor = processor
+        self._pieces = [piece.piece for piece in model.pieces]
+        normal = proto.SentencePiece.NORMAL
+        self._ids = {piece.piece: number for number, piece in enumerate(model.pieces) if piece.type == normal}
+        self._scores = [piece.score for piece in model.pieces]
+        self._atoms = [piece.type != normal for piece in model.pieces]
+        self._symbols = lru_cache(_REMEMBERED)(self._symbols_of)
+        self._segmentations = lru_cache(_REMEMBERED)(self._segmentations_of)
+
+    def __call__(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Rows that spell what these do, the same for the same seed.
+
+        amount: for BPE the probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); for unigram the
+        exponent of the probabilities of a word's 64 best segmentations (Kudo 2018), where less is more random.
+        """
+        rng = random.Random(seed)
+        return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
+
+    def _words(self, row: Sequence[int]) -> list[Word]:
+        """The row, cut before each blank."""
+        starts = [place for place, piece in enumerate(row) if place and self._pieces[piece].startswith(_BLANK)]
+        return [tuple(row[start:end]) for start, end in pairwise([0, *starts, len(row)])]
+
+    def _drop_merges(self, word: Word, amount: float, rng: random.Random) -> list[int]:
+        """Merge the best pair of neighbours, of those that chance leaves, until none is left."""
+        symbols = list(self._symbols(word))
+        while True:
+            best, place = -math.inf, -1
+            for here in range(len(symbols) - 1):
+                merged = self._merged(symbols[here], symbols[here + 1])
+                if merged >= 0 and self._scores[merged] > best and rng.random() >= amount:
+                    best, place = self._scores[merged], here
+            if place < 0:
+                return symbols
+            symbols[place : place + 2] = [self._merged(symbols[place], symbols[place + 1])]
+
+    def _merged(self, left: int, right: int) -> int:
+        """The piece that two make; -1 where there is none."""
+        if self._atoms[left] or self._atoms[right]:
+            return -1
+        return self._ids.get(self._pieces[left] + self._pieces[right], -1)
+
+    def _symbols_of(self, word: Word) -> Word:
+        """What merging begins with: the characters; bytes, symbols and what is unknown as they are."""
+        symbols: list[int] = []
+        for piece in word:
+            characters = [self._ids.get(character, -1) for character in self._pieces[piece]]
+            symbols += [piece] if self._atoms[piece] or min(characters) < 0 else characters
+        return tuple(symbols)
+
+    def _choose(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
+        """One of a word's segmentations, by its probability to the power of `amount`."""
+        found, scores = self._segmentations(word)
+        best = max(scores)
+        return rng.choices(found, [math.exp(amount * (score - best)) for score in scores])[0]
+
+    def _segmentations_of(self, word: Word) -> tuple[list[Word], list[float]]:
+        """The best ones that spell the word, with their log-probabilities; itself where none does."""
+        spelt = "".join(self._pieces[piece] for piece in word)
+        if any(self._atoms[piece] for piece in word):
+            return [word], [0.0]
+        best = self._processor.nbest_encode(spelt.replace(_BLANK, " "), nbest_size=_NBEST, out_type=int)
+        found = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == spelt]
+        found = found or [word]
+        return found, [sum(self._scores[piece] for piece in row) for row in found]
