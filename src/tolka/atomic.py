@@ -94,9 +94,14 @@ def standing(final: Path) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a small text file so that a reader, or the next start after a crash, finds the old or the new one."""
+    """Write a text file so that a reader, or the next start after a crash, finds the old or the new one."""
+    replace_bytes(path, text.encode("utf-8"))
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """The same of bytes."""
     beside = path.with_name(f".{path.name}.partial")
-    beside.write_text(text, encoding="utf-8")
+    beside.write_bytes(content)
     _sync(beside)
     os.replace(beside, path)
 

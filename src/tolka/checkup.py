@@ -1,7 +1,6 @@
 """What is in the text, what is wrong with it, and what training on it here would take: alone, or before training."""
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +13,7 @@ from tolka.progress import bar
 from tolka.report.health import health_report
 from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
-from tolka.text.cleaning import held_out_marks, read_split
+from tolka.text.cleaning import held_out_marks
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.doctor import Diagnosis, Finding, HeldOut, diagnose
 from tolka.text.histogram import Histogram, histograms, quarters
@@ -56,14 +55,14 @@ class Checkup:
         }
 
 
-def check(config: TrainConfig, log: Callable[[str], None]) -> Checkup:
+def check(config: TrainConfig) -> Checkup:
     """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
 
-    log: is told what is found on the way. DataError where a file cannot be read at all.
+    DataError where a file cannot be read at all.
     """
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
-        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))), log)
+        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))))
 
 
 def check_first(pipeline: Pipeline) -> None:
@@ -75,7 +74,7 @@ def check_first(pipeline: Pipeline) -> None:
     if pipeline.resuming and page.is_file():
         log(f"the text was checked when this run began: {page}")
         return
-    found, config = _examine(pipeline, log), pipeline.config
+    found, config = _examine(pipeline), pipeline.config
     log(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
     log(f"the text, checked: {write_page(config, found)}")
 
@@ -85,14 +84,12 @@ def write_page(config: TrainConfig, found: Checkup) -> Path:
     return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
 
 
-def _examine(pipeline: Pipeline, log: Callable[[str], None]) -> Checkup:
+def _examine(pipeline: Pipeline) -> Checkup:
     """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
     config, corpus = pipeline.config, pipeline.inputs.corpus
-    sets = {}
-    for source in (*corpus.valid, *corpus.tests):
-        sets[source.name], tally = read_split([source], source.name, config.cleaning.unicode)
-        log(f"{source.name}: {tally.summary()}")
-    held_out, marks = HeldOut(sets), held_out_marks(config.cleaning, chain.from_iterable(sets.values()))
+    inputs = pipeline.inputs
+    held_out = HeldOut(inputs.held_out)
+    marks = held_out_marks(config.cleaning, chain.from_iterable(inputs.held_out.values()))
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:

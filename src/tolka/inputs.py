@@ -54,7 +54,7 @@ class Inputs:
         kind = self.config.tokenizer
         tokenizer = self.start.tokenizer if self.start else kind.given() or kind
         return Order(
-            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._held_out()
+            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._kept_out()
         )
 
     @cached_property
@@ -92,11 +92,15 @@ class Inputs:
         kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
         return f"{self.prepared.tokenizer.target_size} {kind}pieces"
 
-    def _held_out(self) -> list[Pair]:
+    @property
+    def held_out(self) -> dict[str, list[Pair]]:
+        """The validation set and the test sets by name."""
+        names = "-".join(source.name for source in self.corpus.valid)
+        return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
+
+    def _kept_out(self) -> list[Pair]:
         """What training must not see, where cleaning.leaks asks for it."""
-        if self.config.cleaning.leaks == "keep":
-            return []
-        return [*self.validation_pairs, *chain.from_iterable(self.test_pairs.values())]
+        return [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
 
     @cached_property
     def validation_pairs(self) -> list[Pair]:
@@ -142,8 +146,7 @@ class Inputs:
             )
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
         if mixture.draws != mixture.rows:
-            names = [entry[0].name for entry in self.corpus.entries]
-            self.log(f"an epoch draws: {mixture.summary(names)}")
+            self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
         return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
 
     def _sampler(self) -> SubwordSampler | None:

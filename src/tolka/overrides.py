@@ -99,7 +99,7 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
         differing += [
             f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
             for key in asked
-            if own.get(key) != now.get(key) and not key.endswith(TRAINING_ONLY)
+            if _listed(own.get(key)) != _listed(now.get(key)) and not key.endswith(TRAINING_ONLY)
         ]
     if differing:
         raise ConfigError(
@@ -107,6 +107,11 @@ def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, A
             "Leave these settings out to go on with the model's own"
         )
     return inherited
+
+
+def _listed(value: Any) -> Any:
+    """A list of one text is as good as the text."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
@@ -159,6 +164,8 @@ _TOKENIZER_TRAINING = (
 
 def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
     """What is allowed, and seldom meant. given: the keys that the command line names."""
+    texts = getattr(config.corpus, "train", [])
+    one_text = len(texts) == 1
     # Key -> whether it has no effect, and what it lacks.
     idle = {
         "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
@@ -167,6 +174,8 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
         "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
         "model.max_positions": (config.model.longest is None, "model.positions=learned"),
         **{f"tokenizer.{key}": (bool(config.tokenizer.model), "a tokenizer to train") for key in _TOKENIZER_TRAINING},
+        "corpus.weights": (one_text, "several texts in corpus.train"),
+        "corpus.temperature": (one_text, "several texts in corpus.train"),
         "corpus.buffer": (not getattr(config.corpus, "streaming", False), "corpus.streaming=true"),
         "report.sentences": (not config.report.page, "report.page"),
     }

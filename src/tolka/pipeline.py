@@ -265,8 +265,8 @@ class Pipeline:
         state = load_state(self.run.last)
         if state.facts["store"] != self.inputs.prepared.folder.name:
             raise ConfigError(
-                f"the training text has changed since the run in {self.run.path} began, so its token ids mean other "
-                "pieces; choose another run.name to train on the new text"
+                f"the training text, or what is held out of it, has changed since the run in {self.run.path} began (or "
+                "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name"
             )
         return state
 

@@ -36,8 +36,9 @@ def _converted(value: Any, kind: Any) -> Any:
     """The value as its field has it. Text stays as it is, whatever `$` or `???` may mean elsewhere."""
     if kind is float:
         return float(value)
-    if kind == list[str]:
-        return [value] if isinstance(value, str) else list(value)
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return [_converted(each, item) for each in (value if isinstance(value, list) else [value])]
     return value
 
 
@@ -51,13 +52,16 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if kind is str:
         return isinstance(value, str)
-    if kind == list[str]:
-        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return all(_fits(each, item) for each in (value if isinstance(value, list) else [value]))
     return True
 
 
 def _in_words(kind: Any) -> str:
     if kind == list[str]:
         return "a text or a list of texts; put quotes around a value that YAML reads as something else"
+    if typing.get_origin(kind) is list:
+        return f"a list, each of it {_in_words(typing.get_args(kind)[0])}"
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text; put it into quotes"}
     return names.get(kind, str(kind))

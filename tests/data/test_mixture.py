@@ -5,6 +5,7 @@ import pytest
 
 from tolka.data.buckets import BatchingConfig, make_batches
 from tolka.data.mixture import Mixture
+from tolka.errors import DataError
 
 RNG = np.random.default_rng
 
@@ -46,6 +47,16 @@ def test_a_cap_takes_others_in_each_epoch() -> None:
     assert set(range(5)) < first & second
     assert first != second
     assert len(first) == 55
+
+
+def test_caps_are_ceilings_beside_weights_and_temperature() -> None:
+    assert Mixture.of([1000, 500], weights=[1, 9], caps=[0, 50]).draws == (105, 50)
+    assert Mixture.of([1000, 100_000], temperature=5, caps=[100, 0]).draws[0] == 100
+
+
+def test_nothing_left_of_what_has_a_weight() -> None:
+    with pytest.raises(DataError, match=r"corpus.weights would draw from no pair is left"):
+        Mixture.of([0, 5], weights=[1, 0])
 
 
 def test_a_text_of_which_nothing_is_left_is_no_obstacle() -> None:

@@ -1,8 +1,11 @@
 """From two files to ids: what is kept is what the files say, and nothing is made twice."""
 
 import gzip
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -239,18 +242,83 @@ def test_interrupted_inside_a_stage(corpus: Path, small_shards: None, monkeypatc
     assert len(calls) == len(set(calls)) + 1 == 10  # nine shards; only the third was begun twice
 
 
-def test_a_process_that_dies_is_one_line_and_the_next_start_goes_on(
-    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"ended with -9: killed; was there enough"),
+        ("raise SystemExit('no disk')", r"ended with 1: no disk\. The same command goes on"),
+        ("print('bye')", r"ended with 0: "),
+    ],
+)
+def test_a_process_that_ends_too_soon_is_one_line_and_the_next_start_goes_on(
+    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
-    def killed(*arguments: object) -> subprocess.Popen[bytes]:
-        code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-        return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+    def ends(*arguments: object) -> workers._Worker:
+        words = tempfile.TemporaryFile()  # noqa: SIM115
+        return workers._Worker(subprocess.Popen([sys.executable, "-c", code], stderr=words), words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "_start", killed)
-        with pytest.raises(TolkaError, match=r"ended with -9: killed; was there enough"):
+        patch.setattr(workers, "_start", ends)
+        with pytest.raises(TolkaError, match=reason):
             prepared(corpus, processes=2)
     assert prepared(corpus, processes=2).tally.kept == 60
+
+
+def test_workers_do_not_import_what_lies_about(
+    corpus: Path, tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bz2.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(tmp_path)
+    assert prepared(corpus, processes=2).tally.kept == 60
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    shard = Shard(tmp_path / "work" / "shard-000000")
+    shard.write([Pair("a", "b")])
+    Task(CleaningConfig(), ("en", "de"), 9, frozenset()).save(tmp_path / "work")
+    os.mkfifo(shard.folder / "waits")
+    (shard.folder / "flaws.json").unlink()
+    (shard.folder / "flaws.json").symlink_to(shard.folder / "waits")  # reading it takes for ever
+    code = (
+        "import sys, time; from pathlib import Path; from tolka.data import workers;"
+        f"print(workers._start(Path({str(tmp_path / 'work')!r}), 'clean', ['shard-000000']).process.pid, flush=True);"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    os.kill(worker, 0)  # it is there
+    parent.kill()
+    parent.wait()
+    for _ in range(600):
+        if not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker outlived its parent")
+
+
+def test_what_breaks_off_while_the_tokenizer_learns_is_no_fault_of_the_text(
+    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(shard: Shard) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shard, "pairs", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            prepared(corpus)
+    assert list((corpus / "cache").glob(".*.work"))
+
+
+def test_a_shard_that_lost_text_is_noticed(tmp_path: Path) -> None:
+    shard = Shard(tmp_path / "shard")
+    shard.write([Pair("a", "b"), Pair("c", "d")])
+    shard.clean(Task(CleaningConfig(), ("en", "de"), 9, frozenset()))
+    (shard.folder / "text").write_text("a\nb\n")
+    with pytest.raises(DataError, match=r"is damaged: delete"):
+        list(shard.pairs())
+    with pytest.raises(RuntimeError, match="line feed"):
+        Shard(tmp_path / "other").write([Pair("a\nb", "c")])
 
 
 def test_held_out_sentences_can_be_kept_out(corpus: Path) -> None:

@@ -156,3 +156,9 @@ def test_scripts() -> None:
 def test_bad_options(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         CleaningConfig(**options)
+
+
+@pytest.mark.parametrize("reference", ["&#10;", "&NewLine;", "&#9;", "&#13;", "&#x2028;"])
+def test_stripped_references_leave_no_line_break(reference: str) -> None:
+    (kept,) = clean([Pair(f"a{reference}b", "c")], CleaningConfig(markup="strip"), ("en", "de"), Tally())
+    assert kept == Pair("a b", "c")

@@ -4,6 +4,7 @@ import codecs
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -191,3 +192,14 @@ class TestHub:
         with pytest.raises(DataError, match=r"\(split dev\) could not be loaded") as caught:
             self.open(folder, valid=["dev"])
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["weights", "caps"])
+def test_a_number_for_each_text(tmp_path: Path, key: str) -> None:
+    for name in ("a", "b"):
+        for language in ("xa", "xb"):
+            (tmp_path / f"{name}.{language}").write_text("x\n")
+    options: dict[str, Any] = {"root": str(tmp_path), "train": ["a", "b"], "valid": ["a"]}
+    assert len(FilesConfig("xa", "xb", **options, **{key: [1, 2]}).open().entries) == 2
+    with pytest.raises(ConfigError, match=rf"corpus.{key} has 3 numbers and corpus.train 2 texts"):
+        FilesConfig("xa", "xb", **options, **{key: [1, 2, 3]}).open()

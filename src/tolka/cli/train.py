@@ -101,7 +101,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     from tolka.progress import say
     from tolka.report.health import health_report
 
-    found = check(config, say)
+    found = check(config)
     if as_json:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=1))
     else:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tolka.errors import DataError
+
 Rows = npt.NDArray[np.int64]
 
 
@@ -20,9 +22,10 @@ class Mixture:
     def of(
         cls, rows: Sequence[int], weights: Sequence[float] = (), temperature: float = 1.0, caps: Sequence[int] = ()
     ) -> "Mixture":
-        """weights, temperature, caps: see CorpusConfig. An epoch has as many pairs as the parts, capped, have together.
+        """weights, temperature, caps: see CorpusConfig. An epoch has at most as many pairs as the parts, capped, have.
 
         With a temperature T, a part of n pairs is drawn from in proportion to n ** (1 / T) (Arivazhagan et al. 2019).
+        DataError when nothing is left of what has a weight.
         """
         sizes = [min(n, cap) if cap else n for n, cap in zip(rows, caps or [0] * len(rows), strict=True)]
         if not weights and temperature == 1:
@@ -30,8 +33,12 @@ class Mixture:
         shares = np.array([n ** (1 / temperature) for n in sizes], dtype=np.float64)
         if weights:
             shares = np.array(weights, dtype=np.float64) * (np.array(sizes) > 0)
-        draws = np.maximum(np.rint(shares / shares.sum() * sum(sizes)), shares > 0).astype(int)
-        return cls(tuple(rows), tuple(draws.tolist()))
+        if not shares.sum():
+            raise DataError("of the texts that corpus.weights would draw from no pair is left after cleaning")
+        draws = np.maximum(np.rint(shares / shares.sum() * sum(sizes)), shares > 0).astype(int).tolist()
+        if caps:
+            draws = [min(often, cap) if cap else often for often, cap in zip(draws, caps, strict=True)]
+        return cls(tuple(rows), tuple(draws))
 
     def draw(self, rng: np.random.Generator) -> Rows:
         """Row numbers of one epoch in random order.

@@ -6,15 +6,16 @@ a shard that has one is done that far, whatever interrupted the work since.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tolka.atomic import replace_text
+from tolka.atomic import replace_bytes, replace_text
 from tolka.data.store import TokenStore, write_store
+from tolka.errors import DataError
 from tolka.text.cleaning import Marks, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import Pair
@@ -105,10 +106,17 @@ class Shard:
         new = self._new()
         return self.tally("cleaned").kept if new is None else int(new.sum())
 
+    def _cleaned(self) -> Iterator[Pair]:
+        """All that `clean` kept; DataError unless they are all there."""
+        pairs = list(_read_pairs(self.folder / "text"))
+        if len(pairs) != self.tally("cleaned").kept:
+            raise DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
+        return iter(pairs)
+
     def pairs(self) -> Iterator[Pair]:
         """Those pairs."""
         new = self._new()
-        for number, pair in enumerate(_read_pairs(self.folder / "text")):
+        for number, pair in enumerate(self._cleaned()):
             if new is None or new[number]:
                 yield pair
 
@@ -117,7 +125,7 @@ class Shard:
         new, tally = self._new(), Tally()
         with RejectsFile(self.folder / "encoding.tsv") as rejects:
             pairs = []
-            for number, pair in enumerate(_read_pairs(self.folder / "text")):
+            for number, pair in enumerate(self._cleaned()):
                 if new is None or new[number]:
                     pairs.append(pair)
                 else:
@@ -149,8 +157,11 @@ class Shard:
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
-def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
-    path.write_bytes("".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode())
+def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
+    content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
+    if content.count(b"\n") != 2 * len(pairs):  # every later pair would be shifted
+        raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
+    replace_bytes(path, content)
 
 
 def _read_pairs(path: Path) -> Iterator[Pair]:

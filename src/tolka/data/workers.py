@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
@@ -43,22 +47,23 @@ def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], objec
         _do(work, step, [shard.folder.name for shard in waiting], done)
         return
     names = [shard.folder.name for shard in waiting]
-    running = [_start(work, step, names[first::count]) for first in range(count)]
+    running: list[_Worker] = []
     try:
+        for first in range(count):
+            running.append(_start(work, step, names[first::count]))
         while waiting:
-            ended = [process for process in running if process.poll() is not None]
+            alive = any(worker.process.poll() is None for worker in running)
             ready = [shard for shard in waiting if _is_done(shard, step)]
             for shard in ready:
                 done(shard)
                 waiting.remove(shard)
             if waiting and not ready:
-                for process in ended:
-                    _complain(process)
+                for worker in running:
+                    worker.complain(anyway=not alive)
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
     finally:
-        for process in running:
-            process.kill()
-            process.communicate()
+        for worker in running:
+            worker.end()
 
 
 def _is_done(shard: Shard, step: str) -> bool:
@@ -78,38 +83,54 @@ def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], obj
         done(shard)
 
 
-def _start(work: Path, step: str, names: Sequence[str]) -> "subprocess.Popen[bytes]":
-    # No multiprocessing: it would import the user's own script anew.
+@dataclass
+class _Worker:
+    """A process at work, and the file that takes what it says."""
+
+    process: "subprocess.Popen[bytes]"
+    words: IO[bytes]
+
+    def complain(self, anyway: bool) -> None:
+        """TolkaError when it ended badly; `anyway` says that it should not have ended at all."""
+        code = self.process.poll()
+        if code or (anyway and code is not None):
+            self.words.seek(0)
+            lines = self.words.read().decode(errors="replace").split("\n")
+            reason = next((line for line in reversed(lines) if line.strip()), "killed; was there enough memory?")
+            raise TolkaError(
+                f"a process that prepared the text ended with {code}: {reason[:300]}. The same command goes on from "
+                "there; run.processes=1 needs the least memory"
+            )
+
+    def end(self) -> None:
+        """Whatever it is doing."""
+        self.process.kill()
+        self.process.communicate()
+        self.words.close()
+
+
+def _start(work: Path, step: str, names: Sequence[str]) -> _Worker:
+    # No multiprocessing: it would import the user's own script anew. -P: nor what lies in the folder they are in.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", __name__, str(os.getpid()), str(work), step, *names]
-    return subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-
-
-def _complain(process: "subprocess.Popen[bytes]") -> None:
-    """TolkaError for one that ended badly."""
-    if process.returncode:
-        words = (process.stderr.read() if process.stderr else b"").decode(errors="replace").split("\n")
-        reason = next((line for line in reversed(words) if line.strip()), "killed; was there enough memory?")
-        raise TolkaError(
-            f"a process that prepared the text ended with {process.returncode}: {reason[:300]}. The same command goes "
-            "on from there; run.processes=1 needs the least memory"
-        )
+    command = [sys.executable, "-P", "-m", __name__, str(work), step, *names]
+    words = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words)
+    return _Worker(process, words)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """One process's share: the parent's number, folder, step, names of shards. Stops when the parent is no more."""
+    """One process's share: folder, step, names of shards. It ends when its standard input does: with the parent."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one
-    parent, work, step, *names = arguments
 
-    def stop_without_parent(shard: Shard) -> None:
-        if os.name != "nt" and os.getppid() != int(parent):
-            sys.exit()
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)
 
-    _do(Path(work), step, names, stop_without_parent)
+    threading.Thread(target=watch, daemon=True).start()
+    work, step, *names = arguments
+    _do(Path(work), step, names, lambda shard: None)
 
 
 if __name__ == "__main__":

@@ -128,9 +128,13 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{pace['updates']} updates, {pace['epochs']:.1f} times through the text, take {duration(pace['minutes'])} "
-        "without validations"
+        f"{pace['updates']} updates{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} without validations"
     )
+
+
+def epochs_in_words(epochs: float | None) -> str:
+    """', 16.5 times through the text'; nothing for a stream."""
+    return "" if epochs is None else f", {epochs:.1f} times through the text"
 
 
 def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tolka.atomic import replace_text
-from tolka.report.health import advice, cure_of, duration, leak_cure, shift_words
+from tolka.report.health import advice, cure_of, duration, epochs_in_words, leak_cure, shift_words
 from tolka.report.render import render
 
 CHECK_PAGE = "check.html"
@@ -183,6 +183,6 @@ def _pace(pace: Mapping[str, Any]) -> dict[str, str]:
         "time": f"{duration(pace['minutes'])}, without validations",
         "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
         "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
-        "updates": f"{pace['updates']:,}, {pace['epochs']:.1f} times through the text",
+        "updates": f"{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
         "model": f"{pace['parameters']:,} parameters",
     }

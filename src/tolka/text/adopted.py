@@ -23,6 +23,8 @@ def adopted(path: Path) -> bytes:
     except OSError as error:
         raise DataError(f"tokenizer.model: {path} cannot be read ({error.strerror})") from None
     try:
+        if not content:
+            raise RuntimeError
         processor = SentencePieceProcessor(model_proto=content)
     except RuntimeError:
         raise DataError(
@@ -40,4 +42,5 @@ def adopted(path: Path) -> bytes:
     model.pieces.extend(others)
     spec = model.trainer_spec
     spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (_NAMES[number] for number in (PAD, BOS, EOS, UNK))
     return bytes(model.SerializeToString())

@@ -66,7 +66,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u
 _ODD_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # what some programs end a line or a cell at
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>|<!--.*?-->|<!\[CDATA\[|\]\]>")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_BLANKS = re.compile(r"\s{2,}")
+_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also one alone that is none, such as the line feed of &#10;
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
 

@@ -171,6 +171,11 @@ class Corpus:
         """All that is trained on."""
         return [source for entry in self.entries for source in entry]
 
+    @property
+    def entry_names(self) -> list[str]:
+        """A name for each entry: its source's, or the first one's and how many more."""
+        return [entry[0].name + (f" and {len(entry) - 1} more" if len(entry) > 1 else "") for entry in self.entries]
+
     def fingerprint(self) -> str:
         """Changes when the training text does, or its parts."""
         parts = ["\n".join(source.fingerprint() for source in entry) for entry in self.entries]

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ _SAMPLED_TYPES = _TYPES[:2]
 _NORMALIZATIONS = ("identity", "nfkc")
 _MAX_LINE_BYTES = 16384
 _MOST_PIECES = 1_000_000
+_RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
 _BLANK = "\u2581"  # as SentencePiece writes it; in text only when it was spelt as bytes
 # Characters that would break "one line out", or make a file that no tool takes for text.
 _NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
@@ -52,27 +54,9 @@ class TokenizerConfig:
     """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
 
     def __post_init__(self) -> None:
-        zero_or_more(self, "tokenizer", "all", "sample")
-        if len(self.model) > 2:
-            raise ConfigError(
-                f"tokenizer.model ({', '.join(self.model)}) must be one file for both sides, or the source's and the "
-                "target's"
-            )
-        if self.model and self.shared != (len(self.model) == 1):
-            wanted = str(not self.shared).lower()
-            raise ConfigError(
-                f"tokenizer.model ({', '.join(self.model)}) and tokenizer.shared disagree: one file is for both sides, "
-                f"two are not shared; set tokenizer.shared={wanted}"
-            )
-        if self.symbols and self.type == "word":
-            raise ConfigError(
-                "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
-            )
-        for symbol in self.symbols:
-            if not symbol or _BLANK in symbol or len(symbol.split()) != 1 or symbol.split()[0] != symbol:
-                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
         one_of(self, "tokenizer", "type", _TYPES)
         one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
+        zero_or_more(self, "tokenizer", "all", "sample")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
@@ -83,6 +67,42 @@ class TokenizerConfig:
             raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
+        if self.symbols:
+            self._check_symbols(self.vocab_size - least)
+        if self.model:
+            self._check_model()
+
+    def _check_symbols(self, most: int) -> None:
+        """ConfigError unless each can be a piece, and there is room for them."""
+        if self.type == "word":
+            raise ConfigError(
+                "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
+            )
+        for symbol, times in Counter(self.symbols).items():
+            if times > 1:
+                raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
+            if _RESERVED.fullmatch(symbol):
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
+            if symbol.split() != [symbol] or _BLANK in symbol:
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
+        if len(self.symbols) > most:
+            raise ConfigError(
+                f"tokenizer.symbols ({len(self.symbols)} of them) leave no room for other pieces: raise "
+                f"tokenizer.vocab_size ({self.vocab_size})"
+            )
+
+    def _check_model(self) -> None:
+        """ConfigError unless there is one for both sides, or one for each."""
+        names = ", ".join(self.model)
+        if len(self.model) > 2:
+            raise ConfigError(
+                f"tokenizer.model ({names}) must be one file for both sides, or the source's and the target's"
+            )
+        if self.shared != (len(self.model) == 1):
+            raise ConfigError(
+                f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
+                f"shared; set tokenizer.shared={str(not self.shared).lower()}"
+            )
 
     @property
     def can_sample(self) -> bool:
@@ -237,21 +257,37 @@ def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: st
 
 def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
     """One attempt: the serialised model, and how many lines were too long to learn from."""
-    from sentencepiece import SentencePieceTrainer
-
     skipped = 0
+    raised: list[BaseException] = []
 
     def usable() -> Iterator[str]:
         nonlocal skipped
-        for text in texts:
-            if len(text.encode()) > _MAX_LINE_BYTES:
-                skipped += 1
-            else:
-                yield text
+        try:
+            for text in texts:
+                if len(text.encode()) > _MAX_LINE_BYTES:
+                    skipped += 1
+                else:
+                    yield text
+        except BaseException as error:  # SentencePiece would make an error of its own of it
+            raised.append(error)
 
     model = io.BytesIO()
+    try:
+        _learn(config, size, usable(), model)
+    except RuntimeError:
+        if not raised:
+            raise
+    if raised:
+        raise raised[0]
+    return model.getvalue(), skipped
+
+
+def _learn(config: TokenizerConfig, size: int, texts: Iterator[str], model: io.BytesIO) -> None:
+    """SentencePiece's own training; RuntimeError as it words it."""
+    from sentencepiece import SentencePieceTrainer
+
     SentencePieceTrainer.train(
-        sentence_iterator=usable(),
+        sentence_iterator=texts,
         model_writer=model,
         model_type=config.type,
         vocab_size=size,
@@ -267,7 +303,6 @@ def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tup
         unk_id=UNK,
         minloglevel=2,
     )
-    return model.getvalue(), skipped
 
 
 def _possible_size(message: str, size: int) -> int:

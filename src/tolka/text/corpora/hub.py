@@ -60,6 +60,8 @@ class HubConfig(CorpusConfig):
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         if self.streaming and len(self.train) != 1:
             raise ConfigError(f"corpus.train ({', '.join(self.train)}): a stream is of one split")
+        if self.streaming and (self.weights or self.caps or self.temperature != 1):
+            raise ConfigError("corpus.weights, caps and temperature mix several texts: a stream is one; leave them out")
 
     def find(self) -> Corpus:
         """See CorpusConfig.find; downloads the data set unless it is in the cache, or `root` holds it."""
@@ -108,13 +110,26 @@ class _Rows:
 
     def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
         """A pair for each. Line feeds inside a row become blanks: a sentence is one line."""
-        for number, row in enumerate(rows):
+        for number, row in enumerate(self._sound(rows)):
             cells = (row["translation"] or {}) if self._nested else row
             texts = [cells.get(self._config.source), cells.get(self._config.target)]
             for text in texts:
                 if not isinstance(text, str | None):
                     raise DataError(f"{self._config.path} ({self._split}), row {number}: {text!r} is no text")
             yield Pair(*((text or "").replace("\n", " ") for text in texts))
+
+    def _sound(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """The rows; whatever the library raises on the way becomes a DataError."""
+        number = 0
+        try:
+            for row in rows:
+                number += 1
+                yield row
+        except Exception as error:  # of dozens of kinds, as in _load
+            reason = " ".join(str(error).split())[:200]
+            raise DataError(
+                f"{self._config.path} ({self._split}), after row {number}: {type(error).__name__}: {reason}"
+            ) from None
 
 
 class HubSplit(PairSource):
