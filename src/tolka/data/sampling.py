@@ -12,7 +12,7 @@ _CHUNK_PAIRS = 10_000
 class SubwordSampler:
     """Draws an epoch's pieces: a fixed function of (seed, epoch), made of the store alone, without the text.
 
-    About 0.15 ms a pair of short sentences on one core; the epoch's ids stand in memory.
+    About 0.3 ms a pair of short sentences on one core; the epoch's ids stand in memory.
     """
 
     def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int) -> None:
