@@ -10,11 +10,11 @@ change() {
     mt-train experiment=sample run.name="ablation-sample-$name" report.page=false "$@"
     runs="$runs runs/ablation-sample-$name"
 }
-change base "$@"
-change r_drop trainer.r_drop=5 "$@"
-change simcut trainer.simcut=3 "$@"
-change word_dropout trainer.word_dropout=0.1 "$@"
-change sampling batching.sampling=0.1 "$@"
-change ema trainer.ema=0.999 "$@"
+change base trainer.ema=0 "$@"
+change r_drop trainer.r_drop=5 trainer.ema=0 "$@"
+change simcut trainer.simcut=3 trainer.ema=0 "$@"
+change word_dropout trainer.word_dropout=0.1 trainer.ema=0 "$@"
+change sampling batching.sampling=0.1 trainer.ema=0 "$@"
+change ema "$@"  # as the recipe has it
 # shellcheck disable=SC2086  # names of runs, without blanks
 python "$(dirname "$0")/results_row.py" --each $runs
