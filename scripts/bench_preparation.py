@@ -45,7 +45,7 @@ def prepare(settings: list[str]) -> dict[str, Any]:
         "whole": time.perf_counter() - started_at,
         "pairs": found.tally.total,
         "kept": found.tally.kept,
-        "memory": [peak(resource.RUSAGE_SELF), peak(resource.RUSAGE_CHILDREN)],
+        "memory": peak(),
     }
 
 
@@ -60,12 +60,12 @@ def begin(settings: list[str]) -> dict[str, Any]:
         trainer = Pipeline(train_config([*settings, f"run.dir={folder}"])).trainer()
         ready = time.perf_counter() - started_at
         trainer.probe()
-        return {"ready": ready, "whole": time.perf_counter() - started_at, "memory": [peak(resource.RUSAGE_SELF)]}
+        return {"ready": ready, "whole": time.perf_counter() - started_at, "memory": peak()}
 
 
-def peak(of: int) -> float:
-    """Largest resident memory of a process, GB."""
-    return resource.getrusage(of).ru_maxrss * 1024 / 1e9
+def peak() -> float:
+    """Largest resident memory of this process, GB; of those it starts the system gives no true figure."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def measured(what: str, settings: list[str]) -> dict[str, Any]:
@@ -99,10 +99,10 @@ def main() -> None:
         took = made["seconds"][stage]
         print(f"{stage}: {took:.1f} s, {made['pairs'] / took:.0f} pairs/s")
     print(f"in all: {made['whole']:.1f} s for {made['pairs']} pairs, {made['kept']} kept")
-    print(f"peak memory: {made['memory'][0]:.2f} GB, and {made['memory'][1]:.2f} GB in the largest process it started")
+    print(f"peak memory: {made['memory']:.2f} GB, in the process that trains the tokenizer")
     print(
         f"on the finished store: ready to train after {again['ready']:.1f} s, first update done after "
-        f"{again['whole']:.1f} s, peak memory {again['memory'][0]:.2f} GB"
+        f"{again['whole']:.1f} s, peak memory {again['memory']:.2f} GB"
     )
 
 

@@ -12,7 +12,8 @@ from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Pair
-from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer_training import train_tokenizer
 from tolka.translator import Translator
 
 PAIRS = [

@@ -124,7 +124,7 @@ class Inputs:
             self.log(f"test set {source.name}: {tally.summary()}")
         return sets
 
-    @property
+    @cached_property
     def longest_source(self) -> int:
         """Pieces of the longest source trained on, now or before: what longer lines are split to when translating."""
         before = self.start.longest_source if self.start else 1

@@ -1,7 +1,7 @@
 """What is typed on a command line becomes a configuration; what is seldom meant is said."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from tolka.checkpoint import load_settings
@@ -157,15 +157,14 @@ def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:
     return f"{choices['corpus']}-{corpus.source}-{corpus.target}-{choices['model']}"
 
 
-_TOKENIZER_TRAINING = (
-    *("type", "vocab_size", "byte_fallback", "normalization", "character_coverage", "symbols", "sample"),
-)
+_OF_ANY_TOKENIZER = {"shared", "model"}  # keys that mean something for one that is trained already
 
 
 def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
     """What is allowed, and seldom meant. given: the keys that the command line names."""
-    texts = getattr(config.corpus, "train", [])
-    one_text = len(texts) == 1
+    one_text = len(getattr(config.corpus, "train", [])) == 1
+    keys = {key.name for key in fields(config.tokenizer)}
+    given_tokenizer = bool(config.tokenizer.model), "a tokenizer to train"
     # Key -> whether it has no effect, and what it lacks.
     idle = {
         "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
@@ -173,7 +172,7 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
         "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
         "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
         "model.max_positions": (config.model.longest is None, "model.positions=learned"),
-        **{f"tokenizer.{key}": (bool(config.tokenizer.model), "a tokenizer to train") for key in _TOKENIZER_TRAINING},
+        **{f"tokenizer.{key}": given_tokenizer for key in keys - _OF_ANY_TOKENIZER},
         "corpus.weights": (one_text, "several texts in corpus.train"),
         "corpus.temperature": (one_text, "several texts in corpus.train"),
         "corpus.buffer": (not getattr(config.corpus, "streaming", False), "corpus.streaming=true"),

@@ -14,7 +14,8 @@ from tolka.data.sampling import SubwordSampler
 from tolka.data.store import TokenStore, joined
 from tolka.errors import ConfigError
 from tolka.text.corpus import Pair
-from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer_training import train_tokenizer
 
 WORDS = ["lower", "lowest", "newer", "newest", "wider", "widest", "gerundet", "이해하다"]
 PAIRS = [Pair(f"{a} {b}", f"{b} {a} {b}.") for a in WORDS for b in WORDS]

@@ -2,7 +2,8 @@
 
 from tolka.text.corpus import Pair
 from tolka.text.round_trip import round_trip_notes
-from tolka.text.tokenizer import TokenizerConfig, train_tokenizer
+from tolka.text.tokenizer import TokenizerConfig
+from tolka.text.tokenizer_training import train_tokenizer
 
 PAIRS = [Pair("red birds sing", "blaue Fische"), Pair("old boats drift", "rote Vögel")] * 20
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.corpus import Pair
-from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer_training import train_tokenizer
 
 WORDS = ["lantern", "kettle", "harbour", "pebble", "saddle", "orchid", "copper", "velvet", "walnut", "ferry"]
 

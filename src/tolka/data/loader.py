@@ -1,8 +1,9 @@
 """Batches of a store in an order that can be entered at any point."""
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tolka.batch import Batch, collate
 from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
@@ -14,37 +15,49 @@ Resample = Callable[[TokenStore, int], TokenStore]
 
 
 @dataclass(frozen=True)
-class _Epoch:
-    """One epoch's rows, and which of them each batch holds."""
+class Round:
+    """An epoch's rows, or a buffer's, and which of them each batch holds."""
 
     number: int
     store: TokenStore
     batches: list[Indices]
 
 
-class Batches(Protocol):
+class Batches(ABC):
     """What training reads: rounds of batches, each a fixed function of the seed and its number."""
 
     round: str
     """what a round is: epoch, or buffer"""
 
-    def plan(self, epoch: int) -> Sequence[Indices]:
+    @abstractmethod
+    def _at(self, number: int) -> Round:
+        """A round, made when it is not the one at hand."""
+
+    def plan(self, epoch: int) -> list[Indices]:
         """The pairs of each batch of a round (counted from 0)."""
+        return self._at(epoch).batches
 
     def batch(self, epoch: int, number: int) -> Batch:
         """Batch `number` (from 0) of a round, on the CPU."""
+        at = self._at(epoch)
+        rows = at.batches[number].tolist()
+        return collate([at.store.source(i) for i in rows], [at.store.target(i) for i in rows])
 
     def padding(self, epoch: int = 0) -> Padding:
         """What a round spends on padding."""
+        at = self._at(epoch)
+        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
 
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Plain values that the numbers of round and batch do not tell, to go on from."""
 
+    @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
 
 
-class Loader:
+class Loader(Batches):
     """Epochs of batches, each a fixed function of (seed, epoch): resuming seeks instead of reading up to its place."""
 
     round = "epoch"
@@ -66,29 +79,15 @@ class Loader:
         self._seed = seed
         self._resample = resample
         self._mixture = mixture
-        self._epoch: _Epoch | None = None
+        self._epoch: Round | None = None
 
-    def _at(self, epoch: int) -> _Epoch:
-        if self._epoch is None or self._epoch.number != epoch:
-            store = self._resample(self.store, epoch) if self._resample else self.store
+    def _at(self, number: int) -> Round:
+        if self._epoch is None or self._epoch.number != number:
+            store = self._resample(self.store, number) if self._resample else self.store
             lengths = store.source_lengths, store.target_lengths
-            batches = make_batches(*lengths, self._config, self._seed, epoch, self._mixture)
-            self._epoch = _Epoch(epoch, store, batches)
+            batches = make_batches(*lengths, self._config, self._seed, number, self._mixture)
+            self._epoch = Round(number, store, batches)
         return self._epoch
-
-    def plan(self, epoch: int) -> list[Indices]:
-        """The pairs of each batch of an epoch (counted from 0)."""
-        return self._at(epoch).batches
-
-    def batch(self, epoch: int, number: int) -> Batch:
-        """Batch `number` (from 0) of an epoch, on the CPU."""
-        rows, store = self.plan(epoch)[number].tolist(), self._at(epoch).store
-        return collate([store.source(i) for i in rows], [store.target(i) for i in rows])
-
-    def padding(self, epoch: int = 0) -> Padding:
-        """What an epoch spends on padding."""
-        at = self._at(epoch)
-        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
 
     def state(self) -> dict[str, Any]:
         """Nothing: an epoch's batches can be made at any time."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ from tolka.text.cleaning_steps import CleaningConfig, steps_of
 from tolka.text.corpus import Corpus, CorpusConfig, Pair, in_chunks
 from tolka.text.rejects import REJECTED
 from tolka.text.seen import Seen
-from tolka.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from tolka.text.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer_training import train_tokenizer
 
 _FORMAT = 3
 _REPORT = "report.json"
@@ -147,6 +149,11 @@ class _Workshop:
     def _shards(self) -> list[Shard]:
         return [Shard(folder) for folder in shard_folders(self._work)]
 
+    @cached_property
+    def _plan(self) -> dict[str, Any]:
+        """entries: the first and the last shard, exclusive, of each entry of corpus.train. pairs: in each shard."""
+        return dict(json.loads(self._read.read_text()))
+
     def read(self) -> None:
         """Copy the text into shards; an entry of corpus.train begins a new one."""
         if self._read.exists():
@@ -217,16 +224,16 @@ class _Workshop:
         with (final / REJECTED).open("wb") as stream:
             for shard in self._shards:
                 stream.write(shard.rejected())
-        entries = json.loads(self._read.read_text())["entries"]
+        kept_of = [shard.tally("encoded").kept for shard in self._shards]
         report = {
             "pairs": tally.as_dict(),
-            "parts": [sum(s.tally("encoded").kept for s in self._shards[first:last]) for first, last in entries],
+            "parts": [sum(kept_of[first:last]) for first, last in self._plan["entries"]],
             "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
 
     def _each(self, step: str, title: str) -> None:
-        sizes = json.loads(self._read.read_text())["pairs"]
+        sizes = self._plan["pairs"]
         pairs = dict(zip((shard.folder for shard in self._shards), sizes, strict=True))
         with bar(title, sum(sizes), " pairs") as progress:
             work_on(self._work, step, self._processes, lambda shard: progress.update(pairs[shard.folder]))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tolka.atomic import replace_bytes, replace_text
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.text.cleaning import Marks, Tally, duplicate_key, duplicate_reason, judge, marks_of
+from tolka.text.cleaning import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import Pair
 from tolka.text.rejects import RejectsFile
@@ -124,22 +124,18 @@ class Shard:
         """Ids of the pairs that are left, but for those with too many."""
         new, tally = self._new(), Tally()
         with RejectsFile(self.folder / "encoding.tsv") as rejects:
+
+            def leave_out(pair: Pair, reason: str) -> None:
+                tally.dropped[reason] += 1
+                rejects(pair, reason)
+
             pairs = []
             for number, pair in enumerate(self._cleaned()):
                 if new is None or new[number]:
                     pairs.append(pair)
                 else:
-                    tally.dropped[duplicate_reason(task.cleaning)] += 1
-                    rejects(pair, duplicate_reason(task.cleaning))
-            sources = tokenizer.encode_source([pair.source for pair in pairs])
-            targets = tokenizer.encode_target([pair.target for pair in pairs])
-            fitting = []
-            for pair, source, target in zip(pairs, sources, targets, strict=True):
-                if max(len(source), len(target)) <= task.max_length:
-                    fitting.append((source, target))
-                else:
-                    tally.dropped[f"over {task.max_length} pieces"] += 1
-                    rejects(pair, f"over {task.max_length} pieces")
+                    leave_out(pair, duplicate_reason(task.cleaning))
+            fitting = list(fitting_rows(pairs, tokenizer, task.max_length, leave_out))
         store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
         tally.kept = write_store(self.folder, [store], (tokenizer.source_size, tokenizer.target_size))
         replace_text(self.folder / "encoded.json", json.dumps(tally.as_dict()))
@@ -155,6 +151,19 @@ class Shard:
     def rejected(self) -> bytes:
         """Lines of all that was left out, in both steps."""
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
+
+
+def fitting_rows(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, leave_out: Reject
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Ids of the pairs with at most `max_length` pieces on each side; `leave_out` is told the others, and why."""
+    sources = tokenizer.encode_source([pair.source for pair in pairs])
+    targets = tokenizer.encode_target([pair.target for pair in pairs])
+    for pair, source, target in zip(pairs, sources, targets, strict=True):
+        if max(len(source), len(target)) <= max_length:
+            yield source, target
+        else:
+            leave_out(pair, f"over {max_length} pieces")
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:

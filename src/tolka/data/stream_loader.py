@@ -1,13 +1,11 @@
 """Batches of a text that is never stored: a buffer of it at a time, whose place is remembered."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from tolka.batch import Batch, collate
-from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
-from tolka.data.loader import Resample
-from tolka.data.shards import Task
+from tolka.data.buckets import BatchingConfig, make_batches
+from tolka.data.loader import Batches, Resample, Round
+from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.progress import bar
@@ -19,16 +17,7 @@ _EMPTY_BUFFERS = 10  # after so many in which nothing was kept, something is wro
 _CHUNK_PAIRS = 10_000
 
 
-@dataclass(frozen=True)
-class _Buffer:
-    """Some pairs of the stream."""
-
-    number: int
-    store: TokenStore
-    batches: list[Indices]
-
-
-class StreamLoader:
+class StreamLoader(Batches):
     """What `Loader` does, a buffer standing for an epoch: shuffled and bucketed by itself, alike for the same seed."""
 
     round = "buffer"
@@ -47,23 +36,8 @@ class StreamLoader:
         """buffer: pairs read at once. log: is told of each buffer what was left out. Duplicates go within a buffer."""
         self._stream, self._tokenizer, self._task, self._config = stream, tokenizer, task, config
         self._seed, self._size, self._log, self._resample = seed, buffer, log, resample
-        self._buffer: _Buffer | None = None
+        self._buffer: Round | None = None
         self._known: dict[int, dict[str, Any]] = {0: {}}  # buffer -> where in the stream it begins
-
-    def plan(self, epoch: int) -> list[Indices]:
-        """The pairs of each batch of a buffer (counted from 0)."""
-        return self._at(epoch).batches
-
-    def batch(self, epoch: int, number: int) -> Batch:
-        """Batch `number` (from 0) of a buffer, on the CPU."""
-        at = self._at(epoch)
-        rows = at.batches[number].tolist()
-        return collate([at.store.source(i) for i in rows], [at.store.target(i) for i in rows])
-
-    def padding(self, epoch: int = 0) -> Padding:
-        """What a buffer spends on padding."""
-        at = self._at(epoch)
-        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
 
     def state(self) -> dict[str, Any]:
         """Plain values to go on from: where the buffer at hand begins, and the next one."""
@@ -74,7 +48,7 @@ class StreamLoader:
         self._known = {int(number): place for number, place in state["begins"].items()}
         self._buffer = None
 
-    def _at(self, number: int) -> _Buffer:
+    def _at(self, number: int) -> Round:
         if self._buffer is None or self._buffer.number != number:
             begins = self._known[number]
             self._stream.seek(begins)
@@ -83,7 +57,7 @@ class StreamLoader:
                 store = self._resample(store, number)
             lengths = store.source_lengths, store.target_lengths
             batches = make_batches(*lengths, self._config, self._seed, number)
-            self._buffer = _Buffer(number, store, batches)
+            self._buffer = Round(number, store, batches)
             self._known = {number: begins, number + 1: self._stream.state()}
         return self._buffer
 
@@ -108,11 +82,8 @@ class StreamLoader:
                 progress.update(len(chunk))
 
     def _fitting(self, pairs: list[Pair], tally: Tally) -> Iterator[tuple[list[int], list[int]]]:
-        sources = self._tokenizer.encode_source([pair.source for pair in pairs])
-        targets = self._tokenizer.encode_target([pair.target for pair in pairs])
-        for source, target in zip(sources, targets, strict=True):
-            if max(len(source), len(target)) <= self._task.max_length:
-                yield source, target
-            else:
-                tally.dropped[f"over {self._task.max_length} pieces"] += 1
-                tally.kept -= 1
+        def too_long(pair: Pair, reason: str) -> None:
+            tally.dropped[reason] += 1
+            tally.kept -= 1
+
+        return fitting_rows(pairs, self._tokenizer, self._task.max_length, too_long)

@@ -121,13 +121,13 @@ def judge(
 
 def _unless_held_out(what: str, marks: Marks) -> Step:
     """what: see CleaningConfig.leaks."""
-    reason, key = ("held-out source", _source_key) if what == "source" else ("held-out pair", near_key)
+    reason, key = f"held-out {what}", _LEAK_KEYS[what]
     return lambda pair: reason if key(pair) in marks else pair
 
 
 def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
     """What `clean` needs to know of validation and test sets."""
-    key = {"pair": near_key, "source": _source_key}.get(config.leaks)
+    key = _LEAK_KEYS.get(config.leaks)
     return frozenset(map(key, pairs)) if key else frozenset()
 
 
@@ -148,16 +148,23 @@ def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray
 
 def plain_key(pair: Pair) -> bytes:
     """Eight bytes that only the same pair has, as good as surely."""
-    return hashlib.blake2b(f"{pair.source}\n{pair.target}".encode(), digest_size=8).digest()
+    return _mark(f"{pair.source}\n{pair.target}")
 
 
 def near_key(pair: Pair) -> bytes:
     """The same of what is left of case, marks and blanks."""
-    return hashlib.blake2b(f"{bare(pair.source)}\n{bare(pair.target)}".encode(), digest_size=8).digest()
+    return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
 
 
 def _source_key(pair: Pair) -> bytes:
-    return hashlib.blake2b(bare(pair.source).encode(), digest_size=8).digest()
+    return _mark(bare(pair.source))
+
+
+def _mark(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+_LEAK_KEYS = {"pair": near_key, "source": _source_key}  # by CleaningConfig.leaks
 
 
 def bare(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning import Marks, Tally, bare, clean, near_key, plain_key
+from tolka.text.cleaning import Marks, Tally, bare, clean, marks_of, near_key, plain_key
 from tolka.text.cleaning_steps import FEWEST_TO_TELL, SURE, CleaningConfig, language_identifier, steps_of
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.histogram import Histogram, histograms, quarters
@@ -244,7 +244,7 @@ class _Examined:
     def _look_for_repetition(self) -> None:
         old: set[int] = set()
         for finding, key, seen in self._again:
-            marks = np.frombuffer(b"".join(key(pair) for _, pair in self._waiting), dtype=np.uint64)
+            marks = marks_of([pair for _, pair in self._waiting], key)
             for (number, pair), new in zip(self._waiting, seen.add(marks).tolist(), strict=True):
                 if not new and number not in old:  # what is the same is not nearly the same
                     old.add(number)

@@ -47,7 +47,6 @@ class HubConfig(CorpusConfig):
     """prefix of the validation files in that folder, or a list"""
     root_test: list[str] = field(default_factory=lambda: ["test"])
     """prefix of a test set in that folder, or a list"""
-
     streaming: bool = False
     """read the training split as it comes, and anew when it ends, instead of preparing all of it first"""
     buffer: int = 100_000
