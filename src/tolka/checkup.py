@@ -15,7 +15,7 @@ from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
 from tolka.text.cleaning import held_out_marks
 from tolka.text.cleaning_steps import CleaningConfig
-from tolka.text.doctor import Diagnosis, Finding, HeldOut, diagnose
+from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.training.pace import Pace
 
@@ -31,13 +31,13 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Checkup:
-    """Of a corpus. leaks: held-out sentences that stand in the training text. unfit: why it cannot be trained on.
+    """Of a corpus. leaks: of "valid", the validation text, and "test", all test sets. unfit: why none can train on it.
 
     pieces: of the source and the target; with pace, None of a text that is unfit. cleaning: what decides what is kept.
     """
 
     training: list[Diagnosis]
-    leaks: list[Finding]
+    leaks: dict[str, Leaks]
     pieces: tuple[Pieces, Pieces] | None
     pace: Pace | None
     unfit: str
@@ -47,7 +47,7 @@ class Checkup:
         """For JSON."""
         return {
             "training": [diagnosis.as_dict() for diagnosis in self.training],
-            "leaks": [asdict(finding) for finding in self.leaks],
+            "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
             "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
             "unfit": self.unfit,
@@ -95,7 +95,8 @@ def _examine(pipeline: Pipeline) -> Checkup:
         with bar(f"examining {source.name}", None, " pairs") as progress:
             languages = config.corpus.source, config.corpus.target
             diagnoses.append(diagnose(source, languages, config.cleaning, held_out, marks, progress.update))
-    leaks = [finding for finding in held_out.findings() if finding.count]
+    valid, *tests = inputs.held_out
+    leaks = {"valid": held_out.leaks([valid]), "test": held_out.leaks(tests)}
     try:
         return Checkup(diagnoses, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
     except DataError as error:

@@ -94,7 +94,7 @@ class Inputs:
 
     @property
     def held_out(self) -> dict[str, list[Pair]]:
-        """The validation set and the test sets by name."""
+        """The validation set, which comes first, and the test sets by name."""
         names = "-".join(source.name for source in self.corpus.valid)
         return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
 

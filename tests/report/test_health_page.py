@@ -82,7 +82,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     }
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
     pace = {**PACE, "parameters": 3_000_000}
-    found = {"training": [part], "leaks": [], "pieces": pieces, "pace": pace, "unfit": ""}
+    found = {"training": [part], "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 
@@ -102,7 +102,7 @@ def test_every_fault_with_its_examples(tmp_path: Path) -> None:
     ]
     leak = finding("test: source in the training text", 20, (3, "held & out", "뜻"))
     shift = {"first": 501, "last": 1000, "lines": 1, "correlation": (0.9, 0.01)}
-    found = checkup(*faults, leaks=[leak])
+    found = checkup(*faults, leaks={"valid": {"findings": []}, "test": {"findings": [leak]}})
     found["training"][0]["shift"] = shift
     page = written(tmp_path, found)
     for expected in (

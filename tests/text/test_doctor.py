@@ -8,7 +8,7 @@ import pytest
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpus import Pair, ParallelFiles
-from tolka.text.doctor import Diagnosis, HeldOut, diagnose
+from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
 
 WORDS = [
     "quick",
@@ -80,7 +80,9 @@ def test_leaks(tmp_path: Path) -> None:
     ]
     held_out = HeldOut({"test": [*text(100, seed=2), *leaked], "valid": text(50, seed=3)})
     examined(write(tmp_path, pairs), held_out)
-    found = {finding.what: finding for finding in held_out.findings() if finding.count}
+    leaks = held_out.leaks(["test"])
+    assert (leaks.sources, leaks.pairs, held_out.leaks(["valid"])) == (50, 30, Leaks())
+    found = {finding.what: finding for finding in leaks.findings}
     assert {what: finding.count for what, finding in found.items()} == {
         "test: source in the training text": 50,
         "test: whole pair in the training text": 30,

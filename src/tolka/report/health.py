@@ -41,9 +41,9 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
         lines += ["", *_findings(found["findings"])]
         lines += [f"  {line}" for line in shift_words(found["shift"])]
         lines += [f"these settings keep: {_kept(found['kept'])}"]
-    if checkup["leaks"]:
+    if leaks := leak_findings(checkup):
         lines += ["", "held-out text in the training text (case, marks and blanks left out):", ""]
-        lines += _findings(checkup["leaks"])
+        lines += _findings(leaks)
     lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
     to_do = advice(checkup)
     return "\n".join([*lines, "", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)])
@@ -63,6 +63,11 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
         if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
             return "" if key and cleaning[key] not in ("keep", False, 0) else cure
     return ""
+
+
+def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Of the validation text, then of the test sets. checkup: `Checkup.as_dict`."""
+    return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
 
 
 def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
@@ -138,7 +143,7 @@ def epochs_in_words(epochs: float | None) -> str:
 
 
 def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
-    for found in checkup["leaks"]:
+    for found in leak_findings(checkup):
         if cure := leak_cure(found, checkup["cleaning"]):
             yield f"{found['what'].partition(':')[0]}: {cure}"
     for diagnosis in checkup["training"]:

@@ -9,7 +9,15 @@ from typing import Any
 import yaml
 
 from tolka.atomic import replace_text
-from tolka.report.health import advice, cure_of, duration, epochs_in_words, leak_cure, shift_words
+from tolka.report.health import (
+    advice,
+    cure_of,
+    duration,
+    epochs_in_words,
+    leak_cure,
+    leak_findings,
+    shift_words,
+)
 from tolka.report.render import render
 
 CHECK_PAGE = "check.html"
@@ -35,7 +43,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         unfit=checkup["unfit"],
         to_do=advice(checkup),
         parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
-        leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in checkup["leaks"]],
+        leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
         pieces=_pictures([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
@@ -49,11 +57,12 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
     """The whole in a few words."""
     training = checkup["training"]
     kinds = sum(len(part["findings"]) for part in training)
+    leaks = leak_findings(checkup)
     facts = {
         "languages": " to ".join(codes),
         "training text": f"{sum(part['pairs'] for part in training):,} pairs",
         "found": _some(kinds, "kind", "of fault") if kinds else "nothing wrong",
-        "held-out text": f"leaks: {_some(len(checkup['leaks']), 'finding')}" if checkup["leaks"] else "does not leak",
+        "held-out text": f"leaks: {_some(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
         facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"

@@ -10,10 +10,9 @@ from typing import Any
 from tolka.checks import one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.text.corpus import Pair
-from tolka.text.scripts import letters_of, plain_code
+from tolka.text.languages import LanguageIdentifier
+from tolka.text.scripts import letters_of
 
-FEWEST_TO_TELL, SURE = 20, 0.95
-"""Characters that a text must have for its language to be asked, and the probability from which it is believed."""
 _RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three times as long elsewhere
 
 
@@ -201,28 +200,14 @@ def _unless_other_script(side: str, expected: Any) -> Step:
 
 def _unless_other_language(languages: tuple[str, str]) -> Step:
     """Of sides that are long enough to tell, in languages that the identifier knows."""
-    identifier = language_identifier()
-    wanted = [(side, plain_code(code)) for side, code in zip(("source", "target"), languages, strict=True)]
-    looked_at = [(side, code) for side, code in wanted if code in identifier.labels]
+    identifier = LanguageIdentifier()
+    sides = tuple(zip(("source", "target"), languages, strict=True))
 
     def step(pair: Pair) -> Pair | str:
-        for side, language in looked_at:
-            text = getattr(pair, side)
-            if len(text) >= FEWEST_TO_TELL:
-                found, probability = identifier.classify(text)
-                if found != language and probability > SURE:
-                    return f"{side} in another language"
+        for side, language in sides:
+            likelihoods = identifier.likelihoods(getattr(pair, side))
+            if likelihoods and identifier.is_other(likelihoods, language):
+                return f"{side} in another language"
         return pair
 
     return step
-
-
-def language_identifier() -> Any:
-    """py3langid's; ConfigError where it is not installed."""
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError:
-        raise ConfigError(
-            "cleaning.language=true needs py3langid: pip install 'tolka[langid]', or set cleaning.language=false"
-        ) from None
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from tolka.errors import ConfigError
 from tolka.text.cleaning import Marks, Tally, bare, clean, marks_of, near_key, plain_key
-from tolka.text.cleaning_steps import FEWEST_TO_TELL, SURE, CleaningConfig, language_identifier, steps_of
+from tolka.text.cleaning_steps import CleaningConfig, steps_of
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.histogram import Histogram, histograms, quarters
+from tolka.text.languages import LanguageIdentifier, surely
 from tolka.text.lines import count_and_digest, read_lines
-from tolka.text.scripts import plain_code
 from tolka.text.seen import Seen
 from tolka.text.shift import Shift, find_shift
 
@@ -88,6 +88,15 @@ class Diagnosis:
         return {**asdict(self), "kept": self.kept.as_dict()}
 
 
+@dataclass
+class Leaks:
+    """How many held-out sources, and whole pairs, the training text has, but for case, marks and blanks."""
+
+    sources: int = 0
+    pairs: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
 class HeldOut:
     """Validation and test sets: which of their sentences stand in the training text."""
 
@@ -108,18 +117,21 @@ class HeldOut:
             if bare(held.target) == bare(pair.target):
                 self._whole[name].add(number)
 
-    def findings(self) -> Iterator[Finding]:
-        """Of each set: sources, and whole pairs, that the training text has, but for case, marks and blanks."""
-        for name, pairs in self._sets.items():
+    def leaks(self, names: Iterable[str]) -> Leaks:
+        """Of these sets."""
+        leaks = Leaks()
+        for name in names:
             found = self._found[name]
-            for what, numbers in (
-                (f"{name}: source in the training text", found.keys()),
-                (f"{name}: whole pair in the training text", self._whole[name]),
-            ):
-                finding = Finding(what, looked_at=len(pairs))
-                for number in sorted(numbers):
-                    finding.add(number, found[number])
-                yield finding
+            sources = Finding(f"{name}: source in the training text", looked_at=len(self._sets[name]))
+            pairs = Finding(f"{name}: whole pair in the training text", looked_at=len(self._sets[name]))
+            for number in sorted(found):
+                sources.add(number, found[number])
+            for number in sorted(self._whole[name]):
+                pairs.add(number, found[number])
+            leaks.sources += sources.count
+            leaks.pairs += pairs.count
+            leaks.findings += [finding for finding in (sources, pairs) if finding.count]
+        return leaks
 
 
 def diagnose(
@@ -275,10 +287,10 @@ class _Languages:
         """pairs: how many there are, about."""
         self._every = max(1, pairs // _TO_IDENTIFY)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
-        self._wanted = [plain_code(code) for code in languages]
+        self._wanted = languages
         self._found: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         try:
-            self._identifier = language_identifier()
+            self._identifier: LanguageIdentifier | None = LanguageIdentifier()
         except ConfigError:
             self._identifier = None
 
@@ -287,15 +299,14 @@ class _Languages:
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
-            finding = self.findings[side]
-            if len(text) < FEWEST_TO_TELL:
+            likelihoods = self._identifier.likelihoods(text)
+            if likelihoods is None:
                 continue
-            finding.looked_at += 1
-            language, probability = self._identifier.classify(text)
-            if probability > SURE:
+            self.findings[side].looked_at += 1
+            if language := surely(likelihoods):
                 self._found[side][language] += 1
-                if language != self._wanted[side] and self._wanted[side] in self._identifier.labels:
-                    finding.add(number, pair)
+            if self._identifier.is_other(likelihoods, self._wanted[side]):
+                self.findings[side].add(number, pair)
 
     def shares(self, side: int) -> dict[str, float]:
         """The most common first."""
