@@ -22,7 +22,7 @@ from tolka.text.cleaning_steps import spelt
 from tolka.text.corpus import Pair
 from tolka.text.lines import read_lines, user_path
 from tolka.training.lr_finder import RangeTest
-from tolka.training.trainer import TrainState
+from tolka.training.state import TrainState
 from tolka.translator import Tick, Translation, Translator
 
 

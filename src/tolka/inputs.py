@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import chain
 
+from tolka.batch import Batch
 from tolka.checkpoint import SavedModel, load_model
 from tolka.config import TrainConfig
 from tolka.data.loader import Batches, Loader
@@ -97,6 +98,16 @@ class Inputs:
         """The validation set, which comes first, and the test sets by name."""
         names = "-".join(source.name for source in self.corpus.valid)
         return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
+
+    def spelt(self, batch: Batch) -> str:
+        """A batch as lines of source, tab, target."""
+        tokenizer = self.prepared.tokenizer
+        sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
+        targets = [
+            row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)
+        ]
+        texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
+        return "".join(f"{source}\t{target}\n" for source, target in texts)
 
     def _kept_out(self) -> list[Pair]:
         """What training must not see, where cleaning.leaks asks for it."""

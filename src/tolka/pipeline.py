@@ -30,6 +30,7 @@ from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
 from tolka.inputs import Inputs
 from tolka.losses import Objective
+from tolka.manifest import MANIFEST
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.report.card import model_card
@@ -44,9 +45,12 @@ from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
-from tolka.training.signals import stopped_by_signals
-from tolka.training.trainer import Trainer, TrainState
+from tolka.training.signals import listening_to_signals
+from tolka.training.state import TrainState
+from tolka.training.trainer import Surroundings, Trainer
 from tolka.translator import DecodingConfig, Translator
+
+Tick = Callable[[], object]
 
 _FLOW_PAIRS = 64  # of the validation set, in one batch
 
@@ -76,19 +80,29 @@ class Pipeline:
         resumed = self._resumed() if self.resuming else None
         trainer = self.trainer(resumed)
         if resumed:
-            trainer.resume(resumed, lambda: load_weights(trainer.objective.model, self.run.last))
+            self._put_into(trainer, resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         elif self.config.trainer.gradient_flow:
             self._record_flow(trainer.objective.model, 0)
-        with stopped_by_signals(trainer) as received:
+        with listening_to_signals(trainer) as received:
             state = trainer.fit()
         if received:
             name = signal.Signals(received[0]).name
+            saved = (self.run.last / MANIFEST).is_file()
+            goes_on = f"goes on from {self.run.last}" if saved else "begins anew, as nothing was saved yet"
             raise StoppedError(
-                f"stopped by {name} at update {state.update}; the same command goes on from {self.run.last}",
-                128 + received[0],
+                f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
             )
         return state
+
+    def _put_into(self, trainer: Trainer, saved: ResumeState) -> None:
+        trainer.resume(saved, lambda: load_weights(trainer.objective.model, self.run.last))
+
+    def _reload(self, trainer: Trainer) -> None:
+        """Have a trainer that has lost its way go on from `last/`."""
+        saved = self._resumed()
+        trainer.loader.load_state(saved.facts.get("loader", {}))
+        self._put_into(trainer, saved)
 
     def find_lr(self) -> RangeTest:
         """Recommend a peak rate instead of training; leaves lr_finder.json and its plot.
@@ -128,8 +142,9 @@ class Pipeline:
             loader,
             precision,
             self.run,
-            self._validator(model, precision),
-            self._saver(model, precision),
+            Surroundings(
+                self._validator(model, precision), self._saver(model, precision), self._reload, self.inputs.spelt
+            ),
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
@@ -144,7 +159,7 @@ class Pipeline:
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
-    def _validator(self, model: Seq2Seq, precision: Precision) -> Callable[[int, str], Validation]:
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Callable[[int, str, Tick], Validation]:
         """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
         pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self._decoding().tokens
         validator = Validator(
@@ -158,10 +173,11 @@ class Pipeline:
             self.run.path / "samples",
         )
 
-        def validate(update: int, what: str) -> Validation:
+        def validate(update: int, what: str, tick: Tick) -> Validation:
+            result = validator(update, what, tick)
             if self.config.trainer.gradient_flow and not what:
                 self._record_flow(model, update)
-            return validator(update, what)
+            return result
 
         return validate
 

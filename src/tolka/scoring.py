@@ -95,12 +95,15 @@ class Score:
 class Validation:
     """What the trainer needs to know of a validation. values: by name: nll, ppl, bleu, chrf. text: for people.
 
-    signatures: of those values that have one, by the same names.
+    signatures: of those values that have one, by the same names. copied, repeated: shares of the translations that are
+    their source, where the reference is not, and that say something over and over, where the reference does not.
     """
 
     values: dict[str, float]
     text: str
     signatures: dict[str, str] = field(default_factory=dict)
+    copied: float = 0.0
+    repeated: float = 0.0
 
 
 @dataclass(frozen=True)

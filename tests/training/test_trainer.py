@@ -2,18 +2,17 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from trainer_bench import CPU, ROWS, Bench, assert_same, goes_on_to_the_same_weights, through_a_file
 
 from tolka.batch import Batch, collate
 from tolka.checkpoint import ResumeState, save_model
-from tolka.data.buckets import BatchingConfig
-from tolka.data.loader import Loader
-from tolka.data.store import TokenStore
 from tolka.errors import ConfigError, TolkaError
 from tolka.losses import LossSum, Objective, r_drop, simcut
 from tolka.models.transformer import TransformerConfig
@@ -25,56 +24,7 @@ from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import check_precision, choose_precision
-from tolka.training.run import RunFolder
 from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig, LinearConfig, SchedulerConfig
-from tolka.training.trainer import Trainer
-
-CPU = torch.device("cpu")
-ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
-STORE = TokenStore.from_rows(ROWS, ROWS[::-1])
-
-
-class Bench:
-    """A trainer on a tiny model, with everything it is handed recorded."""
-
-    def __init__(
-        self,
-        folder: Path,
-        scores: list[float] | None = None,
-        seed: int = 1,
-        optimizer: OptimizerConfig | None = None,
-        **options: Any,
-    ) -> None:
-        folder.mkdir(exist_ok=True)
-        torch.manual_seed(seed)
-        model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
-        config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
-        self.saved: list[tuple[str, int]] = []
-        self.last: ResumeState | None = None
-        self.weights: dict[str, torch.Tensor] = {}
-        self.scores = iter(scores or [])
-        self.model = model
-        self.trainer = Trainer(
-            config,
-            config.objective(model),
-            (optimizer or AdamWConfig()).build(model),
-            InverseSqrtConfig(warmup=5),
-            0.01,
-            Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
-            Precision(CPU, "fp32"),
-            RunFolder(folder),
-            self.validate,
-            self.save,
-        )
-
-    def validate(self, update: int, what: str = "") -> Validation:
-        return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
-
-    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
-        self.saved.append((folder.name, scores["update"]))
-        if state is not None:
-            self.last = state
-            self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
 
 
 def test_accumulated_gradients_equal_one_large_batch() -> None:
@@ -110,31 +60,6 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
     validations = [line for line in lines if "valid_loss" in line]
     assert [line["update"] for line in validations] == [10, 20, 30, 40, 50, 60]
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
-
-
-def through_a_file(state: ResumeState, path: Path) -> ResumeState:
-    """What another process reads: the tensors share no memory with the run that saved them."""
-    save_file(state.tensors, path)
-    return ResumeState(load_file(path), json.loads(json.dumps(state.facts)))
-
-
-def goes_on_to_the_same_weights(
-    first: Bench,
-    straight: Bench,
-    folder: Path,
-    updates: int,
-    optimizer: OptimizerConfig | None = None,
-    **options: Any,
-) -> None:
-    """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
-    assert first.last is not None
-    second = Bench(folder, seed=99, optimizer=optimizer, updates=updates, **options)
-    second.trainer.resume(
-        through_a_file(first.last, folder / "state.safetensors"), lambda: second.model.load_state_dict(first.weights)
-    )
-    second.trainer.fit()
-    for name, value in straight.model.state_dict().items():
-        assert torch.equal(value, second.model.state_dict()[name]), name
 
 
 @pytest.mark.parametrize(
@@ -286,14 +211,6 @@ def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: l
     assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_loss_that_is_no_number_stops_with_advice(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, updates=20)
-    with torch.no_grad():
-        bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
-    with pytest.raises(TolkaError, match=r"training loss is nan at update 5: try a lower optimizer\.lr"):
-        bench.trainer.fit()
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -391,12 +308,6 @@ def test_fp16_is_refused_on_a_cpu() -> None:
         check_precision("fp16", CPU)
 
 
-def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
-    assert one.keys() <= other.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(value, other[name])
-
-
 class Disk(Bench):
     """A bench whose checkpoints are real."""
 
@@ -490,11 +401,11 @@ def test_the_moving_average_is_what_is_validated_and_saved(tmp_path: Path) -> No
     seen: list[torch.Tensor] = []
     real = bench.validate
 
-    def look(update: int, what: str) -> Validation:
+    def look(update: int, what: str, tick: Callable[[], object]) -> Validation:
         seen.append(bench.model.target_embedding.weight.detach().clone())
-        return real(update, what)
+        return real(update, what, tick)
 
-    bench.trainer.validate = look
+    bench.surround(validate=look)
     bench.trainer.fit()
     assert bench.trainer.step.ema is not None
     saved = weights(tmp_path / "last")["target_embedding.weight"]

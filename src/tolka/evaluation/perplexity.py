@@ -1,7 +1,7 @@
 """How surprised a model is by the references: comparable across vocabularies, too."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -88,8 +88,8 @@ class PerplexityMeter:
         self._characters = sum(len(pairs[i].target) for i in kept)
         self._skipped = len(pairs) - len(kept)
 
-    def measure(self, model: Seq2Seq, precision: Precision) -> Perplexity:
-        """One pass with teacher forcing."""
+    def measure(self, model: Seq2Seq, precision: Precision, tick: Callable[[], object] = lambda: None) -> Perplexity:
+        """One pass with teacher forcing; `tick` is called after each batch."""
         objective = Objective(model, label_smoothing=0.0).eval()
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
@@ -97,4 +97,5 @@ class PerplexityMeter:
                 sums = objective(batch.to(precision.device))
                 nll += sums.nll.double().item()
                 tokens += sums.tokens
+                tick()
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)

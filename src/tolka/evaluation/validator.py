@@ -1,6 +1,7 @@
 """What is measured between two stretches of training."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tolka.evaluation.perplexity import PerplexityMeter
@@ -9,6 +10,14 @@ from tolka.runtime import Precision
 from tolka.scoring import MetricsConfig, Validation, score
 from tolka.text.corpus import Pair
 from tolka.translator import Translator
+
+_AGAIN = re.compile(r"(.{1,60}?)\1{2,}")
+_LOOP = 10  # characters
+
+
+def says_it_again(text: str) -> bool:
+    """Whether words or characters come three times in a row or more often, over ten characters or more."""
+    return any(len(found.group()) >= _LOOP for found in _AGAIN.finditer(f"{text} "))
 
 
 class Validator:
@@ -30,11 +39,19 @@ class Validator:
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
         self._language, self._samples, self._folder = language, samples, folder
 
-    def __call__(self, update: int, what: str = "") -> Validation:
-        """Measure the model as it is; leaves its translations in `folder`. what: if it is not simply that update's."""
-        perplexity = self._meter.measure(self._translator.model, self._precision)
+    def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
+        """Measure the model as it is; leaves its translations in `folder`. what: if it is not simply that update's.
+
+        tick: called after each batch; an exception of its own ends the validation.
+        """
+        perplexity = self._meter.measure(self._translator.model, self._precision, tick)
         with bar("validating", len(self._pairs), " sentences") as progress:
-            hypotheses = self._translator([pair.source for pair in self._pairs], progress.update)
+
+            def advance(sentences: float) -> None:
+                progress.update(sentences)
+                tick()
+
+            hypotheses = self._translator([pair.source for pair in self._pairs], advance)
         self._folder.mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in hypotheses)
         (self._folder / f"{update:07d}{what and '-' + what}.txt").write_text(text, encoding="utf-8")
@@ -50,7 +67,13 @@ class Validator:
             f"{self._shown(hypotheses)}{shown}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
-        return Validation(values, line, {"bleu": bleu.signature, "chrf": chrf.signature})
+        signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
+        copied = [pair.source == text != pair.target for pair, text in zip(self._pairs, hypotheses, strict=True)]
+        repeated = [
+            says_it_again(text) and not says_it_again(pair.target)
+            for pair, text in zip(self._pairs, hypotheses, strict=True)
+        ]
+        return Validation(values, line, signatures, sum(copied) / len(copied), sum(repeated) / len(repeated))
 
     def _shown(self, hypotheses: Sequence[str]) -> str:
         """A few translations between their sources and references, spread over the set."""

@@ -217,6 +217,7 @@ def load_state_tensors(
     for number, parameter in enumerate(parameters):
         prefix = f"optimizer.{names[parameter]}."
         moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        own["state"].pop(number, None)
         if moments:
             own["state"][number] = moments
     optimizer.load_state_dict(own)

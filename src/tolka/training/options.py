@@ -53,6 +53,10 @@ class TrainerConfig:
     """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
+    skip_limit: int = 10
+    """updates in a row that are skipped when loss or gradient is no number, before training goes back to last/"""
+    retries: int = 3
+    """how often it goes back, each time to half the learning rate, before it gives up"""
     find_lr: bool = False
     """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     gradient_flow: bool = False
@@ -70,7 +74,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         at_most(self, "trainer", MOST_THREADS, "threads")
-        at_least(self, "trainer", 0, "agreement_after")
+        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from tolka.batch import Batch
 from tolka.losses import Objective
@@ -14,6 +16,17 @@ from tolka.runtime import Precision
 from tolka.training.averaging import Ema
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
+
+
+@dataclass(frozen=True)
+class Made:
+    """One update of the weights. nll: of its `tokens`, summed, (). sound: whether loss and gradient were numbers, ();
+    where they were not, the weights are as before. Both tensors stay on their device: to read them is to wait.
+    """
+
+    nll: Tensor
+    tokens: int
+    sound: Tensor
 
 
 class TrainStep:
@@ -27,11 +40,11 @@ class TrainStep:
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+        # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
+        self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
-    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Tensor:
-        """Update `number` (from 1), with the gradient of all batches' mean per token. Returns their summed nll,
-        (), which stays on its device: to read it is to wait.
-        """
+    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Made:
+        """Update `number` (from 1), with the gradient of all batches' mean per token."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.agreeing = number > self.config.agreement_after
@@ -44,21 +57,32 @@ class TrainStep:
             if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
                 self.scaler.scale(sums.loss / tokens).backward()
             nll = nll + sums.nll.detach()
-        if any(weight.grad is not None for weight in self.objective.parameters()):
-            self._move_weights(number)
-        return nll
+        sound = torch.isfinite(nll)
+        weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
+        if weights:
+            sound = self._move(weights, number, sound)
+        return Made(nll, tokens, sound)
 
-    def _move_weights(self, number: int) -> None:
-        """Unscale, clip, step."""
+    def _move(self, weights: list[nn.Parameter], number: int, sound: Tensor) -> Tensor:
+        """Unscale, clip, step, unless a number is none; whether all of them were."""
         self.scaler.unscale_(self.optimizer)
+        norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+        if not self.precision.needs_scaler:  # it skips what has overflowed itself: that is how it finds its scale
+            sound = sound & torch.isfinite(norm)
         if self.config.clip_value:
-            torch.nn.utils.clip_grad_value_(self.objective.parameters(), self.config.clip_value)
+            nn.utils.clip_grad_value_(weights, self.config.clip_value)
+            norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
         if self.config.clip_norm:
-            torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.config.clip_norm)
+            clip_grads_with_norm_(weights, self.config.clip_norm, norm)
+        if self.waits and not self.precision.needs_scaler and not sound:
+            return sound
+        if not self.waits and not self.precision.needs_scaler:
+            self.optimizer.found_inf = (~sound).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.ema:
             self.ema.update(number)
+        return sound
 
     @property
     def rate(self) -> float:

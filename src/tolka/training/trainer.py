@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,50 +23,33 @@ from tolka.training.averaging import weights_kept
 from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
-from tolka.training.step import TrainStep
+from tolka.training.skipped import LostError, SkippedUpdates
+from tolka.training.state import TrainState, Window
+from tolka.training.step import Made, TrainStep
+from tolka.training.watch import Watch
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
+_LOOK_EVERY = 10  # updates, where to see whether one was skipped is to wait for the device
 
 
-@dataclass
-class TrainState:
-    """How far training is. epoch (or buffer, of a stream) and batch: of the next batch to read.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a trainer is handed, so that it knows neither text nor architecture nor how validation is done.
 
-    stale: validations without a better one.
+    validate: scores the model as it is, given the update's number and, if it is not simply the model of that update, a
+    word on what it is; calls its third argument often, an exception of which ends it. save: writes the model as it is
+    into a folder, with what to resume from where that is not None; its third argument is for scores.json. reload: has
+    the trainer `resume` what was saved last. spell: a batch as text.
     """
 
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best: float | None = None
-    best_update: int = 0
-    best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
-    stale: int = 0
-    validated_at: int = 0
-    kept: dict[str, float] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints to be averaged
-    averaged_at: int = 0
-    precision: str = ""
+    validate: Callable[[int, str, Callable[[], object]], Validation]
+    save: Callable[[Path, ResumeState | None, dict[str, Any]], None]
+    reload: Callable[["Trainer"], None]
+    spell: Callable[[Batch], str]
 
 
-@dataclass
-class _Window:
-    """Sums since the last line in metrics.jsonl; `nll` stays on its device until it is read."""
-
-    started_at: float = field(default_factory=time.perf_counter)
-    nll: Tensor | None = None
-    tokens: int = 0
-
-    def add(self, nll: Tensor, tokens: int) -> None:
-        self.nll = nll if self.nll is None else self.nll + nll
-        self.tokens += tokens
-
-    @property
-    def loss(self) -> float:
-        """nll per token; waits for the device."""
-        assert self.nll is not None
-        return self.nll.item() / self.tokens
+class _GivenUpError(Exception):
+    """A stop was asked for in the middle of a validation."""
 
 
 class Trainer:
@@ -81,55 +65,87 @@ class Trainer:
         loader: Batches,
         precision: Precision,
         run: RunFolder,
-        validate: Callable[[int, str], Validation],
-        save: Callable[[Path, ResumeState | None, dict[str, Any]], None],
+        around: Surroundings,
     ) -> None:
-        """peak: the schedule's highest rate. validate: scores the model as it is, given the update's number and, if it
-        is not simply the model of that update, a word on what it is.
-
-        save: writes the model as it is into a folder, with what to resume from where that is not None; its third
-        argument is for scores.json.
-        """
+        """peak: the schedule's highest rate."""
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak = scheduler, peak
-        self.validate, self.save = validate, save
+        self.scheduler, self.peak, self._around = scheduler, peak, around
         self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
         self._latest = Validation({}, "")
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
+        self._save_asked = False
+        self._skipped = SkippedUpdates(config, loader, run, around.spell)
+        self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
+        self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
 
     def stop(self, reason: str) -> None:
-        """Ask for an end after the update at work, with `last/` saved; safe to call from a signal handler."""
+        """Ask for an end after the update at work, with `last/` saved; safe to call from a signal handler.
+
+        In a row of skipped updates `last/` stays as it was, good; the run that goes on makes the row again.
+        A validation at work is given up; the run that goes on begins with it.
+        """
         self._stop_asked = reason
+
+    def save_soon(self) -> None:
+        """Ask for `last/` to be saved after the update at work; safe to call from a signal handler."""
+        self._save_asked = True
 
     def fit(self) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; always leaves `best/` and `last/`."""
         self._saved_at = time.perf_counter()
         self._started_at = self._saved_at - self.state.seconds
         self.objective.train()
-        window = _Window()
+        if not self.state.update:
+            weights = {name: weight.clone() for name, weight in self.objective.model.state_dict().items()}
+            self._beginning = self.resume_state(), weights
+        window = Window()
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
+            if self._validation_is_due():  # that of the update before, which a signal cut short
+                self._validate_and_save()
             while (reason := self._reason_to_stop()) is None:
                 self._train_step(window)
-                progress.update()
-                if self.state.update % self.config.log_every == 0:
-                    progress.set_postfix_str(self._log(window), refresh=False)
-                    window = _Window()
-                if self.state.update % self.config.validate_every == 0:
-                    self._validate_and_save()
-                    window = _Window()
-                elif time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES:
-                    self._save_last()
-        if self._stop_asked:
-            if self.state.update:
-                self._save_last()
-        else:
+                try:
+                    if self.step.waits or self.state.update % _LOOK_EVERY == 0:
+                        self._skipped.look(self.state)
+                    if self.state.update % self.config.log_every == 0:
+                        progress.set_postfix_str(self._log(window), refresh=False)
+                        window = Window()
+                    if self._validation_is_due():
+                        self._validate_and_save()
+                        window = Window()
+                    elif self._saving_is_due():
+                        self._save_last()
+                except LostError as lost:
+                    self._go_back(str(lost))
+                    window = Window()
+                progress.update(self.state.update - progress.n)
+        if not self._stop_asked:
+            self._finish()
+        if self._stop_asked and self.state.update and not self.state.skipped_in_row:
+            self._save_last()
+        self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
+        return self.state
+
+    def _finish(self) -> None:
+        """Validate what has not been validated, and average."""
+        try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            self._average()
-        self.run.log(f"training ends at update {self.state.update}: {reason}")
-        return self.state
+            if not self._stop_asked:
+                self._average()
+        except LostError as lost:
+            raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
+
+    def _validation_is_due(self) -> bool:
+        update = self.state.update
+        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_asked
+
+    def _saving_is_due(self) -> bool:
+        """Not while updates are skipped: what was saved last shall be good."""
+        due = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
+        return due and not self.state.skipped_in_row
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
@@ -145,9 +161,9 @@ class Trainer:
 
     def probe(self) -> float:
         """One update of the weights; returns its nll per token, for which it waits. Nothing is logged or saved."""
-        window = _Window()
-        self._train_step(window)
-        return window.loss
+        made = self._train_step(Window())
+        self._skipped.forget()
+        return made.nll.item() / made.tokens
 
     def _next_group(self) -> list[Batch]:
         """The batches of one update; moves the state's place in the data."""
@@ -159,25 +175,29 @@ class Trainer:
                 self.state.epoch, self.state.batch = self.state.epoch + 1, 0
         return group
 
-    def _train_step(self, window: _Window) -> None:
+    def _train_step(self, window: Window) -> Made:
         """One update of the weights."""
+        place = self.state.epoch, self.state.batch
         group = self._next_group()
         self.state.update += 1
-        nll = self.step(self.state.update, self._rate(), group)
-        tokens = sum(batch.tokens for batch in group)
-        window.add(nll, tokens)
-        self.state.tokens += tokens
+        made = self.step(self.state.update, self._rate(), group)
+        window.add(made)
+        self._skipped.add(self.state.update, place, made.sound)
+        self.state.tokens += made.tokens
+        return made
 
     def _rate(self) -> float:
         """The learning rate of the update at work."""
         update, minutes = self.state.update, self.config.max_minutes
         share = (time.perf_counter() - self._started_at) / (60 * minutes) if minutes else 0.0
-        return self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
+        rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
+        return rate * 0.5**self.state.returns
 
-    def _log(self, window: _Window) -> str:
-        """Write a training line; returns the same for the progress bar. TolkaError when the loss is no number."""
+    def _log(self, window: Window) -> str:
+        """Write a training line; returns the same for the progress bar."""
         loss = window.loss
-        self._check(loss, "training")
+        if loss is None:
+            return f"all {self.config.log_every} updates skipped"
         self.state.seconds = time.perf_counter() - self._started_at
         line = {
             "update": self.state.update,
@@ -188,33 +208,60 @@ class Trainer:
             "seconds": self.state.seconds,
         }
         self.run.record(line)
+        self._watch.loss(self.state.update, loss)
         return f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
 
-    def _check(self, loss: float, which: str) -> None:
-        """TolkaError when the loss is no number, before such weights are saved over good ones."""
-        if not math.isfinite(loss):
+    def _go_back(self, why: str) -> None:
+        """To what was saved last, or to the beginning, with half the rate. TolkaError when that has not helped."""
+        failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
+        if returns > self.config.retries:
             raise TolkaError(
-                f"the {which} loss is {loss} at update {self.state.update}: try a lower optimizer.lr, a longer "
-                f"scheduler.warmup or trainer.precision=fp32; {self.run.last} is from before, if it exists"
+                f"{why}, up to update {failed_at}, also after {self.config.retries} attempts at lower rates "
+                f"(trainer.retries): try a lower optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
+                f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
             )
+        self._skipped.forget()
+        if self._beginning is None:
+            self._around.reload(self)
+        else:
+            saved, weights = self._beginning
+            self.resume(saved, lambda: self._put_back(weights))
+        self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
+        self.run.log(
+            f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
+        )
+        self.run.record({"update": self.state.update, "went_back_from": failed_at})
+
+    def _put_back(self, weights: Mapping[str, Tensor]) -> None:
+        self.objective.model.load_state_dict(weights)
 
     def _validate_and_save(self) -> None:
-        """Score the model; keep it as the best when it is, as the last always."""
-        with self.step.smoothed():
+        """Score the model; keep it as the best when it is, as the last always. Nothing when a stop is asked for."""
+        self._skipped.look(self.state)
+        with self.step.smoothed(), suppress(_GivenUpError):
             if self._score():
-                self.save(self.run.best, None, self._scores())
+                self._around.save(self.run.best, None, self._scores())
             if self.config.average > 1:
                 self._keep()
-        self._save_last()
-        self.run.drop_checkpoints(self.state.kept)
+        if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
+            self._save_last()
+            self.run.drop_checkpoints(self.state.kept)
+
+    def _give_up_if_asked(self) -> None:
+        if self._stop_asked:
+            raise _GivenUpError
 
     def _score(self, mean_of: Sequence[int] = ()) -> bool:
         """Validate the model as it is and write it down; whether it is the best so far."""
         state = self.state
         self.objective.eval()
-        self._latest = result = self.validate(state.update, "mean" if mean_of else "")
-        self.objective.train()
-        self._check(result.values["nll"], "validation")
+        try:
+            result = self._around.validate(state.update, "mean" if mean_of else "", self._give_up_if_asked)
+        finally:
+            self.objective.train()
+        if not math.isfinite(result.values["nll"]):
+            raise LostError(f"the validation loss is {result.values['nll']}")
+        self._latest = result
         value = result.values[self.config.metric]
         better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
         state.stale = 0 if better else state.stale + 1
@@ -225,6 +272,7 @@ class Trainer:
         scores = self._scores(mean_of)
         self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
         self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
+        self._watch.validation(state.update, result)
         return better
 
     def _keep(self) -> None:
@@ -233,7 +281,7 @@ class Trainer:
         The folder of one that falls out goes once `last/` no longer counts on it.
         """
         state, sign = self.state, METRICS[self.config.metric]
-        self.save(self.run.checkpoint(state.update), None, self._scores())
+        self._around.save(self.run.checkpoint(state.update), None, self._scores())
         kept = {**state.kept, str(state.update): self._latest.values[self.config.metric]}
         ranked = sorted(kept, key=int, reverse=True)
         if self.config.average_of == "best":
@@ -252,19 +300,21 @@ class Trainer:
         mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
         stale, latest = state.stale, self._latest  # of the model that would go on
-        with weights_kept(self.objective.model):
+        with weights_kept(self.objective.model), suppress(_GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(updates):
-                self.save(self.run.best, None, self._scores(updates))
-        state.averaged_at, state.stale, self._latest = state.update, stale, latest
-        self._save_last()
+                self._around.save(self.run.best, None, self._scores(updates))
+            state.averaged_at = state.update
+        state.stale, self._latest = stale, latest
+        if not self._stop_asked:
+            self._save_last()
 
     def _save_last(self) -> None:
         self.state.seconds = time.perf_counter() - self._started_at
         saved = self.resume_state()
         with self.step.smoothed():
-            self.save(self.run.last, saved, self._scores())
-        self._saved_at = time.perf_counter()
+            self._around.save(self.run.last, saved, self._scores())
+        self._saved_at, self._save_asked, self._beginning = time.perf_counter(), False, None
 
     def _scores(self, mean_of: Sequence[int] = ()) -> dict[str, Any]:
         """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""

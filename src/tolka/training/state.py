@@ -1,0 +1,57 @@
+"""How far a training is, and what it has seen since it last wrote a line."""
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from tolka.training.step import Made
+
+
+@dataclass
+class TrainState:
+    """How far training is. epoch (or buffer, of a stream) and batch: of the next batch to read.
+
+    stale: validations without a better one. skipped: updates whose loss or gradient was no number. returns: how often
+    training went back to its last good state, each time to half the rate.
+    """
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    best_update: int = 0
+    best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
+    stale: int = 0
+    validated_at: int = 0
+    kept: dict[str, float] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints to be averaged
+    averaged_at: int = 0
+    precision: str = ""
+    skipped: int = 0
+    skipped_in_row: int = 0
+    returns: int = 0
+
+
+class Window:
+    """Sums over the updates since the last line in metrics.jsonl, which stay on their device until they are read."""
+
+    def __init__(self) -> None:
+        self.started_at = time.perf_counter()
+        self.tokens = 0
+        self._sums: Tensor | None = None  # (2,): nll and tokens of the updates that were made
+
+    def add(self, made: Made) -> None:
+        """One more update."""
+        both = torch.stack([made.nll, made.nll.new_tensor(made.tokens)])
+        both = torch.where(made.sound, both, torch.zeros_like(both))
+        self._sums = both if self._sums is None else self._sums + both
+        self.tokens += made.tokens
+
+    @property
+    def loss(self) -> float | None:
+        """nll per token; waits for the device. None where no update was made."""
+        nll, tokens = self._sums.tolist() if self._sums is not None else (0.0, 0.0)
+        return nll / tokens if tokens else None

@@ -1,0 +1,114 @@
+"""A trainer on a tiny model, for the tests of training."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from tolka.checkpoint import ResumeState
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.data.store import TokenStore
+from tolka.models.transformer import TransformerConfig
+from tolka.runtime import Precision
+from tolka.scoring import Validation
+from tolka.training.optim import AdamWConfig, OptimizerConfig
+from tolka.training.options import TrainerConfig
+from tolka.training.run import RunFolder
+from tolka.training.schedulers import InverseSqrtConfig
+from tolka.training.trainer import Surroundings, Trainer
+
+CPU = torch.device("cpu")
+ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
+STORE = TokenStore.from_rows(ROWS, ROWS[::-1])
+
+
+class Bench:
+    """A trainer on a tiny model, with everything it is handed recorded."""
+
+    def __init__(
+        self,
+        folder: Path,
+        scores: list[float] | None = None,
+        seed: int = 1,
+        optimizer: OptimizerConfig | None = None,
+        **options: Any,
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        torch.manual_seed(seed)
+        model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+        config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
+        self.saved: list[tuple[str, int]] = []
+        self.last: ResumeState | None = None
+        self.weights: dict[str, torch.Tensor] = {}
+        self.scores = iter(scores or [])
+        self.model = model
+        self.trainer = Trainer(
+            config,
+            config.objective(model),
+            (optimizer or AdamWConfig()).build(model),
+            InverseSqrtConfig(warmup=5),
+            0.01,
+            Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
+            Precision(CPU, "fp32"),
+            RunFolder(folder),
+            Surroundings(self.validate, self.save, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
+        )
+
+    def surround(self, **others: Any) -> None:
+        """Hand the trainer other callables."""
+        self.trainer._around = dataclasses.replace(self.trainer._around, **others)
+
+    def validate(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
+        tick()
+        return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
+
+    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
+        self.saved.append((folder.name, scores["update"]))
+        if state is not None:
+            self.last = copied(state)
+            self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def reload(self, trainer: Trainer) -> None:
+        assert self.last is not None
+        trainer.resume(copied(self.last), lambda: self.model.load_state_dict(self.weights))
+
+
+def copied(state: ResumeState) -> ResumeState:
+    """Tensors that nobody else changes, as a file would give."""
+    return ResumeState({name: value.clone() for name, value in state.tensors.items()}, state.facts)
+
+
+def through_a_file(state: ResumeState, path: Path) -> ResumeState:
+    """What another process reads: the tensors share no memory with the run that saved them."""
+    save_file(state.tensors, path)
+    return ResumeState(load_file(path), json.loads(json.dumps(state.facts)))
+
+
+def goes_on_to_the_same_weights(
+    first: Bench,
+    straight: Bench,
+    folder: Path,
+    updates: int,
+    optimizer: OptimizerConfig | None = None,
+    **options: Any,
+) -> None:
+    """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
+    assert first.last is not None
+    second = Bench(folder, seed=99, optimizer=optimizer, updates=updates, **options)
+    second.trainer.resume(
+        through_a_file(first.last, folder / "state.safetensors"), lambda: second.model.load_state_dict(first.weights)
+    )
+    second.trainer.fit()
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name]), name
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() <= other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name])

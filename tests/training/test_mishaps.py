@@ -1,0 +1,195 @@
+"""Losses and gradients that are no numbers: skipped, counted, told of; going back; a validation that is cut short."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from trainer_bench import Bench, assert_same, goes_on_to_the_same_weights
+
+from tolka.batch import Batch
+from tolka.errors import TolkaError
+from tolka.losses import LossSum
+from tolka.training.options import TrainerConfig
+
+Spoilt = Callable[[int, int], bool]
+
+
+class Fragile(torch.nn.Module):
+    """The bench's objective, whose loss or gradient is no number where `spoilt(update, returns)` says so."""
+
+    def __init__(self, bench: Bench, spoilt: Spoilt, gradient: bool = False) -> None:
+        super().__init__()
+        self._bench, self._spoilt, self._gradient = [bench], spoilt, gradient
+        self.real = bench.trainer.objective
+        self.model, self.agreeing = self.real.model, True
+
+    def forward(self, batch: Batch) -> LossSum:
+        state = self._bench[0].trainer.state
+        sums: LossSum = self.real(batch)
+        if self._spoilt(state.update, state.returns):
+            if self._gradient:
+                sums.loss.register_hook(lambda gradient: gradient * float("inf"))
+            else:
+                sums = dataclasses.replace(sums, loss=sums.loss * float("nan"), nll=sums.nll * float("nan"))
+        return sums
+
+
+def fragile(folder: Path, spoilt: Spoilt, gradient: bool = False, **options: Any) -> Bench:
+    bench = Bench(folder, **options)
+    objective = Fragile(bench, spoilt, gradient)
+    bench.trainer.objective = bench.trainer.step.objective = objective  # type: ignore[assignment]
+    return bench
+
+
+def weights(bench: Bench) -> dict[str, torch.Tensor]:
+    return dict(bench.model.state_dict())
+
+
+def log(folder: Path) -> str:
+    return (folder / "train.log").read_text("utf-8")
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("options", [{}, {"ema": 0.9}, {"clip_norm": 0.0}, {"clip_value": 1.0}], ids=str)
+def test_a_bad_update_is_skipped_counted_and_told_of(tmp_path: Path, gradient: bool, options: dict[str, Any]) -> None:
+    before: dict[str, torch.Tensor] = {}
+
+    def spoilt(update: int, returns: int) -> bool:
+        before.update({name: value.clone() for name, value in weights(bench).items()} if update == 7 else {})
+        after = {name: value.clone() for name, value in weights(bench).items()} if update == 8 else before
+        assert_same(before, after)
+        return update == 7
+
+    bench = fragile(tmp_path, spoilt, gradient, updates=20, **options)
+    state = bench.trainer.fit()
+    assert (state.skipped, state.skipped_in_row, state.returns, state.update) == (1, 0, 0, 20)
+    assert all(bool(value.isfinite().all()) for value in weights(bench).values())
+    assert [line for line in bench.trainer.run.history() if "skipped" in line] == [{"update": 7, "skipped": 1}]
+    assert "update 7 was skipped, as its loss or gradient is no number (1 so far); what it read: " in log(tmp_path)
+    epoch = bench.trainer.loader.plan(0)
+    assert len(epoch) > 7
+    assert (tmp_path / "skipped" / "0000007.txt").read_text() == f"{bench.trainer.loader.batch(0, 6).source.tolist()}\n"
+    losses = [line["train_loss"] for line in bench.trainer.run.history() if "train_loss" in line]
+    assert losses == [pytest.approx(loss, abs=3.0) for loss in losses]
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_without_waiting_for_the_device_the_same_weights_come_out(tmp_path: Path, gradient: bool) -> None:
+    """As on a GPU: the fused optimiser is told on the device, and who was skipped is read later."""
+    waiting = fragile(tmp_path / "a", lambda update, _: update in (3, 4, 15), gradient, updates=20)
+    waiting.trainer.fit()
+    running = fragile(tmp_path / "b", lambda update, _: update in (3, 4, 15), gradient, updates=20)
+    running.trainer.step.waits = False
+    state = running.trainer.fit()
+    assert state.skipped == 3
+    assert "update 15 was skipped" in log(tmp_path / "b")
+    assert_same(weights(waiting), weights(running))
+    losses = [
+        [line["train_loss"] for line in bench.trainer.run.history() if "train_loss" in line]
+        for bench in (waiting, running)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("saved_before", [True, False])
+def test_too_many_in_a_row_and_it_goes_back_to_half_the_rate(tmp_path: Path, saved_before: bool) -> None:
+    """With half the rate all is well here; what was saved last, or the beginning, is where it goes on."""
+    bad = range(23, 60) if saved_before else range(3, 60)
+    bench = fragile(tmp_path, lambda update, returns: update in bad and not returns, updates=40, skip_limit=4)
+    state = bench.trainer.fit()
+    assert (state.returns, state.skipped, state.update) == (1, 5, 40)
+    back = 20 if saved_before else 0
+    assert f"going back from update {bad[0] + 4} to {back}, to 1/2 of the learning rate" in log(tmp_path)
+    rates = {line["update"]: line["lr"] for line in bench.trainer.run.history() if "lr" in line}
+    straight = Bench(tmp_path / "b", updates=40)
+    straight.trainer.fit()
+    for line in straight.trainer.run.history():
+        if "lr" in line:
+            assert rates[line["update"]] == pytest.approx(line["lr"] / (2 if line["update"] > back else 1))
+
+
+def test_what_never_gets_better_ends_with_advice(tmp_path: Path) -> None:
+    bench = fragile(tmp_path, lambda update, returns: update > 12, updates=1000, skip_limit=2, retries=2)
+    expected = r"in 3 updates in a row, up to update 15, also after 2 attempts .*: try a lower optimizer\.lr"
+    with pytest.raises(TolkaError, match=expected):
+        bench.trainer.fit()
+    assert ("last", 10) in bench.saved
+    assert bench.trainer.state.returns == 2
+
+
+def test_a_run_with_mishaps_goes_on_exactly(tmp_path: Path) -> None:
+    """Interrupted in the middle of a row of skipped updates, and between going back and the next save."""
+
+    def spoilt(update: int, returns: int) -> bool:
+        return update in (5, 6) or (update in range(13, 30) and not returns)
+
+    def run(folder: str, updates: int) -> Bench:
+        return fragile(tmp_path / folder, spoilt, updates=updates, skip_limit=5)
+
+    straight = run("a", 30)
+    straight.trainer.fit()
+    for stop, saved_at in ((6, None), (8, 8), (15, 10), (18, 18), (22, 22)):
+        first = run(f"b{stop}", 30)
+        real = first.trainer._train_step
+
+        def stopping(window: Any, real: Any = real, first: Bench = first, stop: int = stop) -> Any:
+            made = real(window)
+            if first.trainer.state.update == stop and (stop < 18 or first.trainer.state.returns):
+                first.trainer.stop("asked")
+            return made
+
+        first.trainer._train_step = stopping  # type: ignore[method-assign]
+        assert first.trainer.fit().update == stop
+        assert (first.last and first.last.facts["train"]["update"]) == saved_at
+        second = run(f"b{stop}", 30)
+        if first.last is not None:
+            second.last, second.weights = first.last, first.weights
+            second.reload(second.trainer)
+        second.trainer.fit()
+        assert_same(weights(straight), weights(second))
+        assert second.trainer.state.skipped == straight.trainer.state.skipped
+        assert second.trainer.state.returns == straight.trainer.state.returns == 1
+
+
+def test_a_stop_cuts_a_validation_short_and_the_run_goes_on_with_it(tmp_path: Path) -> None:
+    straight = Bench(tmp_path / "a", updates=25, validate_every=10)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", updates=25, validate_every=10)
+    real = first.validate
+
+    def interrupted(update: int, what: str, tick: Callable[[], object]) -> Any:
+        if update == 20:
+            first.trainer.stop("asked")
+        return real(update, what, tick)
+
+    first.surround(validate=interrupted)
+    state = first.trainer.fit()
+    assert (state.update, state.validated_at) == (20, 10)
+    assert first.saved[-1] == ("last", 10)
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=25, validate_every=10)
+    lines = [line["update"] for line in straight.trainer.run.history() if "bleu" in line]
+    assert lines == [line["update"] for line in first.trainer.run.history() if "bleu" in line] == [10, 20, 25]
+
+
+def test_saving_on_demand_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, updates=20, validate_every=10)
+    real = bench.trainer._train_step
+
+    def asking(window: Any) -> Any:
+        made = real(window)
+        if bench.trainer.state.update == 13:
+            bench.trainer.save_soon()
+        return made
+
+    bench.trainer._train_step = asking  # type: ignore[method-assign]
+    assert bench.trainer.fit().update == 20
+    assert bench.saved == [("best", 10), ("last", 10), ("last", 10), ("best", 20), ("last", 20)]
+
+
+@pytest.mark.parametrize("key", ["skip_limit", "retries"])
+def test_complaints(key: str) -> None:
+    with pytest.raises(TolkaError, match=rf"trainer.{key} \(-1\) must be at least 0"):
+        TrainerConfig(**{key: -1})
