@@ -1,12 +1,6 @@
-"""A model directory: all that is needed to translate, written whole or not at all, checked when read.
-
-config.yaml, model.safetensors, tokenizer.model (or source.model and target.model), scores.json, README.md, and
-manifest.json with the SHA-256 of each; adapter.safetensors after training with adapters. `last/` of a run also has
-state/, to go on training. Nothing is pickled.
-"""
+"""A model directory is read: all that is needed to translate, checked first. `snapshot.py` writes them."""
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,22 +8,18 @@ from typing import Any
 
 import yaml
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
-from tolka.atomic import standing, whole_folder
+from tolka.atomic import standing
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.manifest import MANIFEST, Manifest, checked_manifest, write_manifest
+from tolka.layout import ADAPTER, BASE, CONFIG, SCORES, STATE_FACTS, STATE_TENSORS, WEIGHTS, ResumeState, each_once
+from tolka.manifest import MANIFEST, Manifest, checked_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
-from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.upgrade import in_words_of_today
-
-_WEIGHTS, _CONFIG, _SCORES = "model.safetensors", "config.yaml", "scores.json"
-_ADAPTER, _BASE = "adapter.safetensors", "base"
-_STATE_TENSORS, _STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -51,79 +41,20 @@ class SavedModel:
     scores: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ResumeState:
-    """What training needs beside the weights to go on: named tensors, and facts that fit into JSON."""
-
-    tensors: dict[str, Tensor]
-    facts: dict[str, Any]
-
-
-def save_model(
-    folder: Path,
-    model: Seq2Seq,
-    tokenizer: Tokenizer,
-    config: Mapping[str, Any],
-    longest_source: int,
-    scores: Mapping[str, Any],
-    card: str,
-    state: ResumeState | None = None,
-) -> None:
-    """Write a model directory (with `state`: one that can be resumed) so that `folder` is always a whole one.
-
-    Low-rank adapters are merged into the weights, and written apart for `load_adapter`.
-    """
-    with whole_folder(folder) as work:
-        # A state names a shared matrix several times; safetensors stores each storage once, under its first name.
-        _save_tensors(_unique(merged_state(model)), work / _WEIGHTS)
-        (work / _CONFIG).write_text(yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False), encoding="utf-8")
-        adapter = {name: tensor.cpu().contiguous() for name, tensor in adapter_tensors(model).items()}
-        if adapter:
-            _save_tensors(adapter, work / _ADAPTER, {_BASE: base_digest(model)})
-        tokenizer.save(work)
-        if state is not None:
-            (work / "state").mkdir()
-            _save_tensors({name: t.contiguous() for name, t in state.tensors.items()}, work / _STATE_TENSORS)
-            (work / _STATE_FACTS).write_text(json.dumps(state.facts), encoding="utf-8")
-        _finish(work, scores, card, longest_source)
-
-
-def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Give a model directory other scores and another card; all else stays as it is."""
-    longest_source = _manifest(folder).longest_source
-    with whole_folder(folder) as work:
-        shutil.copytree(folder, work, dirs_exist_ok=True)
-        _finish(work, scores, card, longest_source)
-
-
-def _finish(work: Path, scores: Mapping[str, Any], card: str, longest_source: int) -> None:
-    """Write the scores, the card and, last, the manifest of all that is there."""
-    (work / _SCORES).write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
-    (work / "README.md").write_text(card, encoding="utf-8")
-    write_manifest(work, longest_source)
-
-
-def _save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    try:
-        save_file(tensors, path, metadata)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path.name} could not be written ({error}); is the disk full?") from None
-
-
 def load_model(folder: Path) -> SavedModel:
     """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
     folder = _model_folder(folder)
     manifest = _manifest(folder)
     settings, model_config = _read_settings(folder)
     try:
-        scores = json.loads((folder / _SCORES).read_text(encoding="utf-8"))
+        scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
     except ValueError as error:
         raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
     tokenizer = _tokenizer(folder, manifest)
     try:
         model = model_config.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
     except TolkaError as error:
-        raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     _load_weights(model, folder)
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.longest_source, scores)
 
@@ -182,17 +113,17 @@ def load_settings(folder: Path) -> dict[str, Any]:
     folder = _model_folder(folder)
     settings, _ = _read_settings(folder)
     if not isinstance(settings.get("tokenizer"), dict):
-        raise CheckpointError(f"{folder / _CONFIG} does not describe a tokenizer")
+        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
     try:
         tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
     except TolkaError as error:
-        raise CheckpointError(f"{folder / _CONFIG}: {error}") from None
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     return {**settings, "tokenizer": asdict(tokenizer)}
 
 
 def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     """config.yaml, and its model; the model's options that have come since it was written have their defaults."""
-    path = folder / _CONFIG
+    path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, ValueError) as error:
@@ -214,8 +145,8 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 def load_state(folder: Path) -> ResumeState:
     """The resume state of a run's `last/`, checked like the rest."""
     _manifest(folder)
-    facts = json.loads((folder / _STATE_FACTS).read_text(encoding="utf-8"))
-    return ResumeState(load_file(folder / _STATE_TENSORS), facts)
+    facts = json.loads((folder / STATE_FACTS).read_text(encoding="utf-8"))
+    return ResumeState(load_file(folder / STATE_TENSORS), facts)
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
@@ -240,12 +171,12 @@ def load_adapter(folder: Path) -> Adapter:
     """A low-rank adapter, with what it was made for."""
     folder = _model_folder(folder)
     manifest = _manifest(folder)
-    if _ADAPTER not in manifest.files:
-        raise CheckpointError(f"{folder} has no {_ADAPTER}: it was not trained with finetuning.lora_rank")
-    path = folder / _ADAPTER
+    if ADAPTER not in manifest.files:
+        raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
+    path = folder / ADAPTER
     tensors = _read_tensors(path)
     with safe_open(path, framework="pt") as opened:
-        base = (opened.metadata() or {}).get(_BASE)
+        base = (opened.metadata() or {}).get(BASE)
     return Adapter(tensors, _tokenizer(folder, manifest), base)
 
 
@@ -272,8 +203,8 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     """A directory's weights under the names that the model's have; what it lacks keeps its own."""
-    weights, own = _read_tensors(folder / _WEIGHTS), model.state_dict()
-    first = {own[name].data_ptr(): name for name in _unique(own)}
+    weights, own = _read_tensors(folder / WEIGHTS), model.state_dict()
+    first = {own[name].data_ptr(): name for name in each_once(own)}
     # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
     for name in own.keys() & weights.keys():
         if first[own[name].data_ptr()] not in weights:
@@ -283,10 +214,10 @@ def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
 
 def _load_weights(model: Seq2Seq, folder: Path) -> None:
     weights = _read_weights(folder, model)
-    differing = _differing(weights, _unique(model.state_dict()))
+    differing = _differing(weights, each_once(model.state_dict()))
     if differing:
         raise CheckpointError(
-            f"{folder / _WEIGHTS} does not fit {_CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
+            f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
         )
     model.load_state_dict(weights, strict=False)
 
@@ -307,17 +238,6 @@ def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> l
     ]
 
 
-def _unique(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Each storage once, under its first name."""
-    seen: set[int] = set()
-    unique = {}
-    for name, tensor in tensors.items():
-        if tensor.data_ptr() not in seen:
-            seen.add(tensor.data_ptr())
-            unique[name] = tensor.detach().cpu().contiguous()
-    return unique
-
-
 def _model_folder(folder: Path) -> Path:
     """The folder itself, or `best/` when it is a run directory."""
     for candidate in (folder, standing(folder / "best")):
@@ -332,7 +252,7 @@ def _model_folder(folder: Path) -> Path:
 
 def _manifest(folder: Path) -> Manifest:
     manifest = checked_manifest(folder)
-    manifest.require([_CONFIG, _WEIGHTS, _SCORES])
+    manifest.require([CONFIG, WEIGHTS, SCORES])
     return manifest
 
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits, save_model
+from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import TRAINING_ONLY, spelt_out_options
 from tolka.nn.lora import base_digest
 from tolka.report.card import model_card
+from tolka.snapshot import snapshot
 
 
 def average_models(folders: Sequence[Path], out: Path) -> None:
@@ -73,4 +74,4 @@ def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> No
     facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)
-    save_model(out, saved.model, saved.tokenizer, saved.config, longest_source, scores, card)
+    snapshot(saved.model, saved.tokenizer, saved.config, longest_source, scores, card).write(out)

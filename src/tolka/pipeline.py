@@ -11,15 +11,7 @@ import tolka
 from tolka.announcement import announcement
 from tolka.atomic import replace_text
 from tolka.batch import collate
-from tolka.checkpoint import (
-    ResumeState,
-    languages,
-    load_model,
-    load_state,
-    load_weights,
-    rescore,
-    save_model,
-)
+from tolka.checkpoint import languages, load_model, load_state, load_weights
 from tolka.config import TrainConfig, rebuild
 from tolka.data.loader import Batches
 from tolka.errors import ConfigError, StoppedError, TolkaError
@@ -29,6 +21,7 @@ from tolka.evaluation.showcase import choose_sentences, show
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.validator import Validator
 from tolka.inputs import Inputs
+from tolka.layout import ResumeState
 from tolka.losses import Objective
 from tolka.manifest import MANIFEST
 from tolka.models.base import Seq2Seq
@@ -40,17 +33,17 @@ from tolka.report.runs import SHOWN, read_run
 from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
+from tolka.snapshot import Snapshot, rescore, snapshot
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
+from tolka.training.selection import TakeSnapshot, Validate
 from tolka.training.signals import listening_to_signals
 from tolka.training.state import TrainState
 from tolka.training.trainer import Surroundings, Trainer
 from tolka.translator import DecodingConfig, Translator
-
-Tick = Callable[[], object]
 
 _FLOW_PAIRS = 64  # of the validation set, in one batch
 
@@ -143,7 +136,7 @@ class Pipeline:
             precision,
             self.run,
             Surroundings(
-                self._validator(model, precision), self._saver(model, precision), self._reload, self.inputs.spelt
+                self._validator(model, precision), self._snapshots(model, precision), self._reload, self.inputs.spelt
             ),
         )
 
@@ -159,7 +152,7 @@ class Pipeline:
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
-    def _validator(self, model: Seq2Seq, precision: Precision) -> Callable[[int, str, Tick], Validation]:
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Validate:
         """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
         pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self._decoding().tokens
         validator = Validator(
@@ -173,7 +166,7 @@ class Pipeline:
             self.run.path / "samples",
         )
 
-        def validate(update: int, what: str, tick: Tick) -> Validation:
+        def validate(update: int, what: str, tick: Callable[[], object]) -> Validation:
             result = validator(update, what, tick)
             if self.config.trainer.gradient_flow and not what:
                 self._record_flow(model, update)
@@ -191,29 +184,27 @@ class Pipeline:
         flows = gradient_flow(model, batch.to(self.device))
         self.run.record({"update": update, "gradient_flow": [flow.as_dict() for flow in flows]})
 
-    def _saver(
-        self, model: Seq2Seq, precision: Precision
-    ) -> Callable[[Path, ResumeState | None, dict[str, Any]], None]:
-        """Writes a model directory, with the state to resume from where there is one."""
+    def _snapshots(self, model: Seq2Seq, precision: Precision) -> TakeSnapshot:
+        """Takes the model as it is, with the state to resume from where there is one."""
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
         facts = self._facts(model.parameter_count() - merged, precision)
         config = self.config.as_dict()
 
-        def save(folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
-            if state is not None:
-                state.facts["store"] = self.inputs.prepared.folder.name
-            save_model(
-                folder,
+        def take(state: ResumeState | None, scores: dict[str, Any]) -> Snapshot:
+            taken = snapshot(
                 model,
                 self.inputs.prepared.tokenizer,
                 config,
                 self.inputs.longest_source,
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
-                state,
             )
+            if state is None:
+                return taken
+            state.facts["store"] = self.inputs.prepared.folder.name
+            return taken.with_state(state)
 
-        return save
+        return take
 
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from tolka.checkpoint import ResumeState
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.layout import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
@@ -45,6 +45,7 @@ class Bench:
         self.saved: list[tuple[str, int]] = []
         self.last: ResumeState | None = None
         self.weights: dict[str, torch.Tensor] = {}
+        self.full = False  # the disk, for all that is taken from now on
         self.scores = iter(scores or [])
         self.model = model
         self.trainer = Trainer(
@@ -56,26 +57,42 @@ class Bench:
             Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
             Precision(CPU, "fp32"),
             RunFolder(folder),
-            Surroundings(self.validate, self.save, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
+            Surroundings(self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
         )
 
-    def surround(self, **others: Any) -> None:
-        """Hand the trainer other callables."""
-        self.trainer._around = dataclasses.replace(self.trainer._around, **others)
+    def validate_with(self, validate: Any) -> None:
+        """Instead of with `validate`."""
+        self.trainer._selection.validate = validate
 
     def validate(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
         tick()
         return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
 
-    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
-        self.saved.append((folder.name, scores["update"]))
-        if state is not None:
-            self.last = copied(state)
-            self.weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+    def snapshot(self, state: ResumeState | None, scores: dict[str, Any]) -> "Shot":
+        weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+        return Shot(self, state and copied(state), scores, weights, self.full)
 
     def reload(self, trainer: Trainer) -> None:
         assert self.last is not None
         trainer.resume(copied(self.last), lambda: self.model.load_state_dict(self.weights))
+
+
+@dataclasses.dataclass
+class Shot:
+    """A model at one moment; writing it is remembered by its bench, and refused if the bench says so."""
+
+    bench: Bench
+    state: ResumeState | None
+    scores: dict[str, Any]
+    weights: dict[str, torch.Tensor]
+    refused: bool
+
+    def write(self, folder: Path) -> None:
+        if self.refused:
+            raise OSError(28, "No space left on device", str(folder / "model.safetensors"))
+        self.bench.saved.append((folder.name, self.scores["update"]))
+        if self.state is not None:
+            self.bench.last, self.bench.weights = self.state, self.weights
 
 
 def copied(state: ResumeState) -> ResumeState:

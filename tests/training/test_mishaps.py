@@ -165,7 +165,7 @@ def test_a_stop_cuts_a_validation_short_and_the_run_goes_on_with_it(tmp_path: Pa
             first.trainer.stop("asked")
         return real(update, what, tick)
 
-    first.surround(validate=interrupted)
+    first.validate_with(interrupted)
     state = first.trainer.fit()
     assert (state.update, state.validated_at) == (20, 10)
     assert first.saved[-1] == ("last", 10)

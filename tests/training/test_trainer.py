@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from trainer_bench import CPU, ROWS, Bench, assert_same, goes_on_to_the_same_weights, through_a_file
+from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, goes_on_to_the_same_weights, through_a_file
 
 from tolka.batch import Batch, collate
-from tolka.checkpoint import ResumeState, save_model
 from tolka.errors import ConfigError, TolkaError
+from tolka.layout import ResumeState
 from tolka.losses import LossSum, Objective, r_drop, simcut
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
+from tolka.snapshot import Snapshot, snapshot
 from tolka.training import precision as precision_module
 from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
@@ -315,9 +316,21 @@ class Disk(Bench):
         def save(self, folder: Path) -> list[Path]:
             return []
 
-    def save(self, folder: Path, state: ResumeState | None, scores: dict[str, Any]) -> None:
-        super().save(folder, state, scores)
-        save_model(folder, self.model, self.NoTokenizer(), {}, 1, scores, "", state)  # type: ignore[arg-type]
+    def snapshot(self, state: ResumeState | None, scores: dict[str, Any]) -> "OnDisk":
+        shot = super().snapshot(state, scores)
+        taken = snapshot(self.model, self.NoTokenizer(), {}, 1, scores, "")  # type: ignore[arg-type]
+        return OnDisk(**vars(shot), taken=taken.with_state(state) if state else taken)
+
+
+@dataclasses.dataclass
+class OnDisk(Shot):
+    """Written for real as well."""
+
+    taken: Snapshot
+
+    def write(self, folder: Path) -> None:
+        super().write(folder)
+        self.taken.write(folder)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -405,7 +418,7 @@ def test_the_moving_average_is_what_is_validated_and_saved(tmp_path: Path) -> No
         seen.append(bench.model.target_embedding.weight.detach().clone())
         return real(update, what, tick)
 
-    bench.surround(validate=look)
+    bench.validate_with(look)
     bench.trainer.fit()
     assert bench.trainer.step.ema is not None
     saved = weights(tmp_path / "last")["target_embedding.weight"]

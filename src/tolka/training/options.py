@@ -49,6 +49,12 @@ class TrainerConfig:
     """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
     average_of: str = "last"
     """which of them: the last or the best"""
+    keep_best: int = 0
+    """how many of the best validated checkpoints stay in checkpoints/, beside best/"""
+    keep_every: int = 0
+    """updates between two checkpoints that stay in checkpoints/; 0 = none"""
+    disk_limit: float = 0.0
+    """gigabytes that checkpoints/ may take: the oldest go, then the worst, not those to be averaged; 0 = no limit"""
     clip_value: float = 0.0
     """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
@@ -72,6 +78,8 @@ class TrainerConfig:
         at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
+        zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
+        zero_or_more(self, "trainer", "no limit", "disk_limit")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         at_most(self, "trainer", MOST_THREADS, "threads")
         at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries")

@@ -28,6 +28,8 @@ _MAY_DIFFER = (
     "trainer.log_every",
     "trainer.patience",
     "trainer.samples",
+    "trainer.keep_",
+    "trainer.disk_limit",
     "trainer.threads",
 )
 # The best model is chosen by BLEU: two tokenizers' scores must not compete.

@@ -27,7 +27,7 @@ class TrainState:
     best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
     stale: int = 0
     validated_at: int = 0
-    kept: dict[str, float] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints to be averaged
+    kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints that stay
     averaged_at: int = 0
     precision: str = ""
     skipped: int = 0

@@ -1,28 +1,25 @@
 """The training loop: which batches, at what rate, until when; validation, best and last kept."""
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from tolka.batch import Batch
-from tolka.checkpoint import ResumeState, average_weights
 from tolka.data.loader import Batches
 from tolka.errors import TolkaError
+from tolka.layout import ResumeState
 from tolka.losses import Objective
 from tolka.progress import bar
 from tolka.runtime import Precision
-from tolka.scoring import Validation
-from tolka.training.averaging import weights_kept
-from tolka.training.options import METRICS, TrainerConfig
+from tolka.training.keeper import Keeper
+from tolka.training.options import TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
+from tolka.training.selection import GivenUpError, Selection, TakeSnapshot, Validate
 from tolka.training.skipped import LostError, SkippedUpdates
 from tolka.training.state import TrainState, Window
 from tolka.training.step import Made, TrainStep
@@ -36,20 +33,13 @@ _LOOK_EVERY = 10  # updates, where to see whether one was skipped is to wait for
 class Surroundings:
     """What a trainer is handed, so that it knows neither text nor architecture nor how validation is done.
 
-    validate: scores the model as it is, given the update's number and, if it is not simply the model of that update, a
-    word on what it is; calls its third argument often, an exception of which ends it. save: writes the model as it is
-    into a folder, with what to resume from where that is not None; its third argument is for scores.json. reload: has
-    the trainer `resume` what was saved last. spell: a batch as text.
+    validate, snapshot: see `Selection`. reload: has the trainer `resume` what was saved last. spell: a batch as text.
     """
 
-    validate: Callable[[int, str, Callable[[], object]], Validation]
-    save: Callable[[Path, ResumeState | None, dict[str, Any]], None]
+    validate: Validate
+    snapshot: TakeSnapshot
     reload: Callable[["Trainer"], None]
     spell: Callable[[Batch], str]
-
-
-class _GivenUpError(Exception):
-    """A stop was asked for in the middle of a validation."""
 
 
 class Trainer:
@@ -72,12 +62,23 @@ class Trainer:
         self.scheduler, self.peak, self._around = scheduler, peak, around
         self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
-        self._latest = Validation({}, "")
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
         self._save_asked = False
         self._skipped = SkippedUpdates(config, loader, run, around.spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
+        self._keeper = Keeper(run)
+        self._selection = Selection(
+            config,
+            objective,
+            run,
+            self._keeper,
+            around.validate,
+            around.snapshot,
+            self._watch,
+            self._seconds,
+            self._give_up_if_asked,
+        )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
 
     def stop(self, reason: str) -> None:
@@ -93,7 +94,10 @@ class Trainer:
         self._save_asked = True
 
     def fit(self) -> TrainState:
-        """Train until the updates, the minutes or the patience are used up; always leaves `best/` and `last/`."""
+        """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
+
+        TolkaError when training leads nowhere, or when these could not be written.
+        """
         self._saved_at = time.perf_counter()
         self._started_at = self._saved_at - self.state.seconds
         self.objective.train()
@@ -115,8 +119,8 @@ class Trainer:
                     if self._validation_is_due():
                         self._validate_and_save()
                         window = Window()
-                    elif self._saving_is_due():
-                        self._save_last()
+                    else:
+                        self._keep_and_save()
                 except LostError as lost:
                     self._go_back(str(lost))
                     window = Window()
@@ -125,6 +129,7 @@ class Trainer:
             self._finish()
         if self._stop_asked and self.state.update and not self.state.skipped_in_row:
             self._save_last()
+        self._keeper.finish()
         self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
         return self.state
 
@@ -133,8 +138,8 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if not self._stop_asked:
-                self._average()
+            if not self._stop_asked and self._selection.average(self.state):
+                self._save_last()
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
 
@@ -142,10 +147,16 @@ class Trainer:
         update = self.state.update
         return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_asked
 
-    def _saving_is_due(self) -> bool:
-        """Not while updates are skipped: what was saved last shall be good."""
+    def _keep_and_save(self) -> None:
+        """What falls due between validations. Not while updates are skipped: what was saved last shall be good."""
+        with self.step.smoothed():
+            self._selection.keep_unjudged(self.state)
         due = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
-        return due and not self.state.skipped_in_row
+        if due and not self.state.skipped_in_row:
+            self._save_last()
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._started_at
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
@@ -198,7 +209,7 @@ class Trainer:
         loss = window.loss
         if loss is None:
             return f"all {self.config.log_every} updates skipped"
-        self.state.seconds = time.perf_counter() - self._started_at
+        self.state.seconds = self._seconds()
         line = {
             "update": self.state.update,
             "train_loss": loss,
@@ -221,7 +232,8 @@ class Trainer:
                 f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
             )
         self._skipped.forget()
-        if self._beginning is None:
+        self._keeper.finish()
+        if self._keeper.has(self.run.last) or self._beginning is None:
             self._around.reload(self)
         else:
             saved, weights = self._beginning
@@ -238,89 +250,25 @@ class Trainer:
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always. Nothing when a stop is asked for."""
         self._skipped.look(self.state)
-        with self.step.smoothed(), suppress(_GivenUpError):
-            if self._score():
-                self._around.save(self.run.best, None, self._scores())
-            if self.config.average > 1:
-                self._keep()
+        self._keeper.wait()
+        with self.step.smoothed(), suppress(GivenUpError):
+            self._selection.judge(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
             self._save_last()
-            self.run.drop_checkpoints(self.state.kept)
+            self._selection.drop(self.state)
 
     def _give_up_if_asked(self) -> None:
         if self._stop_asked:
-            raise _GivenUpError
-
-    def _score(self, mean_of: Sequence[int] = ()) -> bool:
-        """Validate the model as it is and write it down; whether it is the best so far."""
-        state = self.state
-        self.objective.eval()
-        try:
-            result = self._around.validate(state.update, "mean" if mean_of else "", self._give_up_if_asked)
-        finally:
-            self.objective.train()
-        if not math.isfinite(result.values["nll"]):
-            raise LostError(f"the validation loss is {result.values['nll']}")
-        self._latest = result
-        value = result.values[self.config.metric]
-        better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
-        state.stale = 0 if better else state.stale + 1
-        if better:
-            state.best, state.best_update, state.best_mean_of = value, state.update, list(mean_of)
-        state.validated_at = state.update
-        state.seconds = time.perf_counter() - self._started_at
-        scores = self._scores(mean_of)
-        self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
-        self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
-        self._watch.validation(state.update, result)
-        return better
-
-    def _keep(self) -> None:
-        """Keep this checkpoint for the mean at the end, and no more than `trainer.average` of them.
-
-        The folder of one that falls out goes once `last/` no longer counts on it.
-        """
-        state, sign = self.state, METRICS[self.config.metric]
-        self._around.save(self.run.checkpoint(state.update), None, self._scores())
-        kept = {**state.kept, str(state.update): self._latest.values[self.config.metric]}
-        ranked = sorted(kept, key=int, reverse=True)
-        if self.config.average_of == "best":
-            ranked.sort(key=lambda update: -sign * kept[update])
-        state.kept = {update: kept[update] for update in ranked[: self.config.average]}
-
-    def _average(self) -> None:
-        """Score the mean of the kept checkpoints; it becomes the best model if it is."""
-        state = self.state
-        updates = sorted(update for update in map(int, state.kept) if self.run.checkpoint(update).is_dir())
-        if self.config.average < 2 or state.averaged_at == state.update:
-            return
-        if len(updates) < 2:
-            self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
-            return
-        mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
-        self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
-        stale, latest = state.stale, self._latest  # of the model that would go on
-        with weights_kept(self.objective.model), suppress(_GivenUpError):
-            self.objective.model.load_state_dict(mean, strict=False)
-            if self._score(updates):
-                self._around.save(self.run.best, None, self._scores(updates))
-            state.averaged_at = state.update
-        state.stale, self._latest = stale, latest
-        if not self._stop_asked:
-            self._save_last()
+            raise GivenUpError
 
     def _save_last(self) -> None:
-        self.state.seconds = time.perf_counter() - self._started_at
+        self._keeper.wait()
+        self.state.seconds = self._seconds()
         saved = self.resume_state()
         with self.step.smoothed():
-            self._around.save(self.run.last, saved, self._scores())
-        self._saved_at, self._save_asked, self._beginning = time.perf_counter(), False, None
-
-    def _scores(self, mean_of: Sequence[int] = ()) -> dict[str, Any]:
-        """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""
-        values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
-        scores = {"update": self.state.validated_at, "validation": values, "signatures": self._latest.signatures}
-        return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
+            self._keeper.save(self.run.last, self._around.snapshot(saved, self._selection.scores(self.state)))
+        self._keeper.retry()
+        self._saved_at, self._save_asked = time.perf_counter(), False
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""

@@ -1,0 +1,140 @@
+"""Which of a training's models are kept: the best on the validation set, some checkpoints, and their mean."""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tolka.checkpoint import average_weights
+from tolka.layout import ResumeState
+from tolka.losses import Objective
+from tolka.scoring import Validation
+from tolka.training.averaging import weights_kept
+from tolka.training.keeper import Keeper, Written, to_average, to_keep
+from tolka.training.options import METRICS, TrainerConfig
+from tolka.training.run import RunFolder
+from tolka.training.skipped import LostError
+from tolka.training.state import TrainState
+from tolka.training.watch import Watch
+
+Validate = Callable[[int, str, Callable[[], object]], Validation]
+"""Scores the model as it is, given the update's number and, if it is not simply the model of that update, a word on
+what it is. Calls its third argument often, an exception of which ends it.
+"""
+TakeSnapshot = Callable[[ResumeState | None, dict[str, Any]], Written]
+"""The model as it is, with what to resume from where that is not None; the second argument is for scores.json."""
+
+
+class GivenUpError(Exception):
+    """A stop was asked for in the middle of a validation."""
+
+
+@dataclass
+class Selection:
+    """Validates one objective's model and has a keeper write what shall stay.
+
+    seconds: of training so far. tick: called often while validating; an exception of its own ends that.
+    """
+
+    config: TrainerConfig
+    objective: Objective
+    run: RunFolder
+    keeper: Keeper
+    validate: Validate
+    snapshot: TakeSnapshot
+    watch: Watch
+    seconds: Callable[[], float]
+    tick: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        self._latest = Validation({}, "")
+        self._told: set[str] = set()
+
+    def judge(self, state: TrainState) -> None:
+        """Validate the model as it is, and keep it if it deserves to be. LostError where its loss is no number."""
+        if self._score(state):
+            self.keeper.save(self.run.best, self.snapshot(None, self.scores(state)))
+        if self.config.average or self.config.keep_best:
+            self._keep(state, self._latest.values[self.config.metric])
+        elif self.config.keep_every and state.update % self.config.keep_every == 0:
+            self._keep(state, None)
+
+    def keep_unjudged(self, state: TrainState) -> None:
+        """Where every so many updates' model is kept (trainer.keep_every), and this one is not about to be judged."""
+        if self.config.keep_every and state.update % self.config.keep_every == 0:
+            self._keep(state, None)
+
+    def drop(self, state: TrainState) -> None:
+        """Once all that was given to the keeper is written, delete the checkpoints that are not kept any more."""
+        kept = tuple(state.kept)
+        self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
+
+    def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
+        """Validate the model as it is and write it down; whether it is the best so far."""
+        self.objective.eval()
+        try:
+            result = self.validate(state.update, "mean" if mean_of else "", self.tick)
+        finally:
+            self.objective.train()
+        if not math.isfinite(result.values["nll"]):
+            raise LostError(f"the validation loss is {result.values['nll']}")
+        self._latest = result
+        value = result.values[self.config.metric]
+        better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
+        state.stale = 0 if better else state.stale + 1
+        if better:
+            state.best, state.best_update, state.best_mean_of = value, state.update, list(mean_of)
+        state.validated_at = state.update
+        state.seconds = self.seconds()
+        scores = self.scores(state, mean_of)
+        self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
+        self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
+        self.watch.validation(state.update, result)
+        return better
+
+    def _keep(self, state: TrainState, value: float | None) -> None:
+        """Keep this checkpoint, and no more of them than was asked for.
+
+        The folder of one that falls out goes once `last/` no longer counts on it.
+        """
+        folder = self.run.checkpoint(state.update)
+        self.keeper.save(folder, self.snapshot(None, self.scores(state)))
+        kept = {**state.kept, str(state.update): value}
+        state.kept = to_keep(kept, self.config)
+        if self.config.disk_limit:
+            self.keeper.wait()
+            size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            state.kept = to_keep(kept, self.config, int(self.config.disk_limit * 1e9 / size) if size else None)
+            if dropped := to_keep(kept, self.config).keys() - state.kept.keys() - self._told:
+                self._told |= dropped
+                names = ", ".join(sorted(dropped, key=int))
+                limit = self.config.disk_limit
+                self.run.log(f"trainer.disk_limit ({limit:g} GB): no room for the checkpoints of {names}")
+
+    def average(self, state: TrainState) -> bool:
+        """Score the mean of the kept checkpoints, which becomes the best model if it is; whether there was one."""
+        if self.config.average < 2 or state.averaged_at == state.update:
+            return False
+        self.keeper.wait()
+        wanted = map(int, to_average(state.kept, self.config))
+        updates = sorted(update for update in wanted if self.run.checkpoint(update).is_dir())
+        if len(updates) < 2:
+            self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
+            return False
+        mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
+        self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
+        stale, latest = state.stale, self._latest  # of the model that would go on
+        with weights_kept(self.objective.model), suppress(GivenUpError):
+            self.objective.model.load_state_dict(mean, strict=False)
+            if self._score(state, updates):
+                self.keeper.save(self.run.best, self.snapshot(None, self.scores(state, updates)))
+            state.averaged_at = state.update
+        state.stale, self._latest = stale, latest
+        return state.averaged_at == state.update
+
+    def scores(self, state: TrainState, mean_of: Sequence[int] = ()) -> dict[str, Any]:
+        """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""
+        values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
+        scores = {"update": state.validated_at, "validation": values, "signatures": self._latest.signatures}
+        return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores
