@@ -17,7 +17,7 @@ from tolka.text.lines import user_path
 
 @dataclass(frozen=True)
 class Combination:
-    """One of the trainings. label: what tells it from the others ("lstm", "rnn-2"); settings: all of its own."""
+    """One of the trainings. label: what tells it from the others ("lstm", "rnn-seed=2"); settings: all of its own."""
 
     label: str
     settings: list[str]
@@ -45,13 +45,19 @@ def combinations(settings: Sequence[str]) -> list[Combination]:
     made = []
     for values in product(*(values for _, values in choices)):
         chosen = {key: value for (key, _), value in zip(choices, values, strict=True)}
-        label = "-".join(re.sub(r"[^\w.-]+", "_", chosen[key]) for key in swept)
+        label = "-".join(_named(key, chosen[key]) for key in swept)
         made.append(Combination(label, [f"{key}={value}" for key, value in chosen.items()]))
     labels = [combination.label for combination in made]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
     return made
+
+
+def _named(key: str, value: str) -> str:
+    """lstm of model=lstm, seed=2 of run.seed=2; fit to be a folder's name."""
+    group, _, option = key.rpartition(".")
+    return (f"{option}=" if group else "") + re.sub(r"[^\w.-]+", "_", value)
 
 
 def _values(key: str, value: str) -> list[str]:
@@ -75,7 +81,7 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
     """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
 
     Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
-    earlier call has finished are on it from the start.
+    earlier call has finished in the same folder are on it from the start, also with other settings.
 
     All configurations are checked before the first training begins. ConfigError when the folder that is to have the
     trainings' folders is a run's itself. StoppedError when a signal asks for an end: the
@@ -110,7 +116,10 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
 
 
 def _page(base: Path, folders: Mapping[str, Path], outcomes: Sequence[Outcome]) -> Path:
-    """What is finished, by this call or an earlier one, side by side; what has failed in this one is named."""
+    """What is finished, by an earlier call or this one, side by side; what has failed in this one is named."""
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
-    finished = [label for label, folder in folders.items() if label not in failed and (folder / PAGE).is_file()]
-    return write_page(base, base.resolve().name, [read_run(folders[label], label) for label in finished], failed)
+    others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
+    others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)
+    shown = {**{folder.name: folder for folder in others}, **folders}
+    finished = [label for label, folder in shown.items() if label not in failed and (folder / PAGE).is_file()]
+    return write_page(base, base.resolve().name, [read_run(shown[label], label) for label in finished], failed)

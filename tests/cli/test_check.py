@@ -124,7 +124,7 @@ def test_a_text_that_cannot_be_read_is_an_error_after_the_check(
 
 def test_each_of_several_is_checked(command: Command, tiny: list[str], tmp_path: Path) -> None:
     assert command("mt-train", "-m", *tiny, "corpus.check=true", "run.seed=1,2").code == 0
-    assert all((tmp_path / "run" / seed / "check.html").is_file() for seed in "12")
+    assert all((tmp_path / "run" / f"seed={seed}" / "check.html").is_file() for seed in "12")
 
 
 def test_what_does_not_go_together(command: Command, tiny: list[str]) -> None:

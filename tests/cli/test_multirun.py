@@ -16,7 +16,7 @@ Command = Callable[..., Any]
 
 def test_every_combination_in_the_order_of_the_settings() -> None:
     assert combinations(["model=rnn,lstm", "trainer.updates=5", "run.seed=1,2"]) == [
-        Combination(f"{model}-{seed}", [f"model={model}", "trainer.updates=5", f"run.seed={seed}"])
+        Combination(f"{model}-seed={seed}", [f"model={model}", "trainer.updates=5", f"run.seed={seed}"])
         for model in ("rnn", "lstm")
         for seed in (1, 2)
     ]
@@ -25,7 +25,10 @@ def test_every_combination_in_the_order_of_the_settings() -> None:
 def test_lists_and_paths_are_one_value() -> None:
     settings = ["corpus.test=[a,b]", "corpus.train=a,b", "finetuning.freeze=[encoder,decoder]", "model=rnn,gru"]
     assert [made.settings[:3] for made in combinations(settings)] == [settings[:3]] * 2
-    assert [made.label for made in combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])] == ["1e-3", "0.5"]
+    assert [made.label for made in combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])] == [
+        "lr=1e-3",
+        "lr=0.5",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,12 +53,12 @@ def test_where_they_go(tmp_path: Path) -> None:
 def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
     arguments = ["-m", *tiny, "run.seed=1,2"]
     assert command("mt-train", *arguments).code == 0
-    weights = [(tmp_path / "run" / seed / "best" / "model.safetensors").read_bytes() for seed in "12"]
+    weights = [(tmp_path / "run" / f"seed={seed}" / "best" / "model.safetensors").read_bytes() for seed in "12"]
     assert weights[0] != weights[1]
     outcome = command("mt-train", *arguments, "trainer.updates=7")
     assert outcome.code == 0
     assert outcome.err.count("going on from update 5") == 2
-    assert "training 2 of 2: 2" in outcome.err
+    assert "training 2 of 2: seed=2" in outcome.err
 
 
 def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_path: Path) -> None:
@@ -82,15 +85,15 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
 def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
     kept = [setting for setting in tiny if not setting.startswith("report")]
     assert command("mt-train", "-m", *kept, "run.seed=1,2").code == 0
-    (tmp_path / "run" / "1" / "last" / "manifest.json").unlink()
+    (tmp_path / "run" / "seed=1" / "last" / "manifest.json").unlink()
     outcome = command("mt-train", "-m", *kept, "run.seed=1,2")
     assert outcome.code == 1
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "<b>1</b> failed: " in page
-    assert '<th scope="row">2</th>' in page
-    outcome = command("mt-train", "-m", *kept, "run.seed=2,3")
+    assert "<b>seed=1</b> failed: " in page
+    assert '<th scope="row">seed=2</th>' in page
+    outcome = command("mt-train", "-m", *kept, "run.seed=3,4", "optimizer.lr=0.01")
     assert outcome.code == 0
-    assert '<th scope="row">2</th>' in (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert '<th scope="row">seed=2</th>' in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 
 def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[str], tmp_path: Path) -> None:
@@ -117,12 +120,12 @@ def test_all_are_checked_before_the_first_begins(command: Command, tiny: list[st
 
 
 def test_one_that_fails_does_not_stop_the_rest(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    other = tmp_path / "run" / "1"
+    other = tmp_path / "run" / "seed=1"
     other.mkdir(parents=True)
     (other / "config.yaml").write_text("model: {}\n")
     (other / "last").mkdir()
     (other / "last" / "manifest.json").write_text("{}")
     outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
     assert outcome.code == 1
-    assert "error: 1 failed:" in outcome.err
-    assert (tmp_path / "run" / "2" / "best").is_dir()
+    assert "error: seed=1 failed:" in outcome.err
+    assert (tmp_path / "run" / "seed=2" / "best").is_dir()
