@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +32,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
             except BaseException:
                 old.rename(final)
                 raise
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)  # a leftover is removed by `recover`
         else:
             work.rename(final)
         _sync(final.parent)
@@ -43,8 +45,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
 def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
     """Only one process at a time is inside, of all that name this file; `waiting` is called if another one is.
 
-    The system frees the lock when a process ends, however it ends. The last one out removes the file. No lock on
-    Windows.
+    The system frees the lock when a process ends, however it ends. The last one out removes the file.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -70,16 +71,40 @@ def _is_file_of(stream: IO[str], path: Path) -> bool:
 
 
 def try_lock(stream: IO[str], wait: bool = False) -> bool:
-    """Lock an open file until it is closed; False when another process has it, unless told to wait for that one."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
+    """Lock an open file until it is closed; False when another process has it, unless told to wait for that one.
+
+    True also where the file system knows no locks of any kind.
+    """
+    if sys.platform == "win32":
+        return _lock_on_windows(stream, wait)
+    import fcntl
+
+    for lock in (fcntl.flock, fcntl.lockf):  # some network file systems know only the second
+        try:
+            lock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except (BlockingIOError, PermissionError):
+            return False
+        except OSError:
+            continue
         return True
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
     return True
+
+
+def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
+    """The first byte of it, which need not be there."""
+    if sys.platform != "win32":
+        raise NotImplementedError
+    import msvcrt
+
+    while True:
+        try:
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            if not wait:
+                return False
+            time.sleep(0.2)
+        else:
+            return True
 
 
 def standing(final: Path) -> Path:

@@ -163,7 +163,7 @@ class Pipeline:
             self.config.metrics,
             self.config.corpus.target,
             self.config.trainer.samples,
-            self.run.path / "samples",
+            self._leave_sample,
         )
 
         def validate(update: int, what: str, tick: Callable[[], object]) -> Validation:
@@ -217,7 +217,7 @@ class Pipeline:
             self.config.corpus.target,
             self._fp32(),
             decoding.tokens,
-            self.run.path / "samples",
+            self._leave_sample,
         )
         results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
         self.run.forget_tests()
@@ -260,6 +260,9 @@ class Pipeline:
             self.run.log(f"{what}: {plot(self.run.path)}")
         except TolkaError as error:
             self.run.log(str(error))
+
+    def _leave_sample(self, name: str, text: str) -> None:
+        self.run.leave(f"samples/{name}", text)
 
     def _decoding(self) -> DecodingConfig:
         return DecodingConfig(device=str(self.device), tokens=max(DecodingConfig.tokens, self.config.batching.tokens))

@@ -1,9 +1,8 @@
 """What is measured when training has ended: each test set, with the search that people will use."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tolka.evaluation.by_length import LengthBucket, bleu_by_length
@@ -59,14 +58,14 @@ class Tester:
         language: str,
         precision: Precision,
         tokens: int,
-        folder: Path,
+        leave: Callable[[str, str], object],
     ) -> None:
         """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
 
-        folder: takes the translations.
+        leave: takes the name of a file and its text, the translations.
         """
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
-        self._precision, self._tokens, self._folder = precision, tokens, folder
+        self._precision, self._tokens, self._leave = precision, tokens, leave
 
     def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
         """Measure one test set; without resamples (metrics.bootstrap=0) nothing is compared."""
@@ -74,9 +73,7 @@ class Tester:
         started_at = time.perf_counter()
         hypotheses = _translated(f"testing on {name}", pairs, self._translator)
         seconds = time.perf_counter() - started_at
-        self._folder.mkdir(exist_ok=True)
-        text = "".join(f"{line}\n" for line in hypotheses)
-        (self._folder / f"{name}.{self._language}.txt").write_text(text, encoding="utf-8")
+        self._leave(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         if self._before is not None and self._metrics.bootstrap:
             old = _translated(f"the model before, on {name}", pairs, self._before)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.progress import bar
@@ -32,15 +31,17 @@ class Validator:
         metrics: MetricsConfig,
         language: str,
         samples: int,
-        folder: Path,
+        leave: Callable[[str, str], object],
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. language: of the target. folder: takes the translations."""
+        """metrics: its tokenizer is used, its list is not. language: of the target. leave: takes the name of a file and
+        its text, the translations.
+        """
         self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
-        self._language, self._samples, self._folder = language, samples, folder
+        self._language, self._samples, self._leave = language, samples, leave
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
-        """Measure the model as it is; leaves its translations in `folder`. what: if it is not simply that update's.
+        """Measure the model as it is. what: if it is not simply that update's.
 
         tick: called after each batch; an exception of its own ends the validation.
         """
@@ -52,9 +53,7 @@ class Validator:
                 tick()
 
             hypotheses = self._translator([pair.source for pair in self._pairs], advance)
-        self._folder.mkdir(exist_ok=True)
-        text = "".join(f"{line}\n" for line in hypotheses)
-        (self._folder / f"{update:07d}{what and '-' + what}.txt").write_text(text, encoding="utf-8")
+        self._leave(f"{update:07d}{what and '-' + what}.txt", "".join(f"{line}\n" for line in hypotheses))
         bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
         values = {
             "nll": perplexity.nll / perplexity.tokens,

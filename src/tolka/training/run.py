@@ -1,8 +1,11 @@
 """A run's folder: its configuration, log, metrics and models."""
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -46,6 +49,8 @@ class RunFolder:
         self.best, self.last = path / "best", path / "last"
         self.metrics = path / "metrics.jsonl"
         self._lock: IO[str] | None = None
+        self._settings = ""
+        self._unwritten: dict[Path, str] = {}
 
     def claim(self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved) -> bool:
         """Make the folder this configuration's; returns whether there is a run in it to go on with.
@@ -72,7 +77,8 @@ class RunFolder:
         self._take_lock()
         for model in (self.best, self.last):
             recover(model)
-        replace_text(saved, yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False))
+        self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
+        replace_text(saved, self._settings)
         resuming = (self.last / MANIFEST).is_file()
         if self.best.exists() and not resuming:
             raise ConfigError(
@@ -106,9 +112,8 @@ class RunFolder:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
-        """Add one line to metrics.jsonl."""
-        with self.metrics.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(facts) + "\n")
+        """Add one line to metrics.jsonl, with the next one if the disk is full."""
+        self._add(self.metrics, json.dumps(facts) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
         """Every line of metrics.jsonl so far."""
@@ -135,8 +140,53 @@ class RunFolder:
         """Say it on stderr and write it, with the time, into train.log."""
         say(message)
         stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-        with (self.path / "train.log").open("a", encoding="utf-8") as stream:
-            stream.writelines(f"{stamp} {line}\n" for line in message.splitlines())
+        self._add(self.path / "train.log", "".join(f"{stamp} {line}\n" for line in message.splitlines()))
+
+    def leave(self, name: str, text: str) -> Path:
+        """Write a text file in the folder, whose parts are joined by slashes; where it cannot be, say so and go on."""
+        path = self.path / name
+        try:
+            self._restore(path.parent)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            say(f"warning: {path} is not written ({error.strerror or error})")
+        return path
+
+    def _add(self, path: Path, text: str) -> None:
+        """To the end of a file; said once when it cannot be, and tried again with the next text."""
+        waiting = self._unwritten.get(path, "") + text
+        try:
+            self._restore(path.parent)
+            _append(path, waiting.encode("utf-8"))
+        except OSError as error:
+            if path not in self._unwritten:
+                say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
+            self._unwritten[path] = waiting
+        else:
+            self._unwritten.pop(path, None)
+
+    def _restore(self, folder: Path) -> None:
+        """Make a folder that is not there; with the settings, without which a run cannot go on, if it was deleted."""
+        if folder.is_dir():
+            return
+        missing = not self.path.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        if missing and self._settings:
+            say(f"warning: {self.path} was deleted while training goes on in it; it is made again, with what comes")
+            replace_text(self.path / "config.yaml", self._settings)
+
+
+def _append(path: Path, content: bytes) -> None:
+    """All of it or nothing."""
+    with path.open("ab", buffering=0) as stream:
+        before = stream.seek(0, os.SEEK_END)
+        try:
+            if stream.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        except OSError:
+            with suppress(OSError):
+                stream.truncate(before)
+            raise
 
 
 def _settings(saved: Path) -> Any:

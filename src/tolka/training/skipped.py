@@ -73,8 +73,6 @@ class SkippedUpdates:
             last = min(update.batch + self._config.accumulate, len(self._loader.plan(update.epoch)))
         except KeyError:
             return ""
-        path = self._run.path / "skipped" / f"{update.number:07d}.txt"
-        path.parent.mkdir(exist_ok=True)
         batches = (self._loader.batch(update.epoch, number) for number in range(update.batch, last))
-        path.write_text("".join(map(self._spell, batches)), encoding="utf-8")
+        path = self._run.leave(f"skipped/{update.number:07d}.txt", "".join(map(self._spell, batches)))
         return f"; what it read: {path}"
