@@ -143,9 +143,13 @@ def forced(translator: Translator, probes: Sequence[Probe]) -> list[Translation]
 
 
 def without_marks(each: AttentionMap) -> AttentionMap:
-    """The map without the rows and columns of marks, which stand in the word before them."""
+    """The map without the rows and columns of marks, which stand in the word before them.
+
+    A piece that is but the blank before a word stays: without it the word would be one with that before it.
+    """
     rows, columns = (
-        [n for n, piece in enumerate(pieces) if piece.strip("▁" + PUNCTUATION)] for pieces in (each.rows, each.columns)
+        [n for n, piece in enumerate(pieces) if piece == "▁" or piece.strip("▁" + PUNCTUATION)]
+        for pieces in (each.rows, each.columns)
     )
     weights = [[each.weights[row][column] for column in columns] for row in rows]
     return AttentionMap(each.name, each.head, [each.rows[n] for n in rows], [each.columns[n] for n in columns], weights)

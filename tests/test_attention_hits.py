@@ -63,6 +63,8 @@ def test_a_hit_is_the_largest_weight_and_marks_do_not_count() -> None:
     assert without_marks(each).columns == ["▁I", "▁love", "▁you", "</s>"]
     assert without_marks(each).weights[2] == [0.1, 0.6, 0.2, 0.0]
     assert verb_hit(probe, without_marks(each))
+    apart = AttentionMap("decoder.0.cross", "mean", ["▁나는", "▁", "너를", ".", "</s>"], columns, weights)
+    assert without_marks(apart).rows == ["▁나는", "▁", "너를", "</s>"]
     elsewhere = AttentionMap("decoder.0.cross", "mean", rows, columns, [away, away, [0.9, 0.0, 0.1, 0, 0], away, away])
     assert not verb_hit(probe, without_marks(elsewhere))
 
