@@ -43,6 +43,7 @@ RANKS = {
     "announcement": 8,
     "overrides": 8,
     "inputs": 8,
+    "provenance": 4,
     "pipeline": 9,
     "api": 11,
     "checkup": 10,

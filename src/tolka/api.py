@@ -15,8 +15,9 @@ from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
 from tolka.pipeline import Pipeline
 from tolka.progress import bar
+from tolka.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.report.summary import closing_words
-from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes
+from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes, use_threads
 from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
 from tolka.text.cleaning_steps import spelt
 from tolka.text.corpus import Pair
@@ -70,6 +71,15 @@ def train(config: TrainConfig) -> TrainResult:
     finally:
         pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+
+
+def unlike_before(run: Path, config: TrainConfig) -> list[str]:
+    """What differs here from where a run was made, and may make its results differ: versions, machine, texts."""
+    calls = recorded(run)
+    if not calls:
+        return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
+    use_threads(config.trainer.threads)
+    return list(unlike(calls[0], provenance(config.corpus.open(), choose_device(config.trainer.device))))
 
 
 def find_lr(config: TrainConfig) -> RangeTest:

@@ -37,6 +37,8 @@ class RunConfig:
     """the run's folder; empty = runs/<name>"""
     init_from: str = ""
     """model or run directory to go on from: its weights, sizes and tokenizer, on this corpus; empty = train anew"""
+    override: bool = False
+    """go on with a run although its settings were others; what differs is said, and recorded in provenance.json"""
     seed: int = 1
     """of weights, batches and dropout"""
     prepared: str = "runs/prepared"

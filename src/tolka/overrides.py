@@ -1,11 +1,15 @@
 """What is typed on a command line becomes a configuration; what is seldom meant is said."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import OmegaConf
 
 from tolka.checkpoint import load_settings
-from tolka.compose import compose
+from tolka.compose import compose, takes_a_path
 from tolka.config import (
     REGISTRIES,
     EvaluateConfig,
@@ -14,12 +18,14 @@ from tolka.config import (
     TranslateConfig,
     build_groups,
     cross_check,
+    rebuild,
 )
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import TRAINING_ONLY, spelt_out_options
 from tolka.progress import say
 from tolka.text.corpus import CorpusConfig
 from tolka.text.lines import user_path
+from tolka.training.run import saved_settings
 
 
 def train_config(overrides: Sequence[str]) -> TrainConfig:
@@ -42,6 +48,38 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     for note in _notes(config, given, choices["experiment"]):
         say(f"note: {note}")
     return config
+
+
+def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
+    """The configuration of a run, to be run again elsewhere: in run.dir, or in its own folder's name with -again.
+
+    overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
+    """
+    values = saved_settings(run / "config.yaml")
+    if not isinstance(values, Mapping) or not all(isinstance(group, Mapping) for group in values.values()):
+        raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
+    groups = [override.partition("=")[0] for override in overrides if "." not in override.partition("=")[0]]
+    if groups:
+        raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
+    again = f"{run.resolve().name}-again"
+    here = {"run": {"name": again, "dir": str(run.resolve().parent / again), "override": False}}
+    merged = OmegaConf.merge(OmegaConf.create(here), OmegaConf.from_dotlist([_quoted(each) for each in overrides]))
+    given = cast(dict[str, dict[str, Any]], OmegaConf.to_container(merged))
+    if any(override.startswith("run.name=") for override in overrides) and not _names_folder(overrides):
+        given["run"]["dir"] = ""
+    config = rebuild({**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}})
+    cross_check(config)
+    return config
+
+
+def _names_folder(overrides: Sequence[str]) -> bool:
+    return any(override.startswith("run.dir=") for override in overrides)
+
+
+def _quoted(override: str) -> str:
+    """A path as YAML takes it for nothing else."""
+    key, _, value = override.partition("=")
+    return f"{key}={json.dumps(value, ensure_ascii=False)}" if takes_a_path(key) and value[:1] != "[" else override
 
 
 def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:

@@ -26,11 +26,12 @@ from tolka.losses import Objective
 from tolka.manifest import MANIFEST
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
+from tolka.provenance import PROVENANCE, provenance, recorded
 from tolka.report.card import model_card
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
 from tolka.report.runs import SHOWN, read_run
-from tolka.runtime import Precision, choose_device, describe, seed_everything, use_threads
+from tolka.runtime import Precision, choose_device, describe, make_deterministic, seed_everything, use_threads
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, rescore, snapshot
@@ -59,10 +60,14 @@ class Pipeline:
         self.device = choose_device(config.trainer.device)
         check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
+        if config.trainer.deterministic:
+            make_deterministic()
 
     def claim(self) -> None:
         """Make the run's folder this run's, to go on with where it has begun; ConfigError as `RunFolder.claim`."""
-        self.resuming = self.run.claim(self.config.as_dict(), _completed)
+        self.resuming = self.run.claim(self.config.as_dict(), _completed, self.config.run.override)
+        if self.run.overridden:
+            self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
 
     def train(self) -> TrainState:
         """Everything in a claimed folder up to and with training; leaves `best/` and `last/`.
@@ -70,6 +75,7 @@ class Pipeline:
         StoppedError, with the state saved, when a signal asked for an end.
         """
         self.inputs.read()
+        self._record_provenance()
         resumed = self._resumed() if self.resuming else None
         trainer = self.trainer(resumed)
         if resumed:
@@ -87,6 +93,12 @@ class Pipeline:
                 f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
             )
         return state
+
+    def _record_provenance(self) -> None:
+        """One entry for each call that trains."""
+        calls = recorded(self.run.path)
+        calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
+        self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
 
     def _put_into(self, trainer: Trainer, saved: ResumeState) -> None:
         trainer.resume(saved, lambda: load_weights(trainer.objective.model, self.run.last))

@@ -1,11 +1,14 @@
 """The machine a command runs on: device, precision, threads, memory allocator, seeds."""
 
 import ctypes
+import os
 import platform
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,6 +78,31 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def random_state() -> dict[str, Any]:
+    """Where Python's and NumPy's generators stand, in values that fit into JSON; torch's are tensors of their own."""
+    version, numbers, gauss = random.getstate()
+    name, key, *rest = np.random.get_state(legacy=True)
+    return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
+
+
+def set_random_state(state: Mapping[str, Any]) -> None:
+    """Go on from what `random_state` gave."""
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    name, key, *rest = state["numpy"]
+    np.random.set_state((name, np.array(key, dtype=np.uint32), *rest))
+
+
+def make_deterministic() -> None:
+    """Have torch take no kernel whose result may differ from run to run; an operation that has none other fails.
+
+    Slower on a GPU. On a CPU the same number of threads gives the same result anyway.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS starts
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+
+
 def keep_freed_memory() -> bool:
     """Tell glibc to keep freed blocks; returns whether this machine's allocator understood.
 
@@ -97,6 +125,21 @@ def peak_memory_bytes() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if platform.system() == "Darwin" else peak * 1024
+
+
+def total_memory_bytes() -> int:
+    """The machine's memory, or what a container may have of it; 0 where unknown."""
+    limits = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return 0
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return min(limits)
 
 
 def describe(device: torch.device) -> str:

@@ -25,6 +25,7 @@ _EXAMPLES = """examples:
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
   mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
+  mt-train --rerun runs/mine                    the same once more, in runs/mine-again
 The same command again goes on where the run stopped.
 
 settings (key=value; a list is [a,b]):
@@ -55,6 +56,12 @@ def run(arguments: Sequence[str]) -> int:
         help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
     )
     parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
+    parser.add_argument(
+        "--rerun",
+        type=Path,
+        metavar="RUN",
+        help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
+    )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("train")
@@ -66,14 +73,19 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
+    if options.multirun and options.rerun:
+        raise ConfigError("--rerun trains what one run's folder says: leave out -m")
     if options.multirun and options.check:
         raise ConfigError("--check looks at one training's text: leave out -m")
     if options.multirun:
         return _several(with_recipe(options.settings))
 
-    from tolka.overrides import train_config
+    from tolka.overrides import rerun_config, train_config
 
-    config = train_config(with_recipe(options.settings))
+    if options.rerun:
+        config = rerun_config(options.rerun, options.settings)
+    else:
+        config = train_config(with_recipe(options.settings))
     if options.print_config:
         import yaml
 
@@ -83,8 +95,12 @@ def run(arguments: Sequence[str]) -> int:
     if options.check:
         return _check(config, options.json)
 
-    from tolka.api import find_lr, train
+    from tolka.api import find_lr, train, unlike_before
     from tolka.progress import say
+
+    if options.rerun:
+        for difference in unlike_before(options.rerun, config):
+            say(f"note: unlike the run before: {difference}")
 
     if config.trainer.find_lr:
         find_lr(config)

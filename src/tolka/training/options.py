@@ -69,6 +69,8 @@ class TrainerConfig:
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
+    deterministic: bool = False
+    """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     threads: int = 0
     """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"

@@ -48,14 +48,18 @@ class RunFolder:
         self.path = path
         self.best, self.last = path / "best", path / "last"
         self.metrics = path / "metrics.jsonl"
+        self.overridden: list[str] = []
         self._lock: IO[str] | None = None
         self._settings = ""
         self._unwritten: dict[Path, str] = {}
 
-    def claim(self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved) -> bool:
+    def claim(
+        self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved, override: bool = False
+    ) -> bool:
         """Make the folder this configuration's; returns whether there is a run in it to go on with.
 
-        complete: adds to a saved configuration what has become a setting since it was saved.
+        complete: adds to a saved configuration what has become a setting since it was saved. override: take over a run
+        of other settings, which are then in `overridden`.
 
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
         its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
@@ -65,12 +69,13 @@ class RunFolder:
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
             begun = any(path.exists() for path in (self.best, self.last, self.metrics))
-            differing = differences(complete(_settings(saved)), config) if begun else []
-            if differing:
+            differing = differences(complete(saved_settings(saved)), config) if begun else []
+            if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
-                    "Choose another run.name or run.dir, or the same settings to go on with it"
+                    "Choose another run.name or run.dir, the same settings to go on with it, or run.override=true"
                 )
+            self.overridden = differing
         elif self.path.is_dir() and any(path.name != CHECK_PAGE for path in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -147,7 +152,7 @@ class RunFolder:
         path = self.path / name
         try:
             self._restore(path.parent)
-            path.write_text(text, encoding="utf-8")
+            replace_text(path, text)
         except OSError as error:
             say(f"warning: {path} is not written ({error.strerror or error})")
         return path
@@ -189,9 +194,12 @@ def _append(path: Path, content: bytes) -> None:
             raise
 
 
-def _settings(saved: Path) -> Any:
+def saved_settings(saved: Path) -> Any:
+    """What config.yaml holds, whatever it is. CheckpointError when it cannot be read."""
     try:
         return yaml.safe_load(saved.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None

@@ -12,7 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.batch import Batch
 from tolka.losses import Objective
 from tolka.nn.lora import has_adapters
-from tolka.runtime import Precision
+from tolka.runtime import Precision, random_state, set_random_state
 from tolka.training.averaging import Ema
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
@@ -108,7 +108,7 @@ class TrainStep:
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
-        return tensors, {"scaler": self.scaler.state_dict()}
+        return tensors, {"scaler": self.scaler.state_dict(), "random": random_state()}
 
     def load_state(
         self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], None]
@@ -116,6 +116,8 @@ class TrainStep:
         """Go on from what `state` gave. load_weights: puts the saved weights into the model."""
         self.scaler.load_state_dict(facts["scaler"])
         torch.set_rng_state(tensors["rng"])
+        if "random" in facts:
+            set_random_state(facts["random"])
         if "rng_cuda" in tensors and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["rng_cuda"], self.precision.device)
         if not self._saves_other_weights:

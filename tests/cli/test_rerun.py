@@ -1,0 +1,117 @@
+"""A run tells where it comes from, can be run again, and can be taken over with other settings."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tolka import provenance
+
+Command = Callable[..., Any]
+
+
+def calls(run: Path) -> list[dict[str, Any]]:
+    return list(json.loads((run / "provenance.json").read_text("utf-8"))["calls"])
+
+
+def weights(run: Path) -> bytes:
+    return (run / "last" / "model.safetensors").read_bytes()
+
+
+def test_each_call_is_recorded(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    assert command("mt-train", *tiny, "trainer.updates=7").code == 0
+    first, second = calls(tmp_path / "run")
+    assert first["versions"]["torch"] == torch.__version__
+    assert first["machine"]["memory_bytes"] > 10**8
+    assert sorted(first["texts"]) == ["test: test", "train: train", "valid: valid"]
+    assert first["texts"] == second["texts"]
+    assert first["other_settings"] == second["other_settings"] == []
+    assert first["started"] <= second["started"]
+
+
+def test_the_same_once_more_has_the_same_weights(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny, "trainer.precision=fp32").code == 0
+    outcome = command("mt-train", "--rerun", str(tmp_path / "run"))
+    assert outcome.code == 0
+    assert "unlike the run before" not in outcome.err
+    assert weights(tmp_path / "run-again") == weights(tmp_path / "run")
+
+
+def test_what_is_unlike_is_said_and_settings_can_be_others(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    run, other = tmp_path / "run", tmp_path / "한 글 (2)"
+    assert command("mt-train", *tiny).code == 0
+    recorded = {"calls": calls(run)}
+    recorded["calls"][0]["versions"]["torch"] = "2.0.1"
+    (run / "provenance.json").write_text(json.dumps(recorded))
+    for language in ("xa", "xb"):
+        with (corpus / f"train.{language}").open("a") as stream:
+            stream.write("lantern ferry\n")
+    outcome = command("mt-train", "--rerun", str(run), f"run.dir={other}", "optimizer.lr=2e-3", "trainer.updates=4")
+    assert outcome.code == 0, outcome.err
+    assert f"unlike the run before: torch: 2.0.1, now {torch.__version__}" in outcome.err
+    assert "unlike the run before: train: train: " in outcome.err
+    state = json.loads((other / "last" / "state" / "state.json").read_text())
+    assert state["train"]["update"] == 4
+    assert "lr: 0.002" in (other / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--rerun", "nowhere"], "nowhere/config.yaml: there is no such file"),
+        (["--rerun", "RUN", "model=rnn"], "'model' is a group"),
+        (["--rerun", "RUN", "optimizer.rl=1"], "unknown key 'optimizer.rl'"),
+        (["-m", "--rerun", "RUN"], "leave out -m"),
+    ],
+)
+def test_complaints(command: Command, tiny: list[str], tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    (tmp_path / "run").mkdir()
+    printed = command("mt-train", "--print-config", *tiny)
+    (tmp_path / "run" / "config.yaml").write_text(printed.out)
+    outcome = command("mt-train", *[each.replace("RUN", str(tmp_path / "run")) for each in arguments])
+    assert outcome.code in (1, 2)
+    assert complaint in outcome.error
+    assert len(outcome.error.splitlines()) == 1
+
+
+def test_a_run_can_be_taken_over_with_other_settings(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tiny).code == 0
+    refused = command("mt-train", *tiny, "optimizer.lr=0.5", "trainer.updates=7")
+    assert (refused.code, "run.override=true" in refused.error) == (2, True)
+    outcome = command("mt-train", *tiny, "optimizer.lr=0.5", "trainer.updates=7", "run.override=true")
+    assert outcome.code == 0
+    assert "run.override: from here on other settings hold: optimizer.lr (" in outcome.err
+    assert "going on from update 5" in outcome.err
+    assert [len(call["other_settings"]) for call in calls(tmp_path / "run")] == [0, 1]
+    assert "lr: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+def test_the_state_of_the_user_s_project(tmp_path: Path) -> None:
+    assert provenance.project(tmp_path) is None
+
+    def git(*arguments: str) -> None:
+        name = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *name, "-C", str(tmp_path), *arguments], check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "recipe.sh").write_text("one\n")
+    git("add", ".")
+    git("commit", "-m", "one")
+    assert provenance.project(tmp_path)["changed"] == []  # type: ignore[index]
+    (tmp_path / "recipe.sh").write_text("two\n")
+    found = provenance.project(tmp_path)
+    assert found is not None
+    assert (len(found["commit"]), found["changed"]) == (40, ["recipe.sh"])
+
+
+def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:
+    assert provenance.recorded(tmp_path) == []
+    (tmp_path / "provenance.json").write_text("{")
+    assert provenance.recorded(tmp_path) == []
