@@ -56,6 +56,32 @@ class Batch:
             return self
         return replace(self, source=_dropped(self.source, rate), target_in=_dropped(self.target_in, rate))
 
+    @property
+    def positions(self) -> int:
+        """Padded ones of both sides: what its computation costs grows with them."""
+        return self.source.numel() + self.target_in.numel()
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Its first and its last pairs, each with no more padding than they need; ValueError of a single pair."""
+        middle = len(self.source) // 2
+        if not middle:
+            raise ValueError("a batch of one pair has no halves")
+        return self._part(slice(None, middle)), self._part(slice(middle, None))
+
+    def _part(self, rows: slice) -> "Batch":
+        source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
+        longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())
+        target_out = self.target_out[rows, :longest_target]
+        return Batch(
+            source=self.source[rows, :longest_source],
+            source_lengths=source_lengths,
+            target_in=self.target_in[rows, :longest_target],
+            target_out=target_out,
+            target_lengths=target_lengths,
+            target_positions=(target_out.flatten() != PAD).nonzero().squeeze(1),
+            tokens=int(target_lengths.sum()),
+        )
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch on `device`; copies from pinned memory overlap with computation."""
         if device.type == "cpu":

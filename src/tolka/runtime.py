@@ -127,6 +127,17 @@ def peak_memory_bytes() -> int:
     return peak if platform.system() == "Darwin" else peak * 1024
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it says that a device, or this machine, has no memory left."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def empty_cache(device: torch.device) -> None:
+    """Give freed blocks of GPU memory back, so that larger ones can be made of them."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
 def total_memory_bytes() -> int:
     """The machine's memory, or what a container may have of it; 0 where unknown."""
     limits = []

@@ -36,11 +36,12 @@ class Bench:
         scores: list[float] | None = None,
         seed: int = 1,
         optimizer: OptimizerConfig | None = None,
+        dropout: float = 0.1,
         **options: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
         torch.manual_seed(seed)
-        model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
+        model = TransformerConfig(d_model=16, heads=2, layers=1, dropout=dropout).build(11, 11, True)
         config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
         self.saved: list[tuple[str, int]] = []
         self.last: ResumeState | None = None

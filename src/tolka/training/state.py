@@ -14,7 +14,7 @@ class TrainState:
     """How far training is. epoch (or buffer, of a stream) and batch: of the next batch to read.
 
     stale: validations without a better one. skipped: updates whose loss or gradient was no number. returns: how often
-    training went back to its last good state, each time to half the rate.
+    training went back to its last good state, each time to half the rate. splits: batches that memory had no room for.
     """
 
     update: int = 0
@@ -32,6 +32,7 @@ class TrainState:
     precision: str = ""
     skipped: int = 0
     skipped_in_row: int = 0
+    splits: int = 0
     returns: int = 0
 
 

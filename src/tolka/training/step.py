@@ -1,6 +1,7 @@
 """One update of the weights, and all that it leaves behind for the next: optimiser, scaler, moving average."""
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.batch import Batch
 from tolka.losses import Objective
 from tolka.nn.lora import has_adapters
-from tolka.runtime import Precision, random_state, set_random_state
+from tolka.runtime import Precision, empty_cache, is_out_of_memory, random_state, set_random_state
 from tolka.training.averaging import Ema
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
@@ -22,11 +23,14 @@ from tolka.training.options import TrainerConfig
 class Made:
     """One update of the weights. nll: of its `tokens`, summed, (). sound: whether loss and gradient were numbers, ();
     where they were not, the weights are as before. Both tensors stay on their device: to read them is to wait.
+
+    splits: how often a batch was too large for the memory and was halved.
     """
 
     nll: Tensor
     tokens: int
     sound: Tensor
+    splits: int = 0
 
 
 class TrainStep:
@@ -40,6 +44,7 @@ class TrainStep:
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+        self._most_positions = sys.maxsize  # of a batch, as far as memory is known to have room
         # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
@@ -49,19 +54,56 @@ class TrainStep:
             parameters["lr"] = rate
         self.objective.agreeing = number > self.config.agreement_after
         tokens = sum(batch.tokens for batch in group)
-        self.optimizer.zero_grad(set_to_none=True)
-        nll = torch.zeros((), device=self.precision.device)
-        for batch in group:
-            with self.precision.autocast():
-                sums = self.objective(batch.to(self.precision.device))
-            if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
-                self.scaler.scale(sums.loss / tokens).backward()
-            nll = nll + sums.nll.detach()
+        nll, splits = self._gradient(group, tokens)
         sound = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             sound = self._move(weights, number, sound)
-        return Made(nll, tokens, sound)
+        return Made(nll, tokens, sound, splits)
+
+    def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
+        """Leaves the gradient of all batches' mean over `tokens`; gives their nll, and how many were halved.
+
+        A batch that memory has no room for is halved, as is every later one of its size: the gradient is a sum over
+        pairs, so that it stays what it is but for dropout.
+        """
+        parts, splits = [part for batch in group for part in self._fitting(batch)], 0
+        while True:
+            self.optimizer.zero_grad(set_to_none=True)
+            nll = torch.zeros((), device=self.precision.device)
+            failed = None
+            for number, batch in enumerate(parts):
+                try:
+                    nll = nll + self._pass(batch, tokens)
+                except RuntimeError as error:
+                    if not is_out_of_memory(error) or len(batch.source) == 1:
+                        raise
+                    failed = number
+                    break
+            if failed is None:
+                return nll, splits
+            # Here the error is gone, and with it the tensors of the pass that failed.
+            self._most_positions = min(self._most_positions, parts[failed].positions - 1)
+            splits += 1
+            parts = [part for batch in parts for part in self._fitting(batch)]
+            empty_cache(self.precision.device)
+
+    def _fitting(self, batch: Batch) -> Iterator[Batch]:
+        """The batch, or parts of it, none larger than what is known to fit, if pairs are not larger by themselves."""
+        if batch.positions <= self._most_positions or len(batch.source) == 1:
+            yield batch
+            return
+        for half in batch.halves():
+            yield from self._fitting(half)
+
+    def _pass(self, batch: Batch, tokens: int) -> Tensor:
+        """Forward and backward; its nll."""
+        with self.precision.autocast():
+            sums = self.objective(batch.to(self.precision.device))
+        if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
+            self.scaler.scale(sums.loss / tokens).backward()
+        nll: Tensor = sums.nll.detach()
+        return nll
 
     def _move(self, weights: list[nn.Parameter], number: int, sound: Tensor) -> Tensor:
         """Unscale, clip, step, unless a number is none; whether all of them were."""

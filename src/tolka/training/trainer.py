@@ -195,6 +195,13 @@ class Trainer:
         window.add(made)
         self._skipped.add(self.state.update, place, made.sound)
         self.state.tokens += made.tokens
+        if made.splits:
+            self.state.splits += made.splits
+            self.run.log(
+                f"note: out of memory at update {self.state.update}: its batch goes in halves, as do later ones of its "
+                "size (batching.tokens would make them smaller)"
+            )
+            self.run.record({"update": self.state.update, "splits": self.state.splits})
         return made
 
     def _rate(self) -> float:
