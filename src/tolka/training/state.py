@@ -1,10 +1,10 @@
 """How far a training is, and what it has seen since it last wrote a line."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
 from tolka.training.step import Made
 
@@ -39,10 +39,15 @@ class TrainState:
 class Window:
     """Sums over the updates since the last line in metrics.jsonl, which stay on their device until they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, sums: Sequence[float] | None = None, device: torch.device | None = None) -> None:
+        """sums: what `sums` of an earlier window gave, to go on from, on a device."""
         self.started_at = time.perf_counter()
         self.tokens = 0
-        self._sums: Tensor | None = None  # (2,): nll and tokens of the updates that were made
+        self._sums = torch.tensor(sums, dtype=torch.float32, device=device) if sums else None
+
+    def sums(self) -> list[float] | None:
+        """nll and tokens of the updates that were made; waits for the device. None where there were none."""
+        return self._sums.tolist() if self._sums is not None else None
 
     def add(self, made: Made) -> None:
         """One more update."""
@@ -54,5 +59,5 @@ class Window:
     @property
     def loss(self) -> float | None:
         """nll per token; waits for the device. None where no update was made."""
-        nll, tokens = self._sums.tolist() if self._sums is not None else (0.0, 0.0)
+        nll, tokens = self.sums() or (0.0, 0.0)
         return nll / tokens if tokens else None

@@ -65,6 +65,7 @@ class Trainer:
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
         self._save_asked = False
+        self._window = Window()
         self._skipped = SkippedUpdates(config, loader, run, around.spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = Keeper(run)
@@ -104,26 +105,25 @@ class Trainer:
         if not self.state.update:
             weights = {name: weight.clone() for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
-        window = Window()
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
             if self._validation_is_due():  # that of the update before, which a signal cut short
                 self._validate_and_save()
             while (reason := self._reason_to_stop()) is None:
-                self._train_step(window)
+                self._train_step(self._window)
                 try:
                     if self.step.waits or self.state.update % _LOOK_EVERY == 0:
                         self._skipped.look(self.state)
                     if self.state.update % self.config.log_every == 0:
-                        progress.set_postfix_str(self._log(window), refresh=False)
-                        window = Window()
+                        progress.set_postfix_str(self._log(self._window), refresh=False)
+                        self._window = Window()
                     if self._validation_is_due():
+                        self._window = Window()
                         self._validate_and_save()
-                        window = Window()
                     else:
                         self._keep_and_save()
                 except LostError as lost:
                     self._go_back(str(lost))
-                    window = Window()
+                    self._window = Window()
                 progress.update(self.state.update - progress.n)
         if not self._stop_asked:
             self._finish()
@@ -280,11 +280,13 @@ class Trainer:
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
         tensors, facts = self.step.state()
-        return ResumeState(tensors, {"train": asdict(self.state), "loader": self.loader.state(), **facts})
+        own = {"train": asdict(self.state), "loader": self.loader.state(), "window": self._window.sums()}
+        return ResumeState(tensors, {**own, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
+        self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved.tensors, saved.facts, load_weights)
         self.run.forget_after(self.state.update)
