@@ -1,10 +1,11 @@
 """The three jobs as functions: a configuration in, a typed result out."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from unicodedata import is_normalized
 
 from tolka.checkpoint import Folders, languages, load_ensemble, unicode_form
 from tolka.checkup import check_first
@@ -130,12 +131,15 @@ def _translated(
 
 @dataclass(frozen=True)
 class EvaluateResult:
-    """Scores of the translations; perplexity and the translations themselves where a model was given."""
+    """Scores of the translations; perplexity and the translations themselves where a model was given.
+
+    notes: what may make the scores other than they seem.
+    """
 
     scores: list[Score]
     perplexity: Perplexity | None
     hypotheses: list[str]
-    note: str | None
+    notes: list[str]
 
 
 def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
@@ -160,7 +164,7 @@ def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
             f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
             "scores compare line by line"
         )
-    perplexity, hypotheses, language = None, given, files.language
+    perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
     if model:
         saved = load_ensemble(model)
         keep_freed_memory()
@@ -173,8 +177,22 @@ def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
         pairs = [Pair(spelt(s.strip(), form), r.strip()) for s, r in zip(given, references, strict=True)]
         precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
         perplexity = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens).measure(saved.model, precision)
-    note = choose_bleu_tokenizer(language)[1] if config.metrics.tokenizer == "auto" else None
-    return EvaluateResult(score(hypotheses, references, config.metrics, language), perplexity, hypotheses, note)
+    elif unlike_spelt := _unlike_spelt({files.hypothesis: given, files.reference: references}):
+        notes.append(unlike_spelt)
+    if config.metrics.tokenizer == "auto" and (note := choose_bleu_tokenizer(language)[1]):
+        notes.append(note)
+    return EvaluateResult(score(hypotheses, references, config.metrics, language), perplexity, hypotheses, notes)
+
+
+def _unlike_spelt(files: Mapping[str, Sequence[str]]) -> str:
+    """A word on it where one file has accents apart from their letters (or Hangul in its parts), and the other has not:
+    the same text does not look the same to a metric.
+    """
+    apart = {name: sum(not is_normalized("NFC", line) for line in lines) for name, lines in files.items()}
+    if not any(apart.values()) or len(set(apart.values())) == 1:
+        return ""
+    counts = ", ".join(f"{name}: {count} lines" for name, count in apart.items())
+    return f"letters and accents stand apart (no Unicode NFC) in {counts}; the same text then counts as another one"
 
 
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:

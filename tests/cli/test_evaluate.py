@@ -1,6 +1,7 @@
 """mt-eval: the scores of what mt-translate writes, as a table or as JSON."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,16 @@ def test_bad_usage(
     outcome = command("mt-eval", *arguments)
     assert (outcome.code, outcome.out) == (code, "")
     assert complaint in outcome.error
+
+
+def test_accents_apart_are_told_of(command: Command, tmp_path: Path) -> None:
+    """Hangul in its parts looks the same and scores nothing."""
+    lines = ["나는 당신을 사랑합니다.\n", "고양이\n"]
+    (tmp_path / "composed").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "apart").write_text("".join(unicodedata.normalize("NFD", line) for line in lines), encoding="utf-8")
+    files = [f"hypothesis={tmp_path / 'composed'}", "language=en", PLAIN]
+    outcome = command("mt-eval", *files, f"reference={tmp_path / 'apart'}")
+    assert f"{tmp_path / 'composed'}: 0 lines, {tmp_path / 'apart'}: 2 lines; the same text then counts as another" in (
+        " ".join(outcome.err.split())
+    )
+    assert "stand apart" not in command("mt-eval", *files, f"reference={tmp_path / 'composed'}").err

@@ -76,8 +76,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.output:
         with whole_file(options.output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)
-    if result.note:
-        print(f"note: {result.note}", file=sys.stderr)
+    for note in result.notes:
+        print(f"note: {note}", file=sys.stderr)
     if options.json:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
