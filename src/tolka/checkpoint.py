@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
@@ -20,6 +21,8 @@ from tolka.models.ensemble import Ensemble
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.upgrade import in_words_of_today
+
+_BYTES = 4  # of a number in fp32
 
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -46,17 +49,42 @@ def load_model(folder: Path) -> SavedModel:
     folder = _model_folder(folder)
     manifest = _manifest(folder)
     settings, model_config = _read_settings(folder)
-    try:
-        scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CheckpointError(f"{folder}: cannot be read ({' '.join(str(error).split())})") from None
+    scores = _facts(folder / SCORES)
     tokenizer = _tokenizer(folder, manifest)
+    sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
-        model = model_config.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+        _check_size(model_config, sizes, folder / WEIGHTS)
+        model = model_config.build(*sizes)
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     _load_weights(model, folder)
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.longest_source, scores)
+
+
+def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
+    """CheckpointError where a configuration describes a larger model than there are weights for.
+
+    A directory may come from anywhere: no memory is given to what it merely claims. sizes: as `ModelConfig.build` has
+    them. path: of the weights.
+    """
+    tensors, size = len(_header(path)), path.stat().st_size
+    for key, value in asdict(config).items():
+        most = tensors if key.endswith("layers") else size
+        if isinstance(value, int) and value > most:
+            raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
+    with torch.device("meta"):  # shapes without memory
+        needed = _BYTES * config.build(*sizes).parameter_count()
+    if needed > size:
+        raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
+
+
+def _header(path: Path) -> list[str]:
+    """The names of a file's tensors."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return list(opened.keys())
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def load_ensemble(folders: Folders) -> SavedModel:
@@ -126,7 +154,7 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
@@ -144,9 +172,19 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 
 def load_state(folder: Path) -> ResumeState:
     """The resume state of a run's `last/`, checked like the rest."""
-    _manifest(folder)
-    facts = json.loads((folder / STATE_FACTS).read_text(encoding="utf-8"))
-    return ResumeState(load_file(folder / STATE_TENSORS), facts)
+    _manifest(folder).require([STATE_FACTS, STATE_TENSORS])
+    return ResumeState(_read_tensors(folder / STATE_TENSORS), _facts(folder / STATE_FACTS))
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a JSON file has by name."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} cannot be read (it has no names in it)")
+    return found
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
@@ -230,12 +268,18 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Names that only one of them has; where the names agree, the shapes that do not."""
+    """Names that only one of them has; where the names agree, the shapes or kinds of number that do not."""
     return sorted(found.keys() ^ expected.keys()) or [
-        f"{name} {tuple(found[name].shape)} instead of {tuple(tensor.shape)}"
+        f"{name} {_shape(found[name])} instead of {_shape(tensor)}"
         for name, tensor in expected.items()
-        if found[name].shape != tensor.shape
+        if _shape(found[name]) != _shape(tensor)
     ]
+
+
+def _shape(tensor: Tensor) -> str:
+    """(2, 3), and what kind of number where that is not fp32."""
+    kind = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" + (f" {kind}" if tensor.dtype != torch.float32 else "")
 
 
 def _model_folder(folder: Path) -> Path:

@@ -37,6 +37,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, rescore, snapshot
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.lr_finder import RangeTest, range_test
+from tolka.training.memory import look_at_memory
 from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run import RunFolder
@@ -81,8 +82,11 @@ class Pipeline:
         if resumed:
             self._put_into(trainer, resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
-        elif self.config.trainer.gradient_flow:
-            self._record_flow(trainer.objective.model, 0)
+        else:
+            for line in look_at_memory(trainer.step, trainer.loader.largest()):
+                self.run.log(line)
+            if self.config.trainer.gradient_flow:
+                self._record_flow(trainer.objective.model, 0)
         with listening_to_signals(trainer) as received:
             state = trainer.fit()
         if received:

@@ -85,6 +85,20 @@ def random_state() -> dict[str, Any]:
     return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
 
 
+@contextmanager
+def torch_random_kept(device: torch.device) -> Iterator[None]:
+    """Whatever a block draws, torch's generators go on as if it had not been."""
+    before, before_cuda = torch.get_rng_state(), None
+    if device.type == "cuda":
+        before_cuda = torch.cuda.get_rng_state(device)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+        if before_cuda is not None:
+            torch.cuda.set_rng_state(before_cuda, device)
+
+
 def set_random_state(state: Mapping[str, Any]) -> None:
     """Go on from what `random_state` gave."""
     version, numbers, gauss = state["python"]
@@ -115,6 +129,34 @@ def keep_freed_memory() -> bool:
     settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 * 2**20}
     accepted = [int(libc.mallopt(parameter, value)) == 1 for parameter, value in settings.items()]
     return all(accepted)
+
+
+def available_memory_bytes() -> int:
+    """What this process can still have without others losing theirs, within its container; 0 where unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return 0
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            left = int(Path(limit).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        free = min(free, max(0, left))
+    return free
+
+
+def resident_memory_bytes() -> int:
+    """What this process has now; its peak where only that is known."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError):
+        return peak_memory_bytes()
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def peak_memory_bytes() -> int:

@@ -1,14 +1,18 @@
-"""A batch that is too large for the memory goes in halves, and the weights move as if it had not."""
+"""What training takes is estimated; a batch that is too large goes in halves, and the weights move as if it had not."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from trainer_bench import ROWS, Bench, assert_same
+from trainer_bench import CPU, ROWS, Bench, assert_same
 
 from tolka.batch import collate
 from tolka.losses import Objective
+from tolka.models.transformer import TransformerConfig
+from tolka.runtime import Precision
+from tolka.training import memory
+from tolka.training.memory import look_at_memory, memory_need, saved_bytes
 from tolka.training.optim import SGDConfig
 
 
@@ -79,3 +83,56 @@ def test_other_errors_and_single_pairs_are_not_hidden(tmp_path: Path, monkeypatc
     forgetful(monkeypatch, 0, RuntimeError("shapes differ"))
     with pytest.raises(RuntimeError, match="shapes differ"):
         Bench(tmp_path / "b", updates=2).trainer.fit()
+
+
+def test_what_a_forward_pass_keeps_grows_with_its_sentences() -> None:
+    bench = TransformerConfig(d_model=64, heads=2, layers=2, dropout=0.1).build(50, 50, True)
+    objective = Objective(bench, 0.1).train()
+    row = [4 + n for n in range(30)]
+    one, eight = (saved_bytes(objective, collate([row] * n, [row] * n), Precision(CPU, "fp32")) for n in (1, 8))
+    assert 7.0 < eight / one <= 8.05
+    assert one > 30 * 64 * 4 * 10  # ten states of each piece at least
+
+
+def test_what_is_needed_and_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Bench(tmp_path).trainer.step
+    small, large = collate(ROWS[:4], ROWS[:4]), collate(ROWS * 8, ROWS * 8)
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    needs = [memory_need(step, batch) for batch in (small, large)]
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(weight.grad is None for weight in step.objective.parameters())
+    assert needs[0].needed < needs[1].needed
+    assert needs[0].fits
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 10_000)
+    lines = list(look_at_memory(step, large))
+    assert lines[0].startswith("memory: about ")
+    assert lines[1].startswith("warning: that will hardly do: lower batching.tokens")
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 0)
+    assert len(list(look_at_memory(step, large))) == 1
+
+
+def test_a_rehearsal_leaves_nothing_but_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, updates=2)
+    batch = collate(ROWS[:20], ROWS[:20])
+    before = torch.get_rng_state()
+    assert bench.trainer.step.rehearse(batch) == 0
+    tried = forgetful(monkeypatch, 40, torch.OutOfMemoryError("CUDA out of memory"))
+    splits = bench.trainer.step.rehearse(batch)
+    assert splits >= 1
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(weight.grad is None for weight in bench.model.parameters())
+    tried.clear()
+    bench.trainer.fit()
+    assert max(tried) <= 40  # training knows
+    _, facts = bench.trainer.step.state()
+    again = Bench(tmp_path / "again")
+    assert bench.last is not None
+    again.trainer.step.load_state(bench.last.tensors, facts, lambda: None)
+    assert again.trainer.step.rehearse(batch) == 0  # as does a run that goes on
+
+
+def test_the_largest_batch_is_found(tmp_path: Path) -> None:
+    loader = Bench(tmp_path).trainer.loader
+    sizes = [loader.batch(0, number).positions for number in range(len(loader.plan(0)))]
+    assert loader.largest().positions == max(sizes) > min(sizes)

@@ -121,6 +121,12 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     return [rows.tolist() for rows in cut(known[order], order, max(1, tokens))]
 
 
+def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:
+    """The number of the batch with the most padded positions of both sides; of many, among the first ones."""
+    longest = [(len(rows), source[rows].max() + 1, target[rows].max() + 1) for rows in batches[:_MEASURED]]
+    return int(np.argmax([rows * (int(one) + int(other)) for rows, one, other in longest]))
+
+
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
     """Positions and tokens of these batches, </s> counted as a token; of many, of the first ones."""
     batches = batches[:_MEASURED]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tolka.batch import Batch, collate
-from tolka.data.buckets import BatchingConfig, Indices, Padding, make_batches, measure_padding
+from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
 from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
 
@@ -42,6 +42,11 @@ class Batches(ABC):
         at = self._at(epoch)
         rows = at.batches[number].tolist()
         return collate([at.store.source(i) for i in rows], [at.store.target(i) for i in rows])
+
+    def largest(self, epoch: int = 0) -> Batch:
+        """The batch of a round that takes the most memory."""
+        at = self._at(epoch)
+        return self.batch(epoch, largest_batch(at.store.source_lengths, at.store.target_lengths, at.batches))
 
     def padding(self, epoch: int = 0) -> Padding:
         """What a round spends on padding."""

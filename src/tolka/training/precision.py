@@ -8,7 +8,7 @@ import torch
 from tolka.batch import Batch
 from tolka.errors import ConfigError
 from tolka.losses import Objective
-from tolka.runtime import Precision, has_fast_bf16
+from tolka.runtime import Precision, has_fast_bf16, torch_random_kept
 
 _TRIAL_ROUNDS = 3
 
@@ -43,15 +43,14 @@ def choose_precision(
 
 def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
     """Seconds of the fastest forward and backward pass; leaves no gradients and no trace in the random generator."""
-    before = torch.get_rng_state()
     seconds = []
-    for _ in range(_TRIAL_ROUNDS):
-        started_at = time.perf_counter()
-        with precision.autocast():
-            loss = objective(batch).loss
-        if loss.requires_grad:
-            loss.backward()
-        seconds.append(time.perf_counter() - started_at)
+    with torch_random_kept(precision.device):
+        for _ in range(_TRIAL_ROUNDS):
+            started_at = time.perf_counter()
+            with precision.autocast():
+                loss = objective(batch).loss
+            if loss.requires_grad:
+                loss.backward()
+            seconds.append(time.perf_counter() - started_at)
     objective.zero_grad(set_to_none=True)
-    torch.set_rng_state(before)
     return min(seconds)

@@ -13,7 +13,14 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.batch import Batch
 from tolka.losses import Objective
 from tolka.nn.lora import has_adapters
-from tolka.runtime import Precision, empty_cache, is_out_of_memory, random_state, set_random_state
+from tolka.runtime import (
+    Precision,
+    empty_cache,
+    is_out_of_memory,
+    random_state,
+    set_random_state,
+    torch_random_kept,
+)
 from tolka.training.averaging import Ema
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
@@ -60,6 +67,16 @@ class TrainStep:
         if weights:
             sound = self._move(weights, number, sound)
         return Made(nll, tokens, sound, splits)
+
+    def rehearse(self, batch: Batch) -> int:
+        """Forward and backward of a batch, of which nothing is left but the knowledge of what memory has room for.
+
+        Returns how often it had to be halved.
+        """
+        with torch_random_kept(self.precision.device):
+            _, splits = self._gradient([batch], batch.tokens)
+        self.optimizer.zero_grad(set_to_none=True)
+        return splits
 
     def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
         """Leaves the gradient of all batches' mean over `tokens`; gives their nll, and how many were halved.
@@ -150,13 +167,15 @@ class TrainStep:
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
-        return tensors, {"scaler": self.scaler.state_dict(), "random": random_state()}
+        facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
+        return tensors, facts
 
     def load_state(
         self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], None]
     ) -> None:
         """Go on from what `state` gave. load_weights: puts the saved weights into the model."""
         self.scaler.load_state_dict(facts["scaler"])
+        self._most_positions = facts.get("most_positions", sys.maxsize)
         torch.set_rng_state(tensors["rng"])
         if "random" in facts:
             set_random_state(facts["random"])
