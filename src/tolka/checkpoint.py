@@ -224,16 +224,18 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
     model: one of their shape. CheckpointError, with what differs, when they are not of one shape.
     """
     totals: dict[str, Tensor] = {}
+    shapes: dict[str, Tensor] = {}  # of the first, without memory
     for folder in folders:
         _manifest(folder)
         weights = _read_weights(folder, model)
-        if totals:
-            differing = _differing(weights, totals)
+        if shapes:
+            differing = _differing(weights, shapes)
             if differing:
                 raise CheckpointError(
                     f"{folder} cannot be averaged with {folders[0]}; {len(differing)} tensors differ: "
                     f"{', '.join(differing[:4])}"
                 )
+        shapes = shapes or {name: weight.to("meta") for name, weight in weights.items()}
         for name, weight in weights.items():
             totals[name] = totals[name] + weight.double() if name in totals else weight.double()
     return {name: (total / len(folders)).float() for name, total in totals.items()}
