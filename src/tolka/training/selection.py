@@ -56,14 +56,13 @@ class Selection:
         if self._score(state):
             self.keeper.save(self.run.best, self.snapshot(None, self.scores(state)))
         if self.config.average or self.config.keep_best:
-            self._keep(state, self._latest.values[self.config.metric])
-        elif self.config.keep_every and state.update % self.config.keep_every == 0:
-            self._keep(state, None)
+            self.keep(state, self._latest.values[self.config.metric])
+        elif self.keeps_regularly(state):
+            self.keep(state)
 
-    def keep_unjudged(self, state: TrainState) -> None:
-        """Where every so many updates' model is kept (trainer.keep_every), and this one is not about to be judged."""
-        if self.config.keep_every and state.update % self.config.keep_every == 0:
-            self._keep(state, None)
+    def keeps_regularly(self, state: TrainState) -> bool:
+        """Whether this update's model is one that trainer.keep_every asks for."""
+        return bool(self.config.keep_every) and state.update % self.config.keep_every == 0
 
     def drop(self, state: TrainState) -> None:
         """Once all that was given to the keeper is written, delete the checkpoints that are not kept any more."""
@@ -93,8 +92,8 @@ class Selection:
         self.watch.validation(state.update, result)
         return better
 
-    def _keep(self, state: TrainState, value: float | None) -> None:
-        """Keep this checkpoint, and no more of them than was asked for.
+    def keep(self, state: TrainState, value: float | None = None) -> None:
+        """Keep this checkpoint, and no more of them than was asked for. value: of trainer.metric, if it was validated.
 
         The folder of one that falls out goes once `last/` no longer counts on it.
         """

@@ -149,8 +149,9 @@ class Trainer:
 
     def _keep_and_save(self) -> None:
         """What falls due between validations. Not while updates are skipped: what was saved last shall be good."""
-        with self.step.smoothed():
-            self._selection.keep_unjudged(self.state)
+        if self._selection.keeps_regularly(self.state):
+            with self.step.smoothed():
+                self._selection.keep(self.state)
         due = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
         if due and not self.state.skipped_in_row:
             self._save_last()
@@ -270,6 +271,8 @@ class Trainer:
 
     def _save_last(self) -> None:
         self._keeper.wait()
+        if self._keeper.has(self.run.last):
+            self._beginning = None
         self.state.seconds = self._seconds()
         saved = self.resume_state()
         with self.step.smoothed():
