@@ -44,11 +44,12 @@ RANKS = {
     "overrides": 8,
     "inputs": 8,
     "provenance": 4,
-    "pipeline": 9,
-    "api": 11,
-    "checkup": 10,
-    "multirun": 12,
-    "cli": 13,
+    "assembly": 9,
+    "pipeline": 10,
+    "api": 12,
+    "checkup": 11,
+    "multirun": 13,
+    "cli": 14,
 }
 
 

@@ -1,0 +1,182 @@
+"""What trains a run's model, put together: weights, optimiser, batches, validation, what is saved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+import tolka
+from tolka.announcement import announcement
+from tolka.batch import collate
+from tolka.checkpoint import languages, load_state, load_weights
+from tolka.config import TrainConfig
+from tolka.data.loader import Batches
+from tolka.errors import ConfigError
+from tolka.evaluation.gradient_flow import gradient_flow
+from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.evaluation.validator import Validator
+from tolka.inputs import Inputs
+from tolka.layout import ResumeState
+from tolka.losses import Objective
+from tolka.models.base import Seq2Seq
+from tolka.nn.lora import adapter_tensors
+from tolka.report.card import model_card
+from tolka.runtime import Precision, describe, seed_everything
+from tolka.scoring import Validation
+from tolka.search.greedy import GreedyConfig
+from tolka.snapshot import Snapshot, snapshot
+from tolka.text.tokenizer import Tokenizer
+from tolka.training.precision import choose_precision
+from tolka.training.run import RunFolder
+from tolka.training.selection import TakeSnapshot, Validate
+from tolka.training.trainer import Surroundings, Trainer
+from tolka.translator import DecodingConfig, Translator
+
+_FLOW_PAIRS = 64  # of the validation set, in one batch
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Of one run. device: as chosen for it."""
+
+    config: TrainConfig
+    run: RunFolder
+    inputs: Inputs
+    device: torch.device
+
+    @cached_property
+    def decoding(self) -> DecodingConfig:
+        """How validation and test sets are translated."""
+        return DecodingConfig(device=str(self.device), tokens=max(DecodingConfig.tokens, self.config.batching.tokens))
+
+    def trainer(self, resumed: ResumeState | None = None) -> Trainer:
+        """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
+        seed_everything(self.config.run.seed)
+        model = self._model(self.inputs.prepared.tokenizer)
+        objective = self.config.trainer.objective(model)
+        loader = self.inputs.loader()
+        if resumed:
+            loader.load_state(resumed.facts.get("loader", {}))
+        precision, reason = self._precision(objective, loader, resumed)
+        epoch = resumed.facts["train"]["epoch"] if resumed else 0
+        for line in announcement(self.config, loader, epoch, model, precision, reason):
+            self.run.log(line)
+        return Trainer(
+            self.config.trainer,
+            objective,
+            self.config.optimizer.build(model),
+            self.config.scheduler,
+            self.config.optimizer.lr,
+            loader,
+            precision,
+            self.run,
+            Surroundings(
+                self._validator(model, precision), self._snapshots(model, precision), self._reload, self.inputs.spelt
+            ),
+        )
+
+    def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
+        """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
+        model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+        if self.inputs.start is not None:
+            model.load_state_dict(self.inputs.start.model.state_dict())
+            self.run.log(f"weights, sizes and tokenizer: from {self.inputs.start.folder}")
+            source, target = languages(self.inputs.start.config)
+            if (source, target) != (self.config.corpus.source, self.config.corpus.target):
+                self.run.log(f"note: it was trained from {source} to {target}")
+        self.config.finetuning.apply(model)
+        return model.to(self.device)
+
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Validate:
+        """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
+        pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self.decoding.tokens
+        validator = Validator(
+            pairs,
+            Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens),
+            PerplexityMeter(pairs, tokenizer, tokens, "corpus.valid"),
+            precision,
+            self.config.metrics,
+            self.config.corpus.target,
+            self.config.trainer.samples,
+            lambda name, text: self.run.leave(f"samples/{name}", text),
+        )
+
+        def validate(update: int, what: str, tick: Callable[[], object]) -> Validation:
+            result = validator(update, what, tick)
+            if self.config.trainer.gradient_flow and not what:
+                self.record_flow(model, update)
+            return result
+
+        return validate
+
+    def record_flow(self, model: Seq2Seq, update: int) -> None:
+        """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""
+        tokenizer, pairs = self.inputs.prepared.tokenizer, self.inputs.validation_pairs[:_FLOW_PAIRS]
+        batch = collate(
+            tokenizer.encode_source([pair.source for pair in pairs]),
+            tokenizer.encode_target([pair.target for pair in pairs]),
+        )
+        flows = gradient_flow(model, batch.to(self.device))
+        self.run.record({"update": update, "gradient_flow": [flow.as_dict() for flow in flows]})
+
+    def _snapshots(self, model: Seq2Seq, precision: Precision) -> TakeSnapshot:
+        """Takes the model as it is, with the state to resume from where there is one."""
+        merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
+        facts = self._facts(model.parameter_count() - merged, precision)
+        config = self.config.as_dict()
+
+        def take(state: ResumeState | None, scores: dict[str, Any]) -> Snapshot:
+            taken = snapshot(
+                model,
+                self.inputs.prepared.tokenizer,
+                config,
+                self.inputs.longest_source,
+                {**scores, "facts": facts},
+                model_card(config, facts, scores),
+            )
+            if state is None:
+                return taken
+            state.facts["store"] = self.inputs.prepared.folder.name
+            return taken.with_state(state)
+
+        return take
+
+    def put_into(self, trainer: Trainer, saved: ResumeState) -> None:
+        """Have a trainer go on from what `last/` has."""
+        trainer.resume(saved, lambda: load_weights(trainer.objective.model, self.run.last))
+
+    def _reload(self, trainer: Trainer) -> None:
+        """Have a trainer that has lost its way go on from `last/`."""
+        saved = self.resumed()
+        trainer.loader.load_state(saved.facts.get("loader", {}))
+        self.put_into(trainer, saved)
+
+    def resumed(self) -> ResumeState:
+        """The state in `last/`; ConfigError when the text has changed, which the settings alone do not show."""
+        state = load_state(self.run.last)
+        if state.facts["store"] != self.inputs.prepared.folder.name:
+            raise ConfigError(
+                f"the training text, or what is held out of it, has changed since the run in {self.run.path} began (or "
+                "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name"
+            )
+        return state
+
+    def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
+        if resumed:  # a trial could end differently: the run keeps what it began with
+            return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
+        return choose_precision(
+            self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
+        )
+
+    def _facts(self, parameters: int, precision: Precision) -> dict[str, str]:
+        corpus = self.config.corpus
+        return {
+            "languages": f"{corpus.source} to {corpus.target}",
+            "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
+            "training text": self.inputs.prepared.tally.summary(),
+            "target vocabulary": self.inputs.target_vocabulary,
+            "trained on": f"{describe(self.device)}, {precision.name}",
+            "tolka": tolka.__version__,
+        }
