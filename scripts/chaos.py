@@ -290,7 +290,8 @@ def _bytes(path: Path) -> bytes | None:
 def facts(run: Path) -> Any:
     """Of last/, but for the time."""
     found = json.loads((run / "last" / "state" / "state.json").read_text(encoding="utf-8"))
-    found["train"].pop("seconds")
+    for key in ("seconds", "safety_seconds"):
+        found["train"].pop(key)
     return found
 
 

@@ -15,7 +15,7 @@ from tolka.training.keeper import Keeper, Written, to_average, to_keep
 from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 from tolka.training.skipped import LostError
-from tolka.training.state import TrainState
+from tolka.training.state import Stopwatch, TrainState
 from tolka.training.watch import Watch
 
 Validate = Callable[[int, str, Callable[[], object]], Validation]
@@ -34,7 +34,8 @@ class GivenUpError(Exception):
 class Selection:
     """Validates one objective's model and has a keeper write what shall stay.
 
-    seconds: of training so far. tick: called often while validating; an exception of its own ends that.
+    seconds: of training so far. safety: runs while something is saved. tick: called often while validating; an
+    exception of its own ends that.
     """
 
     config: TrainerConfig
@@ -45,6 +46,7 @@ class Selection:
     snapshot: TakeSnapshot
     watch: Watch
     seconds: Callable[[], float]
+    safety: Stopwatch
     tick: Callable[[], object]
 
     def __post_init__(self) -> None:
@@ -54,7 +56,8 @@ class Selection:
     def judge(self, state: TrainState) -> None:
         """Validate the model as it is, and keep it if it deserves to be. LostError where its loss is no number."""
         if self._score(state):
-            self.keeper.save(self.run.best, self.snapshot(None, self.scores(state)))
+            with self.safety:
+                self.keeper.save(self.run.best, self.snapshot(None, self.scores(state)))
         if self.config.average or self.config.keep_best:
             self.keep(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
@@ -98,7 +101,8 @@ class Selection:
         The folder of one that falls out goes once `last/` no longer counts on it.
         """
         folder = self.run.checkpoint(state.update)
-        self.keeper.save(folder, self.snapshot(None, self.scores(state)))
+        with self.safety:
+            self.keeper.save(folder, self.snapshot(None, self.scores(state)))
         kept = {**state.kept, str(state.update): value}
         state.kept = to_keep(kept, self.config)
         if self.config.disk_limit:

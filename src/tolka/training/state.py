@@ -15,6 +15,7 @@ class TrainState:
 
     stale: validations without a better one. skipped: updates whose loss or gradient was no number. returns: how often
     training went back to its last good state, each time to half the rate. splits: batches that memory had no room for.
+    safety_seconds: of `seconds`, those that training waited for what keeps it safe: saving, looking for bad updates.
     """
 
     update: int = 0
@@ -33,7 +34,26 @@ class TrainState:
     skipped: int = 0
     skipped_in_row: int = 0
     splits: int = 0
+    safety_seconds: float = 0.0
     returns: int = 0
+
+
+class Stopwatch:
+    """Seconds spent in its blocks; one inside another counts once."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth, self._started_at = 0, 0.0
+
+    def __enter__(self) -> None:
+        if not self._depth:
+            self._started_at = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.seconds += time.perf_counter() - self._started_at
 
 
 class Window:

@@ -21,7 +21,7 @@ from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
 from tolka.training.selection import GivenUpError, Selection, TakeSnapshot, Validate
 from tolka.training.skipped import LostError, SkippedUpdates
-from tolka.training.state import TrainState, Window
+from tolka.training.state import Stopwatch, TrainState, Window
 from tolka.training.step import Made, TrainStep
 from tolka.training.watch import Watch
 
@@ -65,7 +65,7 @@ class Trainer:
         self._started_at = self._saved_at = time.perf_counter()
         self._stop_asked: str | None = None
         self._save_asked = False
-        self._window = Window()
+        self._window, self._safety = Window(), Stopwatch()
         self._skipped = SkippedUpdates(config, loader, run, around.spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = Keeper(run)
@@ -78,6 +78,7 @@ class Trainer:
             around.snapshot,
             self._watch,
             self._seconds,
+            self._safety,
             self._give_up_if_asked,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
@@ -112,7 +113,8 @@ class Trainer:
                 self._train_step(self._window)
                 try:
                     if self.step.waits or self.state.update % _LOOK_EVERY == 0:
-                        self._skipped.look(self.state)
+                        with self._safety:
+                            self._skipped.look(self.state)
                     if self.state.update % self.config.log_every == 0:
                         progress.set_postfix_str(self._log(self._window), refresh=False)
                         self._window = Window()
@@ -129,7 +131,9 @@ class Trainer:
             self._finish()
         if self._stop_asked and self.state.update and not self.state.skipped_in_row:
             self._save_last()
-        self._keeper.finish()
+        with self._safety:
+            self._keeper.finish()
+        self.state.safety_seconds += self._safety.seconds
         self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
         return self.state
 
@@ -257,8 +261,9 @@ class Trainer:
 
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always. Nothing when a stop is asked for."""
-        self._skipped.look(self.state)
-        self._keeper.wait()
+        with self._safety:
+            self._skipped.look(self.state)
+            self._keeper.wait()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.judge(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
@@ -270,10 +275,15 @@ class Trainer:
             raise GivenUpError
 
     def _save_last(self) -> None:
+        with self._safety:
+            self._save()
+
+    def _save(self) -> None:
         self._keeper.wait()
         if self._keeper.has(self.run.last):
             self._beginning = None
         self.state.seconds = self._seconds()
+        self.state.safety_seconds, self._safety.seconds = self.state.safety_seconds + self._safety.seconds, 0.0
         saved = self.resume_state()
         with self.step.smoothed():
             self._keeper.save(self.run.last, self._around.snapshot(saved, self._selection.scores(self.state)))
