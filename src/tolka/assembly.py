@@ -72,6 +72,7 @@ class Assembly:
             loader,
             precision,
             self.run,
+            self.inputs.prepared.folder.name,
             Surroundings(
                 self._validator(model, precision), self._snapshots(model, precision), self._reload, self.inputs.spelt
             ),
@@ -122,13 +123,13 @@ class Assembly:
         self.run.record({"update": update, "gradient_flow": [flow.as_dict() for flow in flows]})
 
     def _snapshots(self, model: Seq2Seq, precision: Precision) -> TakeSnapshot:
-        """Takes the model as it is, with the state to resume from where there is one."""
+        """Takes the model as it is."""
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
         facts = self._facts(model.parameter_count() - merged, precision)
         config = self.config.as_dict()
 
-        def take(state: ResumeState | None, scores: dict[str, Any]) -> Snapshot:
-            taken = snapshot(
+        def take(scores: dict[str, Any]) -> Snapshot:
+            return snapshot(
                 model,
                 self.inputs.prepared.tokenizer,
                 config,
@@ -136,10 +137,6 @@ class Assembly:
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
             )
-            if state is None:
-                return taken
-            state.facts["store"] = self.inputs.prepared.folder.name
-            return taken.with_state(state)
 
         return take
 

@@ -58,7 +58,7 @@ class Snapshot:
     state: ResumeState | None = None
 
     def with_state(self, state: ResumeState) -> "Snapshot":
-        """One that can be resumed from."""
+        """The same, to be resumed from."""
         return replace(self, state=ResumeState(_copied(state.tensors), state.facts))
 
     def write(self, folder: Path) -> None:

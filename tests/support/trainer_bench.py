@@ -58,6 +58,7 @@ class Bench:
             Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
             Precision(CPU, "fp32"),
             RunFolder(folder),
+            "store",
             Surroundings(self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
         )
 
@@ -69,9 +70,9 @@ class Bench:
         tick()
         return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
 
-    def snapshot(self, state: ResumeState | None, scores: dict[str, Any]) -> "Shot":
+    def snapshot(self, scores: dict[str, Any]) -> "Shot":
         weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-        return Shot(self, state and copied(state), scores, weights, self.full)
+        return Shot(self, None, scores, weights, self.full)
 
     def reload(self, trainer: Trainer) -> None:
         assert self.last is not None
@@ -87,6 +88,9 @@ class Shot:
     scores: dict[str, Any]
     weights: dict[str, torch.Tensor]
     refused: bool
+
+    def with_state(self, state: ResumeState) -> "Shot":
+        return dataclasses.replace(self, state=copied(state))
 
     def write(self, folder: Path) -> None:
         if self.refused:

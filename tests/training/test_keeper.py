@@ -8,6 +8,7 @@ import pytest
 from trainer_bench import Bench, assert_same
 
 from tolka.errors import ConfigError, TolkaError
+from tolka.layout import ResumeState
 from tolka.training.keeper import Keeper, to_average, to_keep
 from tolka.training.options import TrainerConfig
 from tolka.training.run import RunFolder
@@ -15,6 +16,9 @@ from tolka.training.run import RunFolder
 
 class Job:
     """Writes its name into a list, or cannot."""
+
+    def with_state(self, state: ResumeState) -> "Job":
+        return self
 
     def __init__(self, done: list[str], name: str, fails: int = 0) -> None:
         self.done, self.name, self.fails = done, name, fails
@@ -45,7 +49,7 @@ def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:
     keeper.wait()
     assert done == []
     assert not keeper.has(tmp_path / "best")
-    assert "best could not be written (No space left on device); what stood there before" in (
+    assert "best could not be written (No space left on device); training goes on, what stood there before" in (
         tmp_path / "train.log"
     ).read_text("utf-8")
     keeper.retry()
@@ -66,6 +70,16 @@ def test_a_newer_model_takes_the_place_of_what_failed(tmp_path: Path) -> None:
     assert done == ["best new"]
 
 
+def test_what_is_not_needed_is_told_of_and_forgotten(tmp_path: Path) -> None:
+    done: list[str] = []
+    keeper = Keeper(RunFolder(tmp_path))
+    keeper.save(tmp_path / "0000010", Job(done, "1", fails=1), needed=False)
+    keeper.afterwards(lambda: done.append("then"))
+    keeper.finish()
+    assert done == ["then"]
+    assert "0000010 could not be written" in (tmp_path / "train.log").read_text("utf-8")
+
+
 def test_what_never_gets_written_is_an_error_at_the_end(tmp_path: Path) -> None:
     keeper = Keeper(RunFolder(tmp_path))
     keeper.save(tmp_path / "last", Job([], "1", fails=2))
@@ -74,12 +88,12 @@ def test_what_never_gets_written_is_an_error_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_mistake_of_ours_is_not_hidden(tmp_path: Path) -> None:
-    class Broken:
+    class Broken(Job):
         def write(self, folder: Path) -> None:
             raise ZeroDivisionError
 
     keeper = Keeper(RunFolder(tmp_path))
-    keeper.save(tmp_path / "last", Broken())
+    keeper.save(tmp_path / "last", Broken([], "1"))
     with pytest.raises(ZeroDivisionError):
         keeper.finish()
 
@@ -138,6 +152,25 @@ def test_the_best_and_every_so_many_stay_on_disk(tmp_path: Path) -> None:
     small.trainer.fit()
     assert folders(tmp_path / "b") == [20, 30, 45]
     assert "no room for the checkpoints of 15" in (tmp_path / "b" / "train.log").read_text("utf-8")
+
+
+def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> None:
+    """A model is copied once for all the places where it goes, and never for another update's."""
+    bench = Bench(tmp_path, updates=24, keep_every=4, validate_every=12, keep_best=2)
+    seen: dict[str, Any] = {}
+    real = bench.snapshot
+
+    def taken(scores: dict[str, Any]) -> Any:
+        shot = real(scores)
+        assert str(bench.trainer.state.update) not in seen
+        seen[str(bench.trainer.state.update)] = shot
+        return shot
+
+    bench.trainer._selection.snapshot = taken
+    bench.trainer.fit()
+    assert list(seen) == ["4", "8", "12", "16", "20", "24"]
+    assert [name for name, _ in bench.saved].count("last") == 2
+    assert [int(name) for name, _ in bench.saved if name.isdigit()] == [4, 8, 12, 16, 20, 24]
 
 
 def test_a_full_disk_does_not_end_the_training(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, goes_on_to_the_same_weights, through_a_file
+from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, copied, goes_on_to_the_same_weights, through_a_file
 
 from tolka.batch import Batch, collate
 from tolka.errors import ConfigError, TolkaError
@@ -316,10 +316,9 @@ class Disk(Bench):
         def save(self, folder: Path) -> list[Path]:
             return []
 
-    def snapshot(self, state: ResumeState | None, scores: dict[str, Any]) -> "OnDisk":
-        shot = super().snapshot(state, scores)
+    def snapshot(self, scores: dict[str, Any]) -> "OnDisk":
         taken = snapshot(self.model, self.NoTokenizer(), {}, 1, scores, "")  # type: ignore[arg-type]
-        return OnDisk(**vars(shot), taken=taken.with_state(state) if state else taken)
+        return OnDisk(**vars(super().snapshot(scores)), taken=taken)
 
 
 @dataclasses.dataclass
@@ -327,6 +326,9 @@ class OnDisk(Shot):
     """Written for real as well."""
 
     taken: Snapshot
+
+    def with_state(self, state: ResumeState) -> "OnDisk":
+        return dataclasses.replace(self, state=copied(state), taken=self.taken.with_state(state))
 
     def write(self, folder: Path) -> None:
         super().write(folder)

@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
+from tolka.layout import ResumeState
 from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run import RunFolder
 
 
 class Written(Protocol):
     """What can become a model directory; nothing that training goes on to change."""
+
+    def with_state(self, state: ResumeState) -> "Written":
+        """The same, to be resumed from."""
 
     def write(self, folder: Path) -> None:
         """Make it the folder, whole or not at all; CheckpointError or OSError when it cannot be."""
@@ -31,10 +35,10 @@ class Keeper:
         self._failed: dict[Path, tuple[Written, str]] = {}
         self._on_disk: set[Path] = set()
 
-    def save(self, folder: Path, model: Written) -> None:
-        """Write a model directory soon, after those given before."""
+    def save(self, folder: Path, model: Written, needed: bool = True) -> None:
+        """Write a model directory soon, after those given before. needed: tried again, an error in the end."""
         self._failed.pop(folder, None)  # what it would have been is out of date
-        self._at_work.append(self._thread.submit(self._write, folder, model))
+        self._at_work.append(self._thread.submit(self._write, folder, model, needed))
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Do something that counts on what was saved: not before it is there, and not at all if it could not be."""
@@ -45,7 +49,7 @@ class Keeper:
         return folder in self._on_disk
 
     def wait(self) -> None:
-        """Until all is written, or could not be; what had failed before is tried once more."""
+        """Until all is written, or could not be."""
         at_work, self._at_work = self._at_work, []
         for job in at_work:
             job.result()
@@ -53,7 +57,7 @@ class Keeper:
     def retry(self) -> None:
         """Once more what could not be written."""
         for folder, (model, _) in list(self._failed.items()):
-            self._at_work.append(self._thread.submit(self._write, folder, model))
+            self._at_work.append(self._thread.submit(self._write, folder, model, True))
 
     def finish(self) -> None:
         """Wait, with one more attempt. TolkaError when something is not on disk that should be."""
@@ -63,16 +67,16 @@ class Keeper:
         for folder, (_, why) in self._failed.items():
             raise TolkaError(f"{folder} could not be written ({why}): make room, and give the same command again")
 
-    def _write(self, folder: Path, model: Written) -> None:
+    def _write(self, folder: Path, model: Written, needed: bool) -> None:
         try:
             model.write(folder)
         except (OSError, CheckpointError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            self._failed[folder] = model, why
-            self._run.log(
-                f"warning: {folder} could not be written ({why}); what stood there before still stands, training goes "
-                "on, and the next save tries again"
-            )
+            warning = f"warning: {folder} could not be written ({why}); training goes on"
+            if needed:
+                self._failed[folder] = model, why
+                warning += ", what stood there before still stands, and the next save tries again"
+            self._run.log(warning)
         else:
             self._on_disk.add(folder)
             if self._failed.pop(folder, None):

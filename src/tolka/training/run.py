@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 
 import yaml
@@ -52,6 +53,7 @@ class RunFolder:
         self._lock: IO[str] | None = None
         self._settings = ""
         self._unwritten: dict[Path, str] = {}
+        self._one_at_a_time = Lock()  # models are saved, and told of, in a thread of their own
 
     def claim(
         self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved, override: bool = False
@@ -159,7 +161,10 @@ class RunFolder:
 
     def _add(self, path: Path, text: str) -> None:
         """To the end of a file; said once when it cannot be, and tried again with the next text."""
-        waiting = self._unwritten.get(path, "") + text
+        with self._one_at_a_time:
+            self._add_alone(path, self._unwritten.get(path, "") + text)
+
+    def _add_alone(self, path: Path, waiting: str) -> None:
         try:
             self._restore(path.parent)
             _append(path, waiting.encode("utf-8"))

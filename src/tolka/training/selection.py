@@ -22,8 +22,8 @@ Validate = Callable[[int, str, Callable[[], object]], Validation]
 """Scores the model as it is, given the update's number and, if it is not simply the model of that update, a word on
 what it is. Calls its third argument often, an exception of which ends it.
 """
-TakeSnapshot = Callable[[ResumeState | None, dict[str, Any]], Written]
-"""The model as it is, with what to resume from where that is not None; the second argument is for scores.json."""
+TakeSnapshot = Callable[[dict[str, Any]], Written]
+"""The model as it is; the argument is for scores.json."""
 
 
 class GivenUpError(Exception):
@@ -51,17 +51,31 @@ class Selection:
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
+        self._shot: tuple[tuple[int, int], Written] | None = None
         self._told: set[str] = set()
 
     def judge(self, state: TrainState) -> None:
         """Validate the model as it is, and keep it if it deserves to be. LostError where its loss is no number."""
+        self._shot = None
         if self._score(state):
             with self.safety:
-                self.keeper.save(self.run.best, self.snapshot(None, self.scores(state)))
+                self.keeper.save(self.run.best, self._taken(state))
         if self.config.average or self.config.keep_best:
             self.keep(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
             self.keep(state)
+
+    def _taken(self, state: TrainState) -> Written:
+        """The model of this update: taken once for all the places where it is to be kept."""
+        now = state.update, state.returns
+        if self._shot is None or self._shot[0] != now:
+            self._shot = now, self.snapshot(self._scores(state))
+        return self._shot[1]
+
+    def last(self, state: TrainState, saved: ResumeState) -> None:
+        """Keep the model as the last one, to be resumed from."""
+        self.keeper.save(self.run.last, self._taken(state).with_state(saved))
+        self._shot = None
 
     def keeps_regularly(self, state: TrainState) -> bool:
         """Whether this update's model is one that trainer.keep_every asks for."""
@@ -89,7 +103,7 @@ class Selection:
             state.best, state.best_update, state.best_mean_of = value, state.update, list(mean_of)
         state.validated_at = state.update
         state.seconds = self.seconds()
-        scores = self.scores(state, mean_of)
+        scores = self._scores(state, mean_of)
         self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
         self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
         self.watch.validation(state.update, result)
@@ -102,7 +116,7 @@ class Selection:
         """
         folder = self.run.checkpoint(state.update)
         with self.safety:
-            self.keeper.save(folder, self.snapshot(None, self.scores(state)))
+            self.keeper.save(folder, self._taken(state), needed=False)
         kept = {**state.kept, str(state.update): value}
         state.kept = to_keep(kept, self.config)
         if self.config.disk_limit:
@@ -131,12 +145,12 @@ class Selection:
         with weights_kept(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(state, updates):
-                self.keeper.save(self.run.best, self.snapshot(None, self.scores(state, updates)))
+                self.keeper.save(self.run.best, self.snapshot(self._scores(state, updates)))
             state.averaged_at = state.update
         state.stale, self._latest = stale, latest
         return state.averaged_at == state.update
 
-    def scores(self, state: TrainState, mean_of: Sequence[int] = ()) -> dict[str, Any]:
+    def _scores(self, state: TrainState, mean_of: Sequence[int] = ()) -> dict[str, Any]:
         """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""
         values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
         scores = {"update": state.validated_at, "validation": values, "signatures": self._latest.signatures}

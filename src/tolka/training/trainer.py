@@ -55,11 +55,12 @@ class Trainer:
         loader: Batches,
         precision: Precision,
         run: RunFolder,
+        store: str,
         around: Surroundings,
     ) -> None:
-        """peak: the schedule's highest rate."""
+        """peak: the schedule's highest rate. store: what the text is called whose ids the batches have."""
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak, self._around = scheduler, peak, around
+        self.scheduler, self.peak, self._store, self._around = scheduler, peak, store, around
         self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
         self._started_at = self._saved_at = time.perf_counter()
@@ -107,8 +108,7 @@ class Trainer:
             weights = {name: weight.clone() for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
-            if self._validation_is_due():  # that of the update before, which a signal cut short
-                self._validate_and_save()
+            self._validate_what_was_cut_short()
             while (reason := self._reason_to_stop()) is None:
                 self._train_step(self._window)
                 try:
@@ -137,6 +137,14 @@ class Trainer:
         self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
         return self.state
 
+    def _validate_what_was_cut_short(self) -> None:
+        """By a signal, before this run went on."""
+        try:
+            if self._validation_is_due():
+                self._validate_and_save()
+        except LostError as lost:
+            self._go_back(str(lost))
+
     def _finish(self) -> None:
         """Validate what has not been validated, and average."""
         try:
@@ -156,9 +164,10 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        due = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
-        if due and not self.state.skipped_in_row:
-            self._save_last()
+        if self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES:
+            self._skipped.look(self.state)
+            if not self.state.skipped_in_row:
+                self._save_last()
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._started_at
@@ -286,14 +295,19 @@ class Trainer:
         self.state.safety_seconds, self._safety.seconds = self.state.safety_seconds + self._safety.seconds, 0.0
         saved = self.resume_state()
         with self.step.smoothed():
-            self._keeper.save(self.run.last, self._around.snapshot(saved, self._selection.scores(self.state)))
+            self._selection.last(self.state, saved)
         self._keeper.retry()
         self._saved_at, self._save_asked = time.perf_counter(), False
 
     def resume_state(self) -> ResumeState:
         """All that is needed, beside the weights, to go on from here."""
         tensors, facts = self.step.state()
-        own = {"train": asdict(self.state), "loader": self.loader.state(), "window": self._window.sums()}
+        own = {
+            "train": asdict(self.state),
+            "loader": self.loader.state(),
+            "window": self._window.sums(),
+            "store": self._store,
+        }
         return ResumeState(tensors, {**own, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
