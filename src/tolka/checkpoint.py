@@ -23,6 +23,7 @@ from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.upgrade import in_words_of_today
 
 _BYTES = 4  # of a number in fp32
+_SLACK = 64 * 2**20  # bytes that any machine has for a message that says which weights are missing
 
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -74,7 +75,7 @@ def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -
             raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
     with torch.device("meta"):  # shapes without memory
         needed = _BYTES * config.build(*sizes).parameter_count()
-    if needed > size:
+    if needed > size + _SLACK:
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 

@@ -1,6 +1,6 @@
 """What a run keeps of its models on disk: written behind the training's back, one after the other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -43,6 +43,12 @@ class Keeper:
     def afterwards(self, job: Callable[[], None]) -> None:
         """Do something that counts on what was saved: not before it is there, and not at all if it could not be."""
         self._at_work.append(self._thread.submit(lambda: None if self._failed else job()))
+
+    def forget(self, kept: Collection[Path]) -> None:
+        """Try no more for checkpoints that are none of these."""
+        beside = {folder for folder in list(self._failed) if folder.name.isdigit()}
+        for folder in beside.difference(kept):
+            self._failed.pop(folder, None)
 
     def has(self, folder: Path) -> bool:
         """Whether a model was saved there since training began, for certain."""

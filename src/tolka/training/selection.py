@@ -116,9 +116,10 @@ class Selection:
         """
         folder = self.run.checkpoint(state.update)
         with self.safety:
-            self.keeper.save(folder, self._taken(state), needed=False)
+            self.keeper.save(folder, self._taken(state), needed=value is not None)
         kept = {**state.kept, str(state.update): value}
         state.kept = to_keep(kept, self.config)
+        self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         if self.config.disk_limit:
             self.keeper.wait()
             size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -146,6 +146,8 @@ class HubSplit(PairSource):
 
     def fingerprint(self) -> str:
         """See PairSource.fingerprint."""
+        if self._config.streaming:  # read as it comes, it has no name for its content
+            return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
         return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 
     def count(self) -> int:
