@@ -68,6 +68,10 @@ class Batch:
             raise ValueError("a batch of one pair has no halves")
         return self._part(slice(None, middle)), self._part(slice(middle, None))
 
+    def first(self, rows: int) -> "Batch":
+        """Its first pairs, with no more padding than they need."""
+        return self._part(slice(None, rows))
+
     def _part(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())

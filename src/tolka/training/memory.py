@@ -13,7 +13,8 @@ from tolka.runtime import Precision, available_memory_bytes, resident_memory_byt
 from tolka.training.step import TrainStep
 
 _MOMENTS = 2  # tensors of a weight's size that an optimiser keeps at most
-_PASSING = 1.35  # what the backward pass holds beside what was saved for it; measured, see docs/reliability.md
+_PASSING = 1.2  # what the backward pass holds beside what was saved for it: 1.1 to 1.2 measured
+_TRIED = 16  # a part of the batch, and one twice as large, tell how memory grows with the sentences
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,17 @@ def look_at_memory(step: TrainStep, batch: Batch) -> Iterator[str]:
 def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     """Of training on a CPU with batches like this one, the largest: nothing of its size is computed to find out.
 
-    What one sentence's forward pass keeps for its backward pass, times the sentences; weights, gradients, the
-    optimiser's moments, and the copies that a checkpoint is written from.
+    What the forward pass keeps for the backward pass, by what it keeps of a sixteenth and of an eighth of the batch;
+    weights, gradients, the optimiser's moments, and the copies that a checkpoint is written from.
     """
     model = step.objective.model
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
     trained = sum(weight.numel() * weight.element_size() for weight in model.parameters() if weight.requires_grad)
     state = _MOMENTS * trained + (weights if step.ema else 0)
     rows = len(batch.source)
-    first = batch
-    while len(first.source) > 1:
-        first, _ = first.halves()
-    activations = _PASSING * rows * saved_bytes(step.objective, first, step.precision)
+    few = max(1, rows // _TRIED)
+    small, large = (saved_bytes(step.objective, batch.first(n), step.precision) for n in (few, 2 * few))
+    activations = _PASSING * (small + (rows - few) / few * (large - small))
     resident, available = resident_memory_bytes(), available_memory_bytes()
     needed = resident + trained + state + (weights + state) + int(activations)
     return MemoryNeed(needed, available + resident if available else 0)
