@@ -28,6 +28,7 @@ class LanguageIdentifier:
             ) from None
         self._langid = Langid.from_model_file(MODEL_FILE, norm_probs=True)
         self._known = frozenset(self._langid.labels)
+        self._alike: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
 
     def likelihoods(self, text: str) -> Likelihoods | None:
         """None of a text that is too short to tell."""
@@ -39,12 +40,11 @@ class LanguageIdentifier:
         That the likeliest one is another is not asked: of a short sentence in English that may be half a dozen, none
         of which is Korean.
         """
-        wanted = self._alike(language)
+        if language not in self._alike:
+            code = plain_code(language)
+            self._alike[language] = self._known & next((group for group in _ALIKE if code in group), {code})
+        wanted = self._alike[language]
         return bool(wanted) and sum(likelihoods[each] for each in wanted) < _UNLIKELY
-
-    def _alike(self, language: str) -> frozenset[str]:
-        code = plain_code(language)
-        return self._known & next((group for group in _ALIKE if code in group), {code})
 
 
 def surely(likelihoods: Likelihoods) -> str | None:
