@@ -1,21 +1,23 @@
 """What it takes to prepare a large text: seconds by stage, pairs a second, memory; and to begin again when it is done.
 
-Each preparation is a process of its own, and so is the start on its finished store. scripts/make_large_corpus.py makes
-a text of any size. Usage:
+Preparation, a start on its finished store, and going on in the middle of an epoch are processes of their own.
+scripts/make_large_corpus.py makes a text of any size. Usage:
     python scripts/bench_preparation.py OUT/train en de --valid DIR/valid [--processes 2] [key=value ...]
 """
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 STAGES = ("read", "clean", "train_tokenizer", "encode", "deliver")
+SAMPLE_EVERY = 0.2  # seconds between two looks at the memory
+UPDATES = 5  # before a training is stopped in the middle of its first epoch
 
 
 def prepare(settings: list[str]) -> dict[str, Any]:
@@ -45,12 +47,13 @@ def prepare(settings: list[str]) -> dict[str, Any]:
         "whole": time.perf_counter() - started_at,
         "pairs": found.tally.total,
         "kept": found.tally.kept,
-        "memory": peak(),
     }
 
 
 def begin(settings: list[str]) -> dict[str, Any]:
     """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
+    import torch._dynamo  # which an optimiser imports  # noqa: F401
+
     import tolka.api  # noqa: F401
     from tolka.overrides import train_config
     from tolka.pipeline import Pipeline
@@ -60,26 +63,107 @@ def begin(settings: list[str]) -> dict[str, Any]:
         trainer = Pipeline(train_config([*settings, f"run.dir={folder}"])).trainer()
         ready = time.perf_counter() - started_at
         trainer.probe()
-        return {"ready": ready, "whole": time.perf_counter() - started_at, "memory": peak()}
+        return {"ready": ready, "whole": time.perf_counter() - started_at}
 
 
-def peak() -> float:
-    """Largest resident memory of this process, GB; of those it starts the system gives no true figure."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+def interrupt(settings: list[str]) -> dict[str, Any]:
+    """Train a little in the middle of the first epoch, and stop: seconds from being asked to, to a finished save."""
+    from tolka.overrides import train_config
+    from tolka.pipeline import Pipeline
+
+    pipeline = Pipeline(train_config(settings))
+    pipeline.claim()
+    trainer = pipeline.trainer()
+    batches = len(trainer.loader.plan(0))
+    trainer.state.batch = batches // 2
+    asked_at = 0.0
+    probe = trainer._train_step
+
+    def update(*given: Any) -> Any:
+        nonlocal asked_at
+        made = probe(*given)
+        if trainer.state.update == UPDATES:
+            asked_at = time.perf_counter()
+            trainer.stop("SIGTERM")
+        return made
+
+    trainer._train_step = update  # type: ignore[method-assign]
+    trainer.fit()
+    return {"saving": time.perf_counter() - asked_at, "batches": batches, "batch": trainer.state.batch}
+
+
+def resume(settings: list[str]) -> dict[str, Any]:
+    """Go on with it: seconds until the first update begins, and ends; imports left out."""
+    import torch._dynamo  # which an optimiser imports  # noqa: F401
+
+    import tolka.api  # noqa: F401
+    from tolka.overrides import train_config
+    from tolka.pipeline import Pipeline
+
+    started_at = time.perf_counter()
+    pipeline = Pipeline(train_config(settings))
+    pipeline.claim()
+    pipeline.inputs.read()
+    saved = pipeline._assembly.resumed()
+    trainer = pipeline.trainer(saved)
+    pipeline._assembly.put_into(trainer, saved)
+    ready = time.perf_counter() - started_at
+    trainer.probe()
+    return {"ready": ready, "whole": time.perf_counter() - started_at, "batch": trainer.state.batch}
+
+
+STEPS = {step.__name__: step for step in (prepare, begin, interrupt, resume)}
+
+
+def family_memory(root: int) -> int:
+    """Resident bytes of a process and all that it has started, what they share counted once (Linux's Pss)."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:  # gone meanwhile
+                continue
+    family, found = {root}, 1
+    while found:
+        more = {process for process, parent in parents.items() if parent in family} - family
+        family, found = family | more, len(more)
+    memory = 0
+    for process in family:
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        memory += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return memory
 
 
 def measured(what: str, settings: list[str]) -> dict[str, Any]:
-    """The result of `prepare` or `begin` in a fresh process."""
+    """The result of one of STEPS in a fresh process, with the peak memory of it and all that it starts, in GB."""
     command = [sys.executable, __file__, "--step", what, *settings]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    peak, done = 0, threading.Event()
+
+    def watch(process: int) -> None:
+        nonlocal peak
+        while not done.wait(SAMPLE_EVERY):
+            peak = max(peak, family_memory(process))
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        watcher = threading.Thread(target=watch, args=(child.pid,))
+        watcher.start()
+        said, _ = child.communicate()
+        done.set()
+        watcher.join()
+    if child.returncode:
+        sys.exit(child.returncode)
+    return {**json.loads(said.splitlines()[-1]), "memory": peak / 1e9}
 
 
 def main() -> None:
     """The command."""
     if sys.argv[1:2] == ["--step"]:
         what, *settings = sys.argv[2:]
-        print(json.dumps((prepare if what == "prepare" else begin)(settings)))
+        print(json.dumps(STEPS[what](settings)))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prefix", type=Path)
@@ -88,21 +172,27 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("settings", nargs="*", metavar="key=value")
     options = parser.parse_intermixed_args()
-    with tempfile.TemporaryDirectory(dir=options.prefix.parent) as cache:
+    with tempfile.TemporaryDirectory(dir=options.prefix.parent) as work:
         settings = [
             *("corpus=files", f"corpus.train={options.prefix}", f"corpus.valid={options.valid}"),
             *(f"corpus.{side}={code}" for side, code in zip(("source", "target"), options.languages, strict=True)),
-            *(f"run.prepared={cache}", f"run.processes={options.processes}", *options.settings),
+            *(f"run.prepared={work}/prepared", f"run.processes={options.processes}", *options.settings),
         ]
         made, again = measured("prepare", settings), measured("begin", settings)
+        settings.append(f"run.dir={work}/run")
+        stopped, resumed = measured("interrupt", settings), measured("resume", settings)
     for stage in STAGES:
         took = made["seconds"][stage]
         print(f"{stage}: {took:.1f} s, {made['pairs'] / took:.0f} pairs/s")
     print(f"in all: {made['whole']:.1f} s for {made['pairs']} pairs, {made['kept']} kept")
-    print(f"peak memory: {made['memory']:.2f} GB, in the process that trains the tokenizer")
+    print(f"peak memory of all processes together: {made['memory']:.2f} GB")
     print(
         f"on the finished store: ready to train after {again['ready']:.1f} s, first update done after "
         f"{again['whole']:.1f} s, peak memory {again['memory']:.2f} GB"
+    )
+    print(
+        f"stopped at batch {stopped['batch']} of {stopped['batches']}: saved after {stopped['saving']:.1f} s; went on "
+        f"from there, ready after {resumed['ready']:.1f} s, first update done after {resumed['whole']:.1f} s"
     )
 
 

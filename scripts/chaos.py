@@ -2,13 +2,15 @@
 
     python scripts/chaos.py WORK               # 100 interruptions of a Transformer, and of an LSTM with attention
     python scripts/chaos.py WORK --interruptions 10 --model lstm_attention
+    mount -t tmpfs -o size=8m tmpfs DISK && python scripts/chaos.py WORK --disk DISK
 
 Each training is interrupted at random moments and at chosen ones: SIGKILL, SIGTERM, SIGINT in an update, at an epoch's
-end, in a validation, in the middle of a save and between its two renames; a disk that is full for a while; between two
-lives of the training a byte flipped, a file cut short or deleted in `last/`, which must be refused, and is then put
-back. In half of the trainings the loss of one batch is no number. After each interruption what stands on the disk must
-be whole, and no older than before. At the end weights, optimiser, generators and metrics must be those of a training
-that nobody disturbed, bit for bit.
+end, in a validation, in the middle of a save and between its two renames; a disk that is full for a while, by errors
+planted where files are written, or, with --disk, by filling a small disk on which the trainings are; between two lives
+of the training a byte flipped, a file cut short or deleted in `last/`, which must be refused, and is then put back. In
+half of the trainings the loss of one batch is no number. After each interruption what stands on the disk must be whole,
+and no older than before. At the end weights, optimiser, generators and metrics must be those of a training that nobody
+disturbed, bit for bit.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from errno import ENOSPC
 from pathlib import Path
@@ -69,6 +72,7 @@ DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 
 def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) -> None:
     """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC for a while."""
+    import tolka.cli  # first, for its word on Ctrl-C  # noqa: F401
     from tolka import atomic, snapshot
     from tolka.cli.common import guarded
     from tolka.cli.train import run
@@ -139,6 +143,7 @@ class Harness:
     work: Path
     model: str
     rng: random.Random
+    disk: Path | None = None
     counts: Counter[str] = field(default_factory=Counter)
     seconds_to_save: list[float] = field(default_factory=list)
     equal: int = 0
@@ -171,7 +176,7 @@ class Harness:
     def one_training(self, number: int, most: int) -> None:
         """Interrupt it until it is done, `most` times at most."""
         nan_at = NAN_AT if number % 2 else 0
-        expected, run = self.work / f"{self.model}-{nan_at}", self.work / f"{self.model}-run"
+        expected, run = self.work / f"{self.model}-{nan_at}", (self.disk or self.work) / f"{self.model}-run"
         shutil.rmtree(run, ignore_errors=True)
         done, saved = False, -1
         for _ in range(most):
@@ -194,8 +199,14 @@ class Harness:
     def _one_life(self, run: Path, nan_at: int) -> bool:
         """Whether it came to its end."""
         kind = self.rng.choice(("random", "random", "point", "point", "point", "full disk"))
-        what = self.rng.choice(SIGNALS)
-        if kind == "random":
+        what = "ENOSPC" if kind == "full disk" else self.rng.choice(SIGNALS)
+        if kind == "full disk" and self.disk:
+            child = self.start(run, "", 0, "", nan_at)
+            time.sleep(self.rng.uniform(0.0, self.length))
+            self._fill(self.disk, seconds=self.rng.uniform(0.1, self.length / 2))
+            self.counts["a disk really full for a while"] += 1
+            sent_at = 0.0
+        elif kind == "random":
             child = self.start(run, "", 0, "", nan_at)
             try:
                 child.wait(self.rng.uniform(0.0, self.length))
@@ -206,21 +217,32 @@ class Harness:
         else:
             point = "write" if kind == "full disk" else self.rng.choice(POINTS)
             most = {"update": UPDATES // 2, "epoch": 2, "validate": 3, "write": 12, "exchange": 3}[point]
-            what = "ENOSPC" if kind == "full disk" else what
             child = self.start(run, point, self.rng.randint(1, most), what, nan_at)
             sent_at = 0.0
         _, said = child.communicate()
         code, text = child.returncode, said.decode(errors="replace")
         if kind == "random" and what == "SIGTERM" and code == 143:
             self.seconds_to_save.append(time.perf_counter() - sent_at)
-        wanted = {"SIGKILL": (-9,), "SIGTERM": (143, -15), "SIGINT": (130,), "ENOSPC": (0, 1)}[what]
-        if kind != "random" and code:
+        wanted = {"SIGKILL": (-9,), "SIGTERM": (143, -15), "SIGINT": (130, -2), "ENOSPC": (0, 1)}[what]
+        if kind != "random" and code and not (kind == "full disk" and self.disk):
             self.counts[f"{what} {'in a save' if kind == 'full disk' else 'at: ' + point}"] += 1
-        if "Traceback" in text and code != 130:
+        if "Traceback" in text and code not in (130, -2):
             self.faults.append(f"{kind}, {what}: a traceback: {text[-700:]}")
         if code not in (0, *wanted):
             self.faults.append(f"{kind}, {what}: exit code {code}: {text[-500:]}")
         return code == 0
+
+    def _fill(self, disk: Path, seconds: float) -> None:
+        """Leave no room on it for so long."""
+        ballast, until = disk / "ballast", time.perf_counter() + seconds
+        with ballast.open("wb", buffering=0) as stream:
+            while time.perf_counter() < until:
+                for size in (2**20, 2**12, 1):
+                    with suppress(OSError):
+                        while stream.write(bytes(size)):
+                            pass
+                time.sleep(0.005)
+        ballast.unlink()
 
     def look(self, run: Path, before: int) -> int:
         """The update of what is saved, which must be whole and no older than it was; -1 where nothing is yet."""
@@ -312,10 +334,12 @@ def write_text(work: Path) -> None:
             (work / "text" / f"{name}.{language}").write_text("".join(lines[:most]), encoding="utf-8")
 
 
-def torment(work: Path, model: str, interruptions: int, seed: int, say: Callable[[str], None]) -> Harness:
-    """Trainings of one model until there were so many interruptions."""
+def torment(
+    work: Path, model: str, interruptions: int, seed: int, say: Callable[[str], None], disk: Path | None = None
+) -> Harness:
+    """Trainings of one model until there were so many interruptions. disk: a small one to have them on, and to fill."""
     write_text(work)
-    harness = Harness(work, model, random.Random(seed))
+    harness = Harness(work, model, random.Random(seed), disk)
     for nan_at in (0, NAN_AT):
         harness.undisturbed(nan_at)
     number = 0
@@ -345,13 +369,16 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, action="append")
     parser.add_argument("--interruptions", type=int, default=100, help="of each model's trainings")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--disk", type=Path, help="a small file system of its own, to have the trainings on and to fill"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = options.work or Path(folder)
         faults = [
             fault
             for model in options.model or MODELS
-            for fault in torment(work, model, options.interruptions, options.seed, print).faults
+            for fault in torment(work, model, options.interruptions, options.seed, print, options.disk).faults
         ]
     sys.exit(1 if faults else 0)
 

@@ -25,7 +25,7 @@ def _batches(loader: Batches, epoch: int) -> str:
     batches = len(loader.plan(epoch))
     which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
     return (
-        f"batches: {batches} {which}, {padding.target_tokens / batches:.0f} target tokens on average; "
+        f"batches: {batches} {which}, {padding.tokens_per_batch:.0f} target tokens on average; "
         f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
     )
 

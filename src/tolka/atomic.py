@@ -125,10 +125,20 @@ def replace_text(path: Path, text: str) -> None:
 
 def replace_bytes(path: Path, content: bytes) -> None:
     """The same of bytes."""
-    beside = path.with_name(f".{path.name}.partial")
-    beside.write_bytes(content)
-    _sync(beside)
-    os.replace(beside, path)
+    beside = partial(path)
+    try:
+        beside.write_bytes(content)
+        _sync(beside)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def partial(path: Path) -> Path:
+    """Where the new text of a file is until it is whole; a crash may leave it."""
+    return path.with_name(f".{path.name}.partial")
 
 
 def recover(final: Path) -> None:

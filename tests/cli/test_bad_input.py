@@ -4,7 +4,10 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,8 +38,19 @@ def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:
     def interrupted(arguments: object) -> int:
         raise KeyboardInterrupt
 
-    assert guarded(interrupted, []) == 130
-    assert capfd.readouterr().err == "interrupted\n"
+    def interrupted_in_a_module_of_c(arguments: object) -> int:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    for command in (interrupted, interrupted_in_a_module_of_c):
+        assert guarded(command, []) == 130
+        assert capfd.readouterr().err == "interrupted\n"
+
+
+def test_an_interruption_before_the_command_is_there() -> None:
+    """While it is still being imported."""
+    code = "import tolka.cli; raise KeyboardInterrupt"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("interrupted\n", -signal.SIGINT)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,18 @@ class Bench:
             Surroundings(self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
         )
 
+    def stop_after(self, update: int) -> None:
+        """As a signal in that update would."""
+        real = self.trainer._train_step
+
+        def stopping(window: Any) -> Any:
+            made = real(window)
+            if self.trainer.state.update == update:
+                self.trainer.stop("asked")
+            return made
+
+        self.trainer._train_step = stopping  # type: ignore[method-assign]
+
     def validate_with(self, validate: Any) -> None:
         """Instead of with `validate`."""
         self.trainer._selection.validate = validate

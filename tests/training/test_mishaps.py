@@ -174,6 +174,23 @@ def test_a_stop_cuts_a_validation_short_and_the_run_goes_on_with_it(tmp_path: Pa
     assert lines == [line["update"] for line in first.trainer.run.history() if "bleu" in line] == [10, 20, 25]
 
 
+def test_a_stop_that_puts_a_validation_off_changes_no_line(tmp_path: Path) -> None:
+    """What is averaged over updates begins anew with each validation, also where another process makes it."""
+    options: dict[str, Any] = {"updates": 20, "validate_every": 10, "log_every": 7}
+    straight = Bench(tmp_path / "a", **options)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", **options)
+    first.stop_after(10)
+    assert (first.trainer.fit().update, first.trainer.state.validated_at) == (10, 0)
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", **options)
+    losses = [
+        [line["train_loss"] for line in bench.trainer.run.history() if "train_loss" in line]
+        for bench in (straight, first)
+    ]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 2
+
+
 def test_saving_on_demand_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, updates=20, validate_every=10)
     real = bench.trainer._train_step

@@ -53,6 +53,25 @@ class Disk:
         monkeypatch.setattr(Path, "open", opened)
 
 
+def test_a_claim_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a full disk, or in the middle of writing the settings."""
+    folder = RunFolder(tmp_path / "run")
+
+    def full(path: Path, content: bytes) -> int:
+        path.open("wb").close()
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="No space"):
+            folder.claim({"run": {"seed": 1}})
+    folder.release()
+    assert [path.name for path in folder.path.iterdir()] == [".lock"]
+    (folder.path / ".config.yaml.partial").write_text("run:", encoding="utf-8")
+    assert folder.claim({"run": {"seed": 1}}) is False
+    assert (folder.path / "config.yaml").is_file()
+
+
 def test_lines_that_do_not_fit_come_later_and_whole(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

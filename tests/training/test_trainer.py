@@ -137,15 +137,7 @@ def test_a_stop_that_was_asked_for_saves_last_and_goes_on_exactly(tmp_path: Path
     straight = Bench(tmp_path / "a", updates=23)
     straight.trainer.fit()
     first = Bench(tmp_path / "b", updates=23)
-    stopping = iter(range(1, 100))
-    real = first.trainer._train_step
-
-    def stop_in_the_seventeenth(window: Any) -> None:
-        real(window)
-        if next(stopping) == 17:
-            first.trainer.stop("asked")
-
-    first.trainer._train_step = stop_in_the_seventeenth  # type: ignore[method-assign]
+    first.stop_after(17)
     assert first.trainer.fit().update == 17
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=23)
 

@@ -45,8 +45,11 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
             return _fail(f"out of memory; {advice}", FAILED)
         raise
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
+    except ImportError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # so say modules written in C
+            return _interrupted()
+        raise
     except BrokenPipeError:
         _discard_stdout()
         return DONE
@@ -59,6 +62,11 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
 def _fail(error: object, code: int) -> int:
     print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
     return code
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _discard_stdout() -> None:

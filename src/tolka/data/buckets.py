@@ -42,12 +42,18 @@ class BatchingConfig:
 
 @dataclass(frozen=True)
 class Padding:
-    """What an epoch's batches spend on padding: positions in all, and those that hold a token, per side."""
+    """What so many of an epoch's batches spend on padding: positions in all, and those that hold a token, per side."""
 
+    batches: int
     source_positions: int
     source_tokens: int
     target_positions: int
     target_tokens: int
+
+    @property
+    def tokens_per_batch(self) -> float:
+        """Target tokens of a batch, on average."""
+        return self.target_tokens / self.batches
 
     @property
     def source_share(self) -> float:
@@ -137,4 +143,4 @@ def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) ->
     for lengths in (source, target):
         known = lengths[rows] + 1
         totals += [int((np.maximum.reduceat(known, starts) * sizes).sum()), int(known.sum())]
-    return Padding(*totals)
+    return Padding(len(batches), *totals)

@@ -13,11 +13,15 @@ from typing import IO, Any
 
 import yaml
 
-from tolka.atomic import recover, replace_text, try_lock
+from tolka.atomic import partial, recover, replace_text, try_lock
 from tolka.errors import CheckpointError, ConfigError
 from tolka.manifest import MANIFEST
 from tolka.progress import say
 from tolka.report.health_page import CHECK_PAGE
+
+_CONFIG, _LOCK = "config.yaml", ".lock"
+# What is in a folder before a run has begun in it, however early a claim was cut short.
+_BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 
 # What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
 _MAY_DIFFER = (
@@ -66,7 +70,7 @@ class RunFolder:
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
         its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
         """
-        saved = self.path / "config.yaml"
+        saved = self.path / _CONFIG
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
@@ -78,7 +82,7 @@ class RunFolder:
                     "Choose another run.name or run.dir, the same settings to go on with it, or run.override=true"
                 )
             self.overridden = differing
-        elif self.path.is_dir() and any(path.name != CHECK_PAGE for path in self.path.iterdir()):
+        elif self.path.is_dir() and any(path.name not in _BEFORE_A_RUN for path in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
         self._take_lock()
@@ -97,7 +101,7 @@ class RunFolder:
 
     def _take_lock(self) -> None:
         """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
-        self._lock = (self.path / ".lock").open("w")
+        self._lock = (self.path / _LOCK).open("w")
         if not try_lock(self._lock):
             self.release()
             raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name")
@@ -183,7 +187,7 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
         if missing and self._settings:
             say(f"warning: {self.path} was deleted while training goes on in it; it is made again, with what comes")
-            replace_text(self.path / "config.yaml", self._settings)
+            replace_text(self.path / _CONFIG, self._settings)
 
 
 def _append(path: Path, content: bytes) -> None:

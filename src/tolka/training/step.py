@@ -171,7 +171,7 @@ class TrainStep:
         return tensors, facts
 
     def load_state(
-        self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], None]
+        self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], object]
     ) -> None:
         """Go on from what `state` gave. load_weights: puts the saved weights into the model."""
         self.scaler.load_state_dict(facts["scaler"])

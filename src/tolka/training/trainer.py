@@ -1,7 +1,7 @@
 """The training loop: which batches, at what rate, until when; validation, best and last kept."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -119,13 +119,11 @@ class Trainer:
                         progress.set_postfix_str(self._log(self._window), refresh=False)
                         self._window = Window()
                     if self._validation_is_due():
-                        self._window = Window()
                         self._validate_and_save()
                     else:
                         self._keep_and_save()
                 except LostError as lost:
                     self._go_back(str(lost))
-                    self._window = Window()
                 progress.update(self.state.update - progress.n)
         if not self._stop_asked:
             self._finish()
@@ -258,21 +256,19 @@ class Trainer:
             self._around.reload(self)
         else:
             saved, weights = self._beginning
-            self.resume(saved, lambda: self._put_back(weights))
+            self.resume(saved, lambda: self.objective.model.load_state_dict(weights))
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
             f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
         )
         self.run.record({"update": self.state.update, "went_back_from": failed_at})
 
-    def _put_back(self, weights: Mapping[str, Tensor]) -> None:
-        self.objective.model.load_state_dict(weights)
-
     def _validate_and_save(self) -> None:
         """Score the model; keep it as the best when it is, as the last always. Nothing when a stop is asked for."""
         with self._safety:
             self._skipped.look(self.state)
             self._keeper.wait()
+        self._window = Window()  # its speed is that of training alone
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.judge(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
@@ -310,7 +306,7 @@ class Trainer:
         }
         return ResumeState(tensors, {**own, **facts})
 
-    def resume(self, saved: ResumeState, load_weights: Callable[[], None]) -> None:
+    def resume(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
