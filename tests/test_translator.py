@@ -134,3 +134,48 @@ def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     )
     assert composing([decomposed]) == ["Zürich über"]
     assert translator()([decomposed]) == [decomposed]
+
+
+def short_of_memory(made: Translator, most: int) -> None:
+    """From now on it has no room for batches of more positions."""
+    real = made.model.start
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        state = real(source, lengths)
+        if source.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return state
+
+    made.model.start = start  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 5
+    made, ticks = translator(search, tokens=400), list[float]()
+    short_of_memory(made, 50)
+    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert sum(ticks) == pytest.approx(len(texts))
+    failed = [batch for batch in made.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == len(failed) >= 1
+    assert notes[-1] == f"note: out of memory while translating: going on with decoding.tokens={made.tokens}"
+    made(texts)
+    assert capsys.readouterr().err == ""  # it knows now
+
+
+def test_one_sentence_without_room_is_an_error() -> None:
+    made = translator()
+    short_of_memory(made, 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        made(["frogs", "frogs jump"])
+
+
+def test_a_rehearsal_is_the_longest_decode() -> None:
+    made = translator(tokens=40)
+    texts = ["frogs", "the old boat drifts home", "red birds sing. blue fish swim, green frogs jump."] * 3
+    made.rehearse(texts)
+    (rehearsed,) = list(made.model.batches)  # type: ignore[arg-type]
+    made(texts)
+    assert rehearsed.size(1) == max(batch.size(1) for batch in made.model.batches)  # type: ignore[union-attr]
+    made.rehearse(["", " "])

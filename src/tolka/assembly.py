@@ -1,7 +1,7 @@
 """What trains a run's model, put together: weights, optimiser, batches, validation, what is saved."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,9 +28,12 @@ from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, snapshot
 from tolka.text.tokenizer import Tokenizer
+from tolka.training.memory import Fit, fewest_batches, look_at_memory
+from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.selection import TakeSnapshot, Validate
+from tolka.training.step import TrainStep
 from tolka.training.trainer import Surroundings, Trainer
 from tolka.translator import DecodingConfig, Translator
 
@@ -60,13 +63,15 @@ class Assembly:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
+        optimizer = self.config.optimizer.build(model)
+        options = self._fitted(objective, optimizer, precision, loader, resumed)
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
         for line in announcement(self.config, loader, epoch, model, precision, reason):
             self.run.log(line)
         return Trainer(
-            self.config.trainer,
+            options,
             objective,
-            self.config.optimizer.build(model),
+            optimizer,
             self.config.scheduler,
             self.config.optimizer.lr,
             loader,
@@ -90,13 +95,39 @@ class Assembly:
         self.config.finetuning.apply(model)
         return model.to(self.device)
 
+    def _fitted(
+        self,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        precision: Precision,
+        loader: Batches,
+        resumed: ResumeState | None,
+    ) -> TrainerConfig:
+        """The loop's options, with as few batches to an update as memory has room for where batching.auto asks so.
+
+        A run that goes on keeps the number that it began with.
+        """
+        options, batching = self.config.trainer, self.config.batching
+        if not batching.auto:
+            return options
+        tokens = options.accumulate * batching.tokens
+        if resumed:
+            fit = Fit(**resumed.facts["fit"])
+            loader.resize(fit.tokens)
+        else:
+            step = TrainStep(options, objective, optimizer, precision)
+            fit = fewest_batches(step, loader, tokens, least=batching.max_length + 1)
+        each = f"{fit.batches} batches of {fit.tokens}" if fit.batches > 1 else "one batch"
+        self.run.log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
+        return replace(options, accumulate=fit.batches)
+
     def _validator(self, model: Seq2Seq, precision: Precision) -> Validate:
         """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
-        pairs, tokenizer, tokens = self.inputs.validation_pairs, self.inputs.prepared.tokenizer, self.decoding.tokens
+        pairs = self.inputs.validation_pairs
         validator = Validator(
             pairs,
-            Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens),
-            PerplexityMeter(pairs, tokenizer, tokens, "corpus.valid"),
+            self._translator(model),
+            PerplexityMeter(pairs, self.inputs.prepared.tokenizer, self.decoding.tokens, "corpus.valid"),
             precision,
             self.config.metrics,
             self.config.corpus.target,
@@ -111,6 +142,18 @@ class Assembly:
             return result
 
         return validate
+
+    def _translator(self, model: Seq2Seq) -> Translator:
+        tokenizer, tokens = self.inputs.prepared.tokenizer, self.decoding.tokens
+        return Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens)
+
+    def memory(self, trainer: Trainer) -> Iterator[str]:
+        """What training will take at its peak, in lines for people."""
+        translator, sources = (
+            self._translator(trainer.objective.model),
+            [p.source for p in self.inputs.validation_pairs],
+        )
+        yield from look_at_memory(trainer.step, trainer.loader.largest(), lambda: translator.rehearse(sources))
 
     def record_flow(self, model: Seq2Seq, update: int) -> None:
         """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""

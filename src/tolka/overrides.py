@@ -27,9 +27,12 @@ from tolka.text.corpus import CorpusConfig
 from tolka.text.lines import user_path
 from tolka.training.run import saved_settings
 
+_SHORT = {"batching.tokens=auto": "batching.auto=true"}  # an experiment's own number of tokens still counts
+
 
 def train_config(overrides: Sequence[str]) -> TrainConfig:
     """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
+    overrides = _in_full(overrides)
     given = {override.partition("=")[0] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
@@ -55,6 +58,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
 
     overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
     """
+    overrides = _in_full(overrides)
     values = saved_settings(run / "config.yaml")
     if not isinstance(values, Mapping) or not all(isinstance(group, Mapping) for group in values.values()):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
@@ -70,6 +74,11 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
     config = rebuild({**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}})
     cross_check(config)
     return config
+
+
+def _in_full(overrides: Sequence[str]) -> list[str]:
+    """With what is short for something else spelt out."""
+    return [_SHORT.get(override, override) for override in overrides]
 
 
 def _names_folder(overrides: Sequence[str]) -> bool:

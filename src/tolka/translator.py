@@ -1,8 +1,10 @@
 """Texts in, translations out: one for each, in order, whatever their number and length."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 
@@ -11,7 +13,8 @@ from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, zero_or_more
 from tolka.data.buckets import longest_first
 from tolka.models.base import Seq2Seq
-from tolka.runtime import MOST_THREADS, choose_device, use_threads
+from tolka.progress import say
+from tolka.runtime import MOST_THREADS, choose_device, empty_cache, is_out_of_memory, use_threads
 from tolka.search.base import Hypothesis, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.cleaning_steps import spelt
@@ -160,16 +163,43 @@ class Translator:
     def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
         """Translations of id rows, in order, as text and as found; in batches of like length."""
         results: dict[int, tuple[str, Hypothesis]] = {}
-        for numbers in longest_first([len(row) + 1 for row in sources], self.tokens // self.search.width):
-            source, source_lengths = pad([[*sources[i], EOS] for i in numbers])
-            self.model.eval()
-            with torch.inference_mode():
-                found = self.search.search(self.model, source.to(self.device), source_lengths.to(self.device))
-            texts = self.tokenizer.decode_target([hypotheses[0].tokens for hypotheses in found])
-            for i, text, hypotheses in zip(numbers, texts, found, strict=True):
-                results[i] = text, hypotheses[0]
+        left = self._batches(sources, range(len(sources)))
+        while left:
+            numbers = left.popleft()
+            best = self._best([sources[i] for i in numbers])
+            if best is None:
+                empty_cache(self.device)
+                self.tokens = max(1, self.tokens // 2)
+                say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
+                left = self._batches(sources, [*numbers, *chain.from_iterable(left)])
+                continue
+            texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in best])
+            results.update(zip(numbers, zip(texts, best, strict=True), strict=True))
             tick(len(numbers))
         return [results[number] for number in range(len(sources))]
+
+    def rehearse(self, texts: Sequence[str]) -> None:
+        """Translate the batch of the longest ones, for the sake of knowing whether memory has room for it."""
+        sources = [segment.ids for number, text in enumerate(texts) for segment in self._segments(number, text)]
+        if sources:
+            self._search([sources[i] for i in self._batches(sources, range(len(sources)))[0]], lambda share: None)
+
+    def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
+        lengths = [len(sources[i]) + 1 for i in numbers]
+        return deque([numbers[i] for i in rows] for rows in longest_first(lengths, self.tokens // self.search.width))
+
+    def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
+        """The best hypothesis of each; None where memory has no room for so many."""
+        source, lengths = pad([[*row, EOS] for row in sources])
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                found = self.search.search(self.model, source.to(self.device), lengths.to(self.device))
+        except RuntimeError as error:
+            if not is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        return [hypotheses[0] for hypotheses in found]
 
 
 def _best_cut(text: str) -> tuple[int, int] | None:

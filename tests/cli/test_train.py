@@ -15,7 +15,10 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from tolka.batch import Batch
 from tolka.overrides import evaluate_config, train_config
+from tolka.training import memory
+from tolka.training.memory import MemoryNeed
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import (
     ConstantConfig,
@@ -24,6 +27,7 @@ from tolka.training.schedulers import (
     SchedulerConfig,
     WarmupStableDecayConfig,
 )
+from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 
 Command = Callable[..., Any]
@@ -428,3 +432,34 @@ def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -
     assert row[-1] == (f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}")
     assert "seed:12345" not in page  # no intervals here, and no word of them
     assert "BLEU: nrefs:1|case:mixed" in page
+
+
+def test_batches_as_large_as_memory_has_room_for(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """batching.tokens=auto: an update is as large as before, and a run that goes on cuts it up as it began."""
+    run, room = tmp_path / "run", [10**6]
+
+    def need(step: TrainStep, batch: Batch) -> MemoryNeed:
+        return MemoryNeed(batch.positions, room[0])
+
+    monkeypatch.setattr(memory, "memory_need", need)
+    several = [*tiny, "trainer.accumulate=3", "trainer.average=0", "batching.max_length=30"]
+    assert command("mt-train", *several, "batching.tokens=auto", f"run.dir={tmp_path / 'large'}").err.count(
+        "an update of 1536 tokens goes in one batch (batching.tokens=auto)"
+    )
+    room[0] = 260
+    outcome = command("mt-train", *several, "batching.tokens=auto")
+    assert "an update of 1536 tokens goes in 12 batches of 128 (batching.tokens=auto)" in outcome.err
+    room[0] = 10**6
+    outcome = command("mt-train", *several, "batching.tokens=auto", "trainer.updates=7")
+    assert outcome.code == 0
+    assert "an update of 1536 tokens goes in 12 batches of 128 (batching.tokens=auto)" in outcome.err
+    facts = json.loads((run / "last" / "state" / "state.json").read_text("utf-8"))
+    assert facts["fit"] == {"batches": 12, "tokens": 128}
+    assert facts["train"]["update"] == 7
+    assert yaml.safe_load((run / "config.yaml").read_text("utf-8"))["batching"]["auto"] is True
+    by_hand = [*tiny, "trainer.accumulate=12", "batching.tokens=128", "trainer.updates=7", "batching.max_length=30"]
+    assert command("mt-train", *by_hand, f"run.dir={tmp_path / 'hand'}").code == 0
+    weights = [folder / "last" / "model.safetensors" for folder in (run, tmp_path / "hand")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()

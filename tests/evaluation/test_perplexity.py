@@ -1,6 +1,7 @@
 """Perplexity against its definition."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -52,3 +53,24 @@ def test_pairs_that_cannot_be_measured_are_counted() -> None:
 def test_nothing_to_measure_is_an_error() -> None:
     with pytest.raises(DataError, match="no pair of this text can be measured"):
         PerplexityMeter([Pair("", "")], TOKENIZER, tokens=100)
+
+
+def test_a_batch_without_room_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(TOKENIZER.source_size, TOKENIZER.target_size, True)
+    pairs = [*PAIRS, *PAIRS]
+    whole = PerplexityMeter(pairs, TOKENIZER, tokens=100).measure(model.eval(), FP32)
+    real, most = type(model).forward, 40
+
+    def forward(self: Any, batch: Any) -> Any:
+        if batch.positions > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, batch)
+
+    monkeypatch.setattr(type(model), "forward", forward)
+    parts = PerplexityMeter(pairs, TOKENIZER, tokens=100).measure(model, FP32)
+    assert parts.nll == pytest.approx(whole.nll, rel=1e-6)
+    assert (parts.tokens, parts.pairs) == (whole.tokens, whole.pairs)
+    most = 5
+    with pytest.raises(torch.OutOfMemoryError):
+        PerplexityMeter(pairs, TOKENIZER, tokens=100).measure(model, FP32)

@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 import torch
-from trainer_bench import CPU, ROWS, Bench, assert_same
+from trainer_bench import CPU, ROWS, STORE, Bench, assert_same
 
 from tolka.batch import collate
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.data.mixture import Mixture
 from tolka.losses import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.training import memory
-from tolka.training.memory import look_at_memory, memory_need, saved_bytes
+from tolka.training.memory import Fit, MemoryNeed, fewest_batches, look_at_memory, memory_need, saved_bytes
 from tolka.training.optim import SGDConfig
 
 
@@ -37,6 +40,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch, most: int, error: Exception, afte
 
     monkeypatch.setattr(Objective, "forward", forward)
     return tried
+
+
+def no_decoding() -> None:
+    pytest.fail("on a CPU nothing of that size is computed to find out")
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9])
@@ -117,11 +124,11 @@ def test_what_is_needed_and_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     assert needs[0].needed < needs[1].needed
     assert needs[0].fits
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 10_000)
-    lines = list(look_at_memory(step, large))
+    lines = list(look_at_memory(step, large, decode=no_decoding))
     assert lines[0].startswith("memory: about ")
     assert lines[1].startswith("warning: that will hardly do: lower batching.tokens")
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 0)
-    assert len(list(look_at_memory(step, large))) == 1
+    assert len(list(look_at_memory(step, large, decode=no_decoding))) == 1
 
 
 def test_a_rehearsal_leaves_nothing_but_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,3 +155,36 @@ def test_the_largest_batch_is_found(tmp_path: Path) -> None:
     loader = Bench(tmp_path).trainer.loader
     sizes = [loader.batch(0, number).positions for number in range(len(loader.plan(0)))]
     assert loader.largest().positions == max(sizes) > min(sizes)
+
+
+@pytest.mark.parametrize(
+    ("room", "batches", "tokens"),
+    [(10**9, 1, 96), (150, 2, 48), (70, 3, 32), (60, 4, 24), (0, 5, 20)],
+)
+def test_an_update_goes_in_as_few_batches_as_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, batches: int, tokens: int
+) -> None:
+    trainer = Bench(tmp_path).trainer
+    tried: list[int] = []
+
+    def need(step: Any, batch: Any) -> MemoryNeed:
+        tried.append(batch.positions)
+        return MemoryNeed(batch.positions, max(1, room))
+
+    monkeypatch.setattr(memory, "memory_need", need)
+    assert fewest_batches(trainer.step, trainer.loader, 96, least=17) == Fit(batches, tokens)
+    assert trainer.loader.tokens == tokens
+    assert all(size > room for size in tried[:-1])
+    made = [trainer.loader.batch(0, number) for number in range(len(trainer.loader.plan(0)))]
+    assert max(max(batch.source.numel(), batch.target_in.numel()) for batch in made) <= tokens
+
+
+def test_resized_batches_are_those_of_a_loader_of_that_size(tmp_path: Path) -> None:
+    small, large = (
+        Loader(STORE, BatchingConfig(tokens=tokens, max_length=16), seed=3, mixture=Mixture.of([40], caps=[30]))
+        for tokens in (32, 64)
+    )
+    assert len(small.plan(1)) > len(large.plan(1))
+    small.resize(64)
+    for epoch in (1, 2):
+        assert [rows.tolist() for rows in small.plan(epoch)] == [rows.tolist() for rows in large.plan(epoch)]

@@ -24,6 +24,8 @@ class BatchingConfig:
     """ceiling on a batch: sentences times the longest side, padding and </s> included"""
     max_length: int = 256
     """training pairs with more pieces on a side are left out, and counted"""
+    auto: bool = False
+    """(batching.tokens=auto) an update keeps trainer.accumulate x tokens, in as few batches as memory has room for"""
     sentences: int = 0
     """ceiling on the sentences of a batch; 0 = no ceiling"""
     sampling: float = 0.0

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tolka.batch import Batch, collate
@@ -29,9 +29,35 @@ class Batches(ABC):
     round: str
     """what a round is: epoch, or buffer"""
 
+    def __init__(self, config: BatchingConfig, seed: int, mixture: Mixture | None = None) -> None:
+        """mixture: how often which row is drawn, where that is not once."""
+        self._config, self._seed, self._mixture = config, seed, mixture
+        self._round: Round | None = None  # the one at hand
+
     @abstractmethod
+    def _store(self, number: int) -> TokenStore:
+        """The rows of a round."""
+
     def _at(self, number: int) -> Round:
         """A round, made when it is not the one at hand."""
+        if self._round is None or self._round.number != number:
+            self._round = self._cut(number, self._store(number))
+        return self._round
+
+    def _cut(self, number: int, store: TokenStore) -> Round:
+        lengths = store.source_lengths, store.target_lengths
+        return Round(number, store, make_batches(*lengths, self._config, self._seed, number, self._mixture))
+
+    @property
+    def tokens(self) -> int:
+        """Ceiling on a batch; see BatchingConfig."""
+        return self._config.tokens
+
+    def resize(self, tokens: int) -> None:
+        """Batches of so many tokens from here on."""
+        if tokens != self._config.tokens:
+            self._config = replace(self._config, tokens=tokens)
+            self._round = self._round and self._cut(self._round.number, self._round.store)
 
     def plan(self, epoch: int) -> list[Indices]:
         """The pairs of each batch of a round (counted from 0)."""
@@ -75,24 +101,13 @@ class Loader(Batches):
         resample: Resample | None = None,
         mixture: Mixture | None = None,
     ) -> None:
-        """resample: gives the rows of an epoch, where they are not the store's own.
-
-        mixture: how often which row is drawn, where that is not once.
-        """
+        """resample: gives the rows of an epoch, where they are not the store's own. mixture: see Batches."""
+        super().__init__(config, seed, mixture)
         self.store = store
-        self._config = config
-        self._seed = seed
         self._resample = resample
-        self._mixture = mixture
-        self._epoch: Round | None = None
 
-    def _at(self, number: int) -> Round:
-        if self._epoch is None or self._epoch.number != number:
-            store = self._resample(self.store, number) if self._resample else self.store
-            lengths = store.source_lengths, store.target_lengths
-            batches = make_batches(*lengths, self._config, self._seed, number, self._mixture)
-            self._epoch = Round(number, store, batches)
-        return self._epoch
+    def _store(self, number: int) -> TokenStore:
+        return self._resample(self.store, number) if self._resample else self.store
 
     def state(self) -> dict[str, Any]:
         """Nothing: an epoch's batches can be made at any time."""

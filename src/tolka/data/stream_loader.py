@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tolka.data.buckets import BatchingConfig, make_batches
-from tolka.data.loader import Batches, Resample, Round
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
@@ -34,9 +34,9 @@ class StreamLoader(Batches):
         resample: Resample | None = None,
     ) -> None:
         """buffer: pairs read at once. log: is told of each buffer what was left out. Duplicates go within a buffer."""
-        self._stream, self._tokenizer, self._task, self._config = stream, tokenizer, task, config
-        self._seed, self._size, self._log, self._resample = seed, buffer, log, resample
-        self._buffer: Round | None = None
+        super().__init__(config, seed)
+        self._stream, self._tokenizer, self._task = stream, tokenizer, task
+        self._size, self._log, self._resample = buffer, log, resample
         self._known: dict[int, dict[str, Any]] = {0: {}}  # buffer -> where in the stream it begins
 
     def state(self) -> dict[str, Any]:
@@ -46,20 +46,14 @@ class StreamLoader(Batches):
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
         self._known = {int(number): place for number, place in state["begins"].items()}
-        self._buffer = None
+        self._round = None
 
-    def _at(self, number: int) -> Round:
-        if self._buffer is None or self._buffer.number != number:
-            begins = self._known[number]
-            self._stream.seek(begins)
-            store = self._filled(number)
-            if self._resample:
-                store = self._resample(store, number)
-            lengths = store.source_lengths, store.target_lengths
-            batches = make_batches(*lengths, self._config, self._seed, number)
-            self._buffer = Round(number, store, batches)
-            self._known = {number: begins, number + 1: self._stream.state()}
-        return self._buffer
+    def _store(self, number: int) -> TokenStore:
+        begins = self._known[number]
+        self._stream.seek(begins)
+        store = self._filled(number)
+        self._known = {number: begins, number + 1: self._stream.state()}
+        return self._resample(store, number) if self._resample else store
 
     def _filled(self, number: int) -> TokenStore:
         """Ids of the pairs that are kept of the next `buffer` of the stream."""

@@ -1,17 +1,18 @@
 """How surprised a model is by the references: comparable across vocabularies, too."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from tolka.batch import Batch
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
-from tolka.losses import Objective
+from tolka.losses import LossSum, Objective
 from tolka.models.base import Seq2Seq
-from tolka.runtime import Precision
+from tolka.runtime import Precision, empty_cache, is_out_of_memory
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer
 
@@ -66,6 +67,19 @@ def _exp(nats: float) -> float:
     return math.exp(nats) if nats < 700 else math.inf
 
 
+def _sums(objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
+    """Of the batch, or of parts of it where memory has no room for the whole."""
+    try:
+        yield objective(batch.to(device))
+        return
+    except RuntimeError as error:
+        if not is_out_of_memory(error) or len(batch.source) == 1:
+            raise
+    empty_cache(device)
+    for half in batch.halves():
+        yield from _sums(objective, half, device)
+
+
 class PerplexityMeter:
     """A set of pairs, tokenised once, measured as often as needed."""
 
@@ -94,8 +108,8 @@ class PerplexityMeter:
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
             for batch in in_order(self._store, self._tokens):
-                sums = objective(batch.to(precision.device))
-                nll += sums.nll.double().item()
-                tokens += sums.tokens
+                for sums in _sums(objective, batch, precision.device):
+                    nll += sums.nll.double().item()
+                    tokens += sums.tokens
                 tick()
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)

@@ -1,6 +1,6 @@
 """How much memory training will take at its peak, found out before it takes it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +8,39 @@ import torch
 from torch import Tensor
 
 from tolka.batch import Batch
+from tolka.data.loader import Batches
 from tolka.losses import Objective
 from tolka.runtime import Precision, available_memory_bytes, resident_memory_bytes, torch_random_kept
-from tolka.training.step import TrainStep
+from tolka.training.step import MOMENTS, TrainStep
 
-_MOMENTS = 2  # tensors of a weight's size that an optimiser keeps at most
 _PASSING = 1.2  # what the backward pass holds beside what was saved for it: 1.1 to 1.2 measured
 _TRIED = 16  # a part of the batch, and one twice as large, tell how memory grows with the sentences
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How an update is cut up: so many batches of so many tokens."""
+
+    batches: int
+    tokens: int
+
+
+def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) -> Fit:
+    """As few as memory has room for, of an update's tokens. least: tokens that a batch must have room for.
+
+    Tried on a GPU, estimated on a CPU, as in `look_at_memory`. Leaves the loader with batches of that size.
+    """
+    most = max(1, tokens // least)
+    numbers = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]  # 1, 2, 3, 4, 6, 8 ...
+    for batches in [*(number for number in numbers if number < most), most]:
+        loader.resize(-(-tokens // batches))
+        if batches == most or _has_room(step, loader.largest()):
+            break
+    return Fit(batches, loader.tokens)
+
+
+def _has_room(step: TrainStep, batch: Batch) -> bool:
+    return not step.rehearse(batch) if step.precision.device.type == "cuda" else memory_need(step, batch).fits
 
 
 @dataclass(frozen=True)
@@ -35,16 +61,18 @@ class MemoryNeed:
         return f"about {self.needed / 1e9:.1f} GB at the peak{there}"
 
 
-def look_at_memory(step: TrainStep, batch: Batch) -> Iterator[str]:
-    """Before it is too late, in lines for people. batch: the largest.
+def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) -> Iterator[str]:
+    """Before it is too late, in lines for people. batch: the largest. decode: translates what takes most memory.
 
-    On a GPU it is tried, and halved where it does not fit; on a CPU, where to try may end the process, estimated.
+    On a GPU both are tried, and halved where they do not fit; on a CPU, where to try may end the process, training's
+    need is estimated.
     """
     device = step.precision.device
     if device.type == "cuda":
         splits = step.rehearse(batch)
+        decode()
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""
-        yield f"memory: {torch.cuda.max_memory_allocated(device) / 1e9:.1f} GB with the largest batch{halved}"
+        yield f"memory: {torch.cuda.max_memory_allocated(device) / 1e9:.1f} GB with the largest batches{halved}"
         return
     need = memory_need(step, batch)
     yield f"memory: {need.in_words()}"
@@ -61,7 +89,7 @@ def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     model = step.objective.model
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
     trained = sum(weight.numel() * weight.element_size() for weight in model.parameters() if weight.requires_grad)
-    state = _MOMENTS * trained + (weights if step.ema else 0)
+    state = MOMENTS * trained + (weights if step.ema else 0)
     rows = len(batch.source)
     few = max(1, rows // _TRIED)
     small, large = (saved_bytes(step.objective, batch.first(n), step.precision) for n in (few, 2 * few))

@@ -40,6 +40,9 @@ class Made:
     splits: int = 0
 
 
+MOMENTS = 2  # tensors of a weight's size that an optimiser keeps at most
+
+
 class TrainStep:
     """Makes the updates of one objective; knows neither the schedule nor where the batches come from."""
 
@@ -71,10 +74,13 @@ class TrainStep:
     def rehearse(self, batch: Batch) -> int:
         """Forward and backward of a batch, of which nothing is left but the knowledge of what memory has room for.
 
-        Returns how often it had to be halved.
+        Beside what an optimiser that has not begun will keep. Returns how often it had to be halved.
         """
+        weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
+        moments = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS)]
         with torch_random_kept(self.precision.device):
             _, splits = self._gradient([batch], batch.tokens)
+        del moments
         self.optimizer.zero_grad(set_to_none=True)
         return splits
 

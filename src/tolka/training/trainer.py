@@ -303,6 +303,7 @@ class Trainer:
             "loader": self.loader.state(),
             "window": self._window.sums(),
             "store": self._store,
+            "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
         }
         return ResumeState(tensors, {**own, **facts})
 
