@@ -28,6 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -287,8 +288,7 @@ class Harness:
         text = said.decode(errors="replace")
         if child.returncode not in (1, 2) or "Traceback" in text:
             self.faults.append(f"{what} ({path.relative_to(run)}) was not refused: {child.returncode}, {text[-500:]}")
-        last.mkdir(exist_ok=True)
-        path.write_bytes(content)
+        (standing(run / "last") / path.relative_to(last)).write_bytes(content)
 
 
 def differences(expected: Path, run: Path) -> list[str]:
@@ -342,20 +342,22 @@ def torment(
     harness = Harness(work, model, random.Random(seed), disk)
     for nan_at in (0, NAN_AT):
         harness.undisturbed(nan_at)
-    number = 0
+    number = told = 0
     while sum(harness.counts.values()) < interruptions:
         harness.one_training(number, most=12)
         number += 1
         say(f"{model}: {number} trainings, {sum(harness.counts.values())} interruptions, {len(harness.faults)} faults")
+        for fault in harness.faults[told:]:
+            say(f"FAULT {fault}")
+        told = len(harness.faults)
     if harness.equal != number and not harness.faults:
         harness.faults.append("a training differs")
+        say("FAULT a training differs")
     say(f"\n{model}: {harness.equal} of {number} trainings ended as if nothing had happened")
     for what, count in sorted(harness.counts.items()):
         say(f"  {count:4} {what}")
     if harness.seconds_to_save:
         say(f"  SIGTERM to the end of the process: {max(harness.seconds_to_save):.1f} s at most")
-    for fault in harness.faults:
-        say(f"FAULT {fault}")
     return harness
 
 
@@ -373,12 +375,13 @@ def main() -> None:
         "--disk", type=Path, help="a small file system of its own, to have the trainings on and to fill"
     )
     options = parser.parse_args()
+    say = partial(print, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         work = options.work or Path(folder)
         faults = [
             fault
             for model in options.model or MODELS
-            for fault in torment(work, model, options.interruptions, options.seed, print, options.disk).faults
+            for fault in torment(work, model, options.interruptions, options.seed, say, options.disk).faults
         ]
     sys.exit(1 if faults else 0)
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tolka import atomic
+from tolka.errors import ConfigError
 from tolka.training import run as run_module
 from tolka.training.run import RunFolder
 
@@ -70,6 +71,25 @@ def test_a_claim_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: p
     (folder.path / ".config.yaml.partial").write_text("run:", encoding="utf-8")
     assert folder.claim({"run": {"seed": 1}}) is False
     assert (folder.path / "config.yaml").is_file()
+
+
+def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
+    """best/ is written before last/. Where last/ was there once, it was deleted by hand, and best/ is not touched."""
+    folder = RunFolder(tmp_path / "run")
+    assert folder.claim({"run": {"seed": 1}}) is False
+    folder.best.mkdir()
+    folder.release()
+    assert folder.claim({"run": {"seed": 1}}) is False
+    folder.saved()
+    folder.release()
+    with pytest.raises(ConfigError, match="has best/ but no last/"):
+        folder.claim({"run": {"seed": 1}})
+    folder.release()
+    folder.last.mkdir()
+    (folder.last / "manifest.json").touch()
+    (folder.path / ".unsaved").touch()  # a crash right after the first save
+    assert folder.claim({"run": {"seed": 1}}) is True
+    assert not (folder.path / ".unsaved").exists()
 
 
 def test_lines_that_do_not_fit_come_later_and_whole(

@@ -20,6 +20,7 @@ from tolka.progress import say
 from tolka.report.health_page import CHECK_PAGE
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
+_UNSAVED = ".unsaved"  # there until last/ was saved for the first time
 # What is in a folder before a run has begun in it, however early a claim was cut short.
 _BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 
@@ -91,13 +92,20 @@ class RunFolder:
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         replace_text(saved, self._settings)
         resuming = (self.last / MANIFEST).is_file()
-        if self.best.exists() and not resuming:
+        if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
                 f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
             )
-        if not resuming:
+        if resuming:
+            self.saved()
+        else:
+            (self.path / _UNSAVED).touch()
             self.metrics.unlink(missing_ok=True)
         return resuming
+
+    def saved(self) -> None:
+        """From here on there is a `last/`: a `best/` alone is no first save that was cut short."""
+        (self.path / _UNSAVED).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
         """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""

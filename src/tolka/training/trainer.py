@@ -131,6 +131,8 @@ class Trainer:
             self._save_last()
         with self._safety:
             self._keeper.finish()
+        if self._keeper.has(self.run.last):
+            self.run.saved()
         self.state.safety_seconds += self._safety.seconds
         self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
         return self.state
