@@ -1,5 +1,7 @@
 """What only a CUDA device can show; run with -m gpu."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +9,19 @@ import pytest
 import torch
 
 from tolka.batch import collate
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.data.store import TokenStore
 from tolka.losses import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.training.memory import fewest_batches
 from tolka.training.optim import OPTIMIZERS, AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
+from tolka.training.step import TrainStep
 
 pytestmark = [
     pytest.mark.gpu,
@@ -131,3 +138,67 @@ def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
     )
     assert result.state.update == 100
     assert [test.name for test in result.tests] == ["test_fresh", "test_unseen"]
+
+
+def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:
+    """The fused optimiser reads on the device that the gradient is no number."""
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=1, dropout=0.0).build(12, 12, True).to(device)
+    step = TrainStep(TrainerConfig(), Objective(model, 0.0), AdamWConfig().build(model), Precision(device, "fp32"))
+    batch = collate(SOURCES, TARGETS)
+    assert not step.waits
+
+    def weights() -> list[torch.Tensor]:
+        return [weight.detach().clone() for weight in model.parameters()]
+
+    assert step(1, 1e-3, [batch]).sound
+    before = weights()
+    spoilt = next(model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
+    assert not step(2, 1e-3, [batch]).sound
+    assert all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
+    spoilt.remove()
+    assert step(3, 1e-3, [batch]).sound
+    assert not all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
+
+
+def test_an_update_goes_in_as_few_batches_as_the_device_has_room_for() -> None:
+    device = torch.device("cuda")
+    rows = [[4 + (i * j) % 900 for j in range(60)] for i in range(4096)]
+    store = TokenStore.from_rows(rows, rows)
+    loader = Loader(store, BatchingConfig(tokens=4096 * 61, max_length=64), seed=1)
+    model = TransformerConfig(d_model=256, layers=2).build(1000, 1000, True).to(device)
+    step = TrainStep(TrainerConfig(), Objective(model, 0.1), AdamWConfig().build(model), Precision(device, "fp32"))
+    total = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(min(1.0, 3e9 / total))
+    try:
+        fit = fewest_batches(step, loader, 4096 * 61, least=65)
+        assert fit.batches > 1
+        assert fit.tokens * fit.batches >= 4096 * 61
+        assert step.rehearse(loader.largest()) == 0
+        assert step(1, 1e-3, [loader.batch(0, 0)]).splits == 0
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_deterministic_runs_are_alike_and_go_on_exactly(tmp_path: Path) -> None:
+    """Two trainings, and one in two parts, with dropout on: the same weights, bit for bit."""
+    settings = [
+        *(
+            "experiment=sample",
+            f"run.prepared={tmp_path / 'prepared'}",
+            "trainer.device=cuda",
+            "trainer.precision=fp32",
+        ),
+        *("trainer.deterministic=true", "trainer.validate_every=20", "scheduler.warmup=10", "corpus.test=[]"),
+    ]
+
+    def trained(name: str, *updates: int) -> bytes:
+        for number in updates:
+            code = "import sys; from tolka.cli.train import main; sys.exit(main())"
+            command = [sys.executable, "-c", code, *settings, f"trainer.updates={number}"]
+            subprocess.run([*command, f"run.dir={tmp_path / name}"], check=True, capture_output=True)
+        return (tmp_path / name / "last" / "model.safetensors").read_bytes()
+
+    assert trained("a", 40) == trained("b", 40) == trained("c", 20, 40)

@@ -1,4 +1,4 @@
-"""What earlier versions wrote is still read: models translate as they did, runs are refused politely or gone on from."""
+"""What earlier versions wrote is still read: models translate as they did; a run is refused with what to do."""
 
 import shutil
 from collections.abc import Callable

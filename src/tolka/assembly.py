@@ -199,8 +199,8 @@ class Assembly:
         if state.facts["store"] != self.inputs.prepared.folder.name:
             raise ConfigError(
                 f"the training text, or what is held out of it, has changed since the run in {self.run.path} began (or "
-                "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name, with "
-                f"run.init_from={self.run.path} to begin with its weights"
+                "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name, "
+                f"with run.init_from={self.run.path} to begin with its weights"
             )
         return state
 
