@@ -10,7 +10,7 @@ import torch
 from trainer_bench import Bench, assert_same, goes_on_to_the_same_weights
 
 from tolka.batch import Batch
-from tolka.errors import TolkaError
+from tolka.errors import DataError, TolkaError
 from tolka.losses import LossSum
 from tolka.training.options import TrainerConfig
 
@@ -189,6 +189,29 @@ def test_a_stop_that_puts_a_validation_off_changes_no_line(tmp_path: Path) -> No
     ]
     assert losses[0] == losses[1]
     assert len(losses[0]) == 2
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_text_that_cannot_be_read_on_costs_no_update(tmp_path: Path, accumulate: int) -> None:
+    """A stream whose server went away: last/ has all that was learnt, and the run goes on from there."""
+    options: dict[str, Any] = {"updates": 20, "validate_every": 10, "accumulate": accumulate}
+    straight = Bench(tmp_path / "a", **options)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", **options)
+    real, read = first.trainer.loader.batch, iter(range(10**6))
+
+    def failing(epoch: int, number: int) -> Batch:
+        if next(read) == 13 * accumulate + accumulate - 1:
+            raise DataError("the stream broke off")
+        return real(epoch, number)
+
+    first.trainer.loader.batch = failing  # type: ignore[method-assign]
+    with pytest.raises(DataError, match="broke off"):
+        first.trainer.fit()
+    assert first.saved[-1] == ("last", 10)  # with the scores of update 10
+    assert first.last is not None
+    assert first.last.facts["train"]["update"] == 13
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", **options)
 
 
 def test_saving_on_demand_goes_on(tmp_path: Path) -> None:

@@ -110,7 +110,12 @@ class Trainer:
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
             self._validate_what_was_cut_short()
             while (reason := self._reason_to_stop()) is None:
-                self._train_step(self._window)
+                try:
+                    self._train_step(self._window)
+                except TolkaError:  # the text cannot be read any further: what was learnt from it is kept
+                    self._save_last_if_good()
+                    self._finish_saving()
+                    raise
                 try:
                     if self.step.waits or self.state.update % _LOOK_EVERY == 0:
                         with self._safety:
@@ -127,15 +132,26 @@ class Trainer:
                 progress.update(self.state.update - progress.n)
         if not self._stop_asked:
             self._finish()
-        if self._stop_asked and self.state.update and not self.state.skipped_in_row:
+        if self._stop_asked:
+            self._save_last_if_good()
+        self._finish_saving()
+        self.state.safety_seconds += self._safety.seconds
+        self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
+        return self.state
+
+    def _save_last_if_good(self) -> None:
+        """Not before the first update, nor in a row of skipped ones."""
+        with suppress(LostError):
+            self._skipped.look(self.state)
+        if self.state.update and not self.state.skipped_in_row:
             self._save_last()
+
+    def _finish_saving(self) -> None:
+        """TolkaError when something could not be written."""
         with self._safety:
             self._keeper.finish()
         if self._keeper.has(self.run.last):
             self.run.saved()
-        self.state.safety_seconds += self._safety.seconds
-        self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
-        return self.state
 
     def _validate_what_was_cut_short(self) -> None:
         """By a signal, before this run went on."""
@@ -191,13 +207,14 @@ class Trainer:
         return made.nll.item() / made.tokens
 
     def _next_group(self) -> list[Batch]:
-        """The batches of one update; moves the state's place in the data."""
-        group = []
+        """The batches of one update; moves the state's place in the data once all of them were read."""
+        group, epoch, batch = [], self.state.epoch, self.state.batch
         for _ in range(self.config.accumulate):
-            group.append(self.loader.batch(self.state.epoch, self.state.batch))
-            self.state.batch += 1
-            if self.state.batch == len(self.loader.plan(self.state.epoch)):
-                self.state.epoch, self.state.batch = self.state.epoch + 1, 0
+            group.append(self.loader.batch(epoch, batch))
+            batch += 1
+            if batch == len(self.loader.plan(epoch)):
+                epoch, batch = epoch + 1, 0
+        self.state.epoch, self.state.batch = epoch, batch
         return group
 
     def _train_step(self, window: Window) -> Made:
