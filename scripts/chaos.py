@@ -195,6 +195,8 @@ class Harness:
                 return
         differing = differences(expected, run)
         self.faults += [f"training {number}: {what}" for what in differing]
+        if differing:
+            shutil.copytree(run, self.work / f"{self.model}-differs-{number}", dirs_exist_ok=True)
         self.equal += not differing
 
     def _one_life(self, run: Path, nan_at: int) -> bool:

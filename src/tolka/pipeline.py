@@ -128,6 +128,7 @@ class Pipeline:
         for result in results:
             timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
             self.run.record({"update": saved.scores["update"], **timed})
+        self.run.finish()
         if results:
             scores = {
                 **saved.scores,

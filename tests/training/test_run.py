@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tolka import atomic
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, TolkaError
 from tolka.training import run as run_module
 from tolka.training.run import RunFolder
 
@@ -104,6 +104,21 @@ def test_lines_that_do_not_fit_come_later_and_whole(
     disk.room = 10_000
     folder.record({"update": 4})
     assert [line["update"] for line in folder.history()] == [1, 2, 3, 4]
+
+
+def test_at_the_end_missing_lines_are_written_or_complained_of(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, room=0)
+    folder.record({"update": 1})
+    folder.record({"update": 2})
+    assert folder.unrecorded() == [{"update": 1}, {"update": 2}]
+    with pytest.raises(TolkaError, match=r"metrics.jsonl lacks 2 lines that could not be written: make room"):
+        folder.finish()
+    disk.room = 10_000
+    folder.finish()
+    assert folder.history() == [{"update": 1}, {"update": 2}]
+    assert folder.unrecorded() == []
 
 
 def test_a_log_that_cannot_be_written_is_still_said(

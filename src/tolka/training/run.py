@@ -14,7 +14,7 @@ from typing import IO, Any
 import yaml
 
 from tolka.atomic import partial, recover, replace_text, try_lock
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.manifest import MANIFEST
 from tolka.progress import say
 from tolka.report.health_page import CHECK_PAGE
@@ -145,9 +145,24 @@ class RunFolder:
         except ValueError as error:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
 
-    def forget_after(self, update: int) -> None:
-        """Drop the lines of updates that a resumed run will make again."""
+    def unrecorded(self) -> list[dict[str, Any]]:
+        """Lines for metrics.jsonl that could not be written yet."""
+        return [json.loads(line) for line in self._unwritten.get(self.metrics, "").splitlines()]
+
+    def finish(self) -> None:
+        """Write what could not be written before; TolkaError when metrics.jsonl still lacks lines."""
+        for path in list(self._unwritten):
+            self._add(path, "")
+        if missing := len(self.unrecorded()):
+            raise TolkaError(
+                f"{self.metrics} lacks {missing} lines that could not be written: make room, and give the same command "
+                "again"
+            )
+
+    def forget_after(self, update: int, unrecorded: Collection[Mapping[str, Any]] = ()) -> None:
+        """Drop the lines of updates that a resumed run will make again; add those that it has and the file lacks."""
         kept = [line for line in self.history() if line["update"] <= update]
+        kept += [dict(line) for line in unrecorded if line not in kept]
         replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
 
     def forget_tests(self) -> None:

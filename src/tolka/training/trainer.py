@@ -152,6 +152,7 @@ class Trainer:
             self._keeper.finish()
         if self._keeper.has(self.run.last):
             self.run.saved()
+        self.run.finish()
 
     def _validate_what_was_cut_short(self) -> None:
         """By a signal, before this run went on."""
@@ -321,6 +322,7 @@ class Trainer:
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._window.sums(),
+            "unrecorded": self.run.unrecorded(),
             "store": self._store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
         }
@@ -332,4 +334,4 @@ class Trainer:
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved.tensors, saved.facts, load_weights)
-        self.run.forget_after(self.state.update)
+        self.run.forget_after(self.state.update, saved.facts.get("unrecorded", []))
