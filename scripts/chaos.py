@@ -65,6 +65,7 @@ MODELS = {
 }
 POINTS = ("update", "epoch", "validate", "write", "exchange")
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
+LARGEST_DISK = 256 * 2**20  # bytes
 DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 
 
@@ -206,8 +207,9 @@ class Harness:
         if kind == "full disk" and self.disk:
             child = self.start(run, "", 0, "", nan_at)
             time.sleep(self.rng.uniform(0.0, self.length))
+            at_work = child.poll() is None
             self._fill(self.disk, seconds=self.rng.uniform(0.1, self.length / 2))
-            self.counts["a disk really full for a while"] += 1
+            self.counts["a disk really full for a while"] += at_work
             sent_at = 0.0
         elif kind == "random":
             child = self.start(run, "", 0, "", nan_at)
@@ -377,6 +379,10 @@ def main() -> None:
         "--disk", type=Path, help="a small file system of its own, to have the trainings on and to fill"
     )
     options = parser.parse_args()
+    if options.disk and not (options.disk.is_mount() and shutil.disk_usage(options.disk).total <= LARGEST_DISK):
+        parser.error(
+            f"--disk {options.disk} must be a file system of its own of at most {LARGEST_DISK >> 20} MB: it is filled"
+        )
     say = partial(print, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         work = options.work or Path(folder)

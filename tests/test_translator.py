@@ -164,6 +164,14 @@ def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pyt
     assert capsys.readouterr().err == ""  # it knows now
 
 
+def test_a_small_batch_without_room_is_halved_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not the ceiling that it is far below."""
+    made = translator(tokens=4000)
+    short_of_memory(made, len(TOKENIZER.encode_source(["frogs"])[0]) + 1)
+    assert made(["frogs", "frogs"]) == ["frogs", "frogs"]
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_one_sentence_without_room_is_an_error() -> None:
     made = translator()
     short_of_memory(made, 0)

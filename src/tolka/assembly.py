@@ -1,6 +1,6 @@
 """What trains a run's model, put together: weights, optimiser, batches, validation, what is saved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, snapshot
 from tolka.text.tokenizer import Tokenizer
-from tolka.training.memory import Fit, fewest_batches, look_at_memory
+from tolka.training.memory import Fit, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
@@ -78,9 +78,18 @@ class Assembly:
             precision,
             self.run,
             self.inputs.prepared.folder.name,
-            Surroundings(
-                self._validator(model, precision), self._snapshots(model, precision), self._reload, self.inputs.spelt
-            ),
+            self._surroundings(model, precision),
+        )
+
+    def _surroundings(self, model: Seq2Seq, precision: Precision) -> Surroundings:
+        tokenizer, tokens = self.inputs.prepared.tokenizer, self.decoding.tokens
+        translator = Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens)
+        return Surroundings(
+            self._validator(translator, precision),
+            self._snapshots(model, precision),
+            self._reload,
+            self.inputs.spelt,
+            lambda: translator.rehearse([pair.source for pair in self.inputs.validation_pairs]),
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
@@ -105,14 +114,15 @@ class Assembly:
     ) -> TrainerConfig:
         """The loop's options, with as few batches to an update as memory has room for where batching.auto asks so.
 
-        A run that goes on keeps the number that it began with.
+        A run that goes on keeps the number that it began with, unless an update has become larger or smaller.
         """
         options, batching = self.config.trainer, self.config.batching
         if not batching.auto:
             return options
         tokens = options.accumulate * batching.tokens
-        if resumed:
-            fit = Fit(**resumed.facts["fit"])
+        saved = Fit(**resumed.facts["fit"]) if resumed and "fit" in resumed.facts else None
+        if saved is not None and saved == Fit.of(tokens, saved.batches):
+            fit = saved
             loader.resize(fit.tokens)
         else:
             step = TrainStep(options, objective, optimizer, precision)
@@ -121,12 +131,12 @@ class Assembly:
         self.run.log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
         return replace(options, accumulate=fit.batches)
 
-    def _validator(self, model: Seq2Seq, precision: Precision) -> Validate:
+    def _validator(self, translator: Translator, precision: Precision) -> Validate:
         """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
         pairs = self.inputs.validation_pairs
         validator = Validator(
             pairs,
-            self._translator(model),
+            translator,
             PerplexityMeter(pairs, self.inputs.prepared.tokenizer, self.decoding.tokens, "corpus.valid"),
             precision,
             self.config.metrics,
@@ -138,22 +148,10 @@ class Assembly:
         def validate(update: int, what: str, tick: Callable[[], object]) -> Validation:
             result = validator(update, what, tick)
             if self.config.trainer.gradient_flow and not what:
-                self.record_flow(model, update)
+                self.record_flow(translator.model, update)
             return result
 
         return validate
-
-    def _translator(self, model: Seq2Seq) -> Translator:
-        tokenizer, tokens = self.inputs.prepared.tokenizer, self.decoding.tokens
-        return Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens)
-
-    def memory(self, trainer: Trainer) -> Iterator[str]:
-        """What training will take at its peak, in lines for people."""
-        translator, sources = (
-            self._translator(trainer.objective.model),
-            [p.source for p in self.inputs.validation_pairs],
-        )
-        yield from look_at_memory(trainer.step, trainer.loader.largest(), lambda: translator.rehearse(sources))
 
     def record_flow(self, model: Seq2Seq, update: int) -> None:
         """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""

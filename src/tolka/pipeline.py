@@ -25,6 +25,7 @@ from tolka.report.runs import SHOWN, read_run
 from tolka.runtime import Precision, choose_device, make_deterministic, use_threads
 from tolka.snapshot import rescore
 from tolka.training.lr_finder import RangeTest, range_test
+from tolka.training.memory import look_at_memory
 from tolka.training.pace import Pace, measure_pace
 from tolka.training.precision import check_precision
 from tolka.training.run import RunFolder
@@ -68,7 +69,7 @@ class Pipeline:
             self._assembly.put_into(trainer, resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         else:
-            for line in self._assembly.memory(trainer):
+            for line in look_at_memory(trainer.step, trainer.loader.largest(), trainer.around.rehearse):
                 self.run.log(line)
             if self.config.trainer.gradient_flow:
                 self._assembly.record_flow(trainer.objective.model, 0)

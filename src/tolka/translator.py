@@ -169,7 +169,9 @@ class Translator:
             best = self._best([sources[i] for i in numbers])
             if best is None:
                 empty_cache(self.device)
-                self.tokens = max(1, self.tokens // 2)
+                longest = max(len(sources[i]) + 1 for i in numbers)
+                failed = len(numbers) * longest * self.search.width
+                self.tokens = max(1, min(self.tokens, failed) // 2)
                 say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
                 left = self._batches(sources, [*numbers, *chain.from_iterable(left)])
                 continue
@@ -195,7 +197,7 @@ class Translator:
         try:
             with torch.inference_mode():
                 found = self.search.search(self.model, source.to(self.device), lengths.to(self.device))
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None

@@ -117,3 +117,12 @@ def test_a_stream_of_nothing_ends_in_one_line(tmp_path: Path, tokenizer: Tokeniz
 def test_settings_that_make_no_stream(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         HubConfig(source="xa", target="xb", **{"path": "x", "streaming": True, **options})
+
+
+def test_it_goes_back_over_buffers_that_it_has_left(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    found = loader(data_set(tmp_path, TEXT), tokenizer)
+    place, first = found.state(), texts(found, tokenizer, 0)
+    for number in (1, 2):
+        found.plan(number)
+    found.load_state(place)
+    assert texts(found, tokenizer, 0) == first

@@ -59,7 +59,9 @@ class Bench:
             Precision(CPU, "fp32"),
             RunFolder(folder),
             "store",
-            Surroundings(self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n"),
+            Surroundings(
+                self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n", lambda: None
+            ),
         )
 
     def stop_after(self, update: int) -> None:

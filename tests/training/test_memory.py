@@ -188,3 +188,50 @@ def test_resized_batches_are_those_of_a_loader_of_that_size(tmp_path: Path) -> N
     small.resize(64)
     for epoch in (1, 2):
         assert [rows.tolist() for rows in small.plan(epoch)] == [rows.tolist() for rows in large.plan(epoch)]
+
+
+@pytest.mark.parametrize("room", [10**9, 120, 90, 50])
+def test_what_was_tried_piece_by_piece_fits_a_step_that_knows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """As on a GPU: a try is in one piece, and one that failed does not make the next one easier."""
+    bench = Bench(tmp_path / "a", updates=4)
+    forgetful(monkeypatch, room, torch.OutOfMemoryError("CUDA out of memory"))
+    monkeypatch.setattr(memory, "_has_room", lambda step, batch: step.has_room_for(batch))
+    before = torch.get_rng_state()
+    fit = fewest_batches(bench.trainer.step, bench.trainer.loader, 96, least=17)
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(weight.grad is None for weight in bench.model.parameters())
+    fresh = Bench(tmp_path / "b", updates=4, accumulate=fit.batches)
+    fresh.trainer.loader.resize(fit.tokens)
+    assert fresh.trainer.fit().splits == 0
+    if fit.batches > 1:
+        larger = Bench(tmp_path / "c", updates=4)
+        larger.trainer.loader.resize(Fit.of(96, {2: 1, 3: 2, 4: 3, 6: 4}[fit.batches]).tokens)
+        assert not larger.trainer.step.has_room_for(larger.trainer.loader.largest())
+
+
+def test_other_errors_of_a_try_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgetful(monkeypatch, 0, RuntimeError("shapes differ"))
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        Bench(tmp_path).trainer.step.has_room_for(collate(ROWS[:2], ROWS[:2]))
+
+
+def test_of_a_very_large_batch_no_more_is_computed_than_of_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Bench(tmp_path).trainer.step
+    real, tried = memory.saved_bytes, list[int]()
+
+    def watched(objective: Any, batch: Any, precision: Any) -> int:
+        tried.append(batch.positions)
+        return real(objective, batch, precision)
+
+    monkeypatch.setattr(memory, "saved_bytes", watched)
+    row = [4 + n % 7 for n in range(15)]
+    sizes = {}
+    for rows in (2048, 4096):
+        batch = collate([row] * rows, [row] * rows)
+        sizes[rows] = memory_need(step, batch).needed
+    assert max(tried) <= 2 * 2048
+    assert sizes[4096] > sizes[2048] + 10**6

@@ -240,6 +240,106 @@ def full_disk(path: Path, content: bytes) -> None:
     raise OSError(28, "No space left on device", str(path))
 
 
+def test_the_first_error_is_told_of_where_the_disk_is_full_too(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, updates=20, validate_every=10)
+
+    def failing(epoch: int, number: int) -> Batch:
+        bench.full = True
+        raise DataError("the stream broke off")
+
+    bench.trainer.loader.batch = failing  # type: ignore[method-assign]
+    bench.trainer.state.update = 5
+    with pytest.raises(TolkaError):
+        bench.trainer.fit()
+    assert "the stream broke off" in log(tmp_path)
+
+
+def test_the_loader_goes_back_to_where_an_update_began(tmp_path: Path) -> None:
+    """A stream remembers where two buffers begin: those of the place that is saved must be among them."""
+    bench = Bench(tmp_path, updates=20, accumulate=3)
+    loader, read, back = bench.trainer.loader, list[int](), list[Any]()
+    real = loader.batch
+
+    def failing(epoch: int, number: int) -> Batch:
+        read.append(number)
+        if len(read) == 6:
+            raise DataError("the stream broke off")
+        return real(epoch, number)
+
+    loader.batch = failing  # type: ignore[method-assign]
+    loader.state = lambda: {"read": len(read)}  # type: ignore[method-assign]
+    loader.load_state = back.append  # type: ignore[method-assign]
+    with pytest.raises(DataError):
+        bench.trainer.fit()
+    assert back == [{"read": 3}]
+
+
+def test_a_first_save_is_known_at_once(tmp_path: Path) -> None:
+    """Killed after it, a run with a damaged last/ is not taken for one that had saved nothing."""
+    bench = Bench(tmp_path, updates=30, validate_every=10)
+    (tmp_path / ".unsaved").touch()
+    real = bench.trainer._train_step
+    bench.trainer._train_step = lambda window: killed() if bench.trainer.state.update == 15 else real(window)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        bench.trainer.fit()
+    bench.trainer._keeper.wait()
+    assert bench.saved[-1] == ("last", 10)
+    assert not (tmp_path / ".unsaved").exists()
+
+
+def test_a_run_that_is_made_longer_has_the_lines_of_a_long_one(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"validate_every": 10, "log_every": 7}
+    straight = Bench(tmp_path / "a", updates=20, **options)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", updates=12, **options)
+    first.trainer.fit()
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=20, **options)
+    losses = [
+        [line["train_loss"] for line in bench.trainer.run.history() if "train_loss" in line]
+        for bench in (straight, first)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_a_validation_that_is_made_again_has_one_line(tmp_path: Path) -> None:
+    """Stopped before it, then killed after it was written down and before last/ was saved."""
+    straight = Bench(tmp_path / "a", updates=10)
+    straight.trainer.fit()
+    first = Bench(tmp_path / "b", updates=10)
+    first.stop_after(10)
+    first.trainer.fit()
+    second = Bench(tmp_path / "b", updates=10)
+    second.last, second.weights = first.last, first.weights
+    second.reload(second.trainer)
+    second.trainer._save_last = killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        second.trainer.fit()
+    assert sum("bleu" in line for line in second.trainer.run.history()) == 1
+    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=10)
+    assert [line["update"] for line in first.trainer.run.history()] == [5, 10, 10]
+
+
+def killed() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_place_is_kept_in_proportion_where_batches_have_another_size(tmp_path: Path) -> None:
+    """As run.override with other batching.tokens makes them."""
+    first = Bench(tmp_path / "a", updates=6)
+    first.trainer.fit()
+    assert first.last is not None
+    batches = len(first.trainer.loader.plan(0))
+    second = Bench(tmp_path / "b", updates=20)
+    second.trainer.loader.resize(64)
+    now = len(second.trainer.loader.plan(0))
+    assert batches > first.trainer.state.batch == 6 > now
+    second.last, second.weights = first.last, first.weights
+    second.reload(second.trainer)
+    assert second.trainer.state.batch == 6 * now // batches
+    assert f"epoch 1 has {now} batches now, not {batches}: going on at batch" in log(tmp_path / "b")
+    assert second.trainer.fit().update == 20
+
+
 def test_saving_on_demand_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, updates=20, validate_every=10)
     real = bench.trainer._train_step

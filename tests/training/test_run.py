@@ -86,6 +86,10 @@ def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
         folder.claim({"run": {"seed": 1}})
     folder.release()
     folder.last.mkdir()
+    (folder.path / ".unsaved").touch()
+    with pytest.raises(ConfigError, match=r"last has no manifest.json, so that it is not whole"):
+        folder.claim({"run": {"seed": 1}})
+    folder.release()
     (folder.last / "manifest.json").touch()
     (folder.path / ".unsaved").touch()  # a crash right after the first save
     assert folder.claim({"run": {"seed": 1}}) is True
@@ -182,3 +186,17 @@ def test_half_a_line_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="No space"):
         run_module._append(path, b"two\n")
     assert path.read_bytes() == b"one\n"
+
+
+def test_going_back_takes_back_what_waits_to_be_written(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.record({"update": 1})
+    disk = Disk(monkeypatch, room=0)
+    for update in (2, 3):
+        folder.record({"update": update})
+    saved = folder.written(), folder.unrecorded()
+    for update in (4, 5):
+        folder.record({"update": update})
+    disk.room = 10_000
+    folder.forget_after(3, *saved)
+    folder.record({"update": 4, "again": True})
+    assert folder.history() == [{"update": 1}, {"update": 2}, {"update": 3}, {"update": 4, "again": True}]

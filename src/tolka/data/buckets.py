@@ -39,6 +39,11 @@ class BatchingConfig:
                 f"batching.max_length + 1 ({self.max_length + 1}); raise the one or lower the other"
             )
         zero_or_more(self, "batching", "no ceiling", "sentences")
+        if self.auto and self.sentences:
+            raise ConfigError(
+                f"batching.sentences ({self.sentences}) and batching.tokens=auto both say how large a batch is: with "
+                "fewer batches to an update it would have fewer sentences; leave one of them out"
+            )
         share_below_one(self, "batching", "sampling")
 
 

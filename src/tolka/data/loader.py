@@ -63,6 +63,10 @@ class Batches(ABC):
         """The pairs of each batch of a round (counted from 0)."""
         return self._at(epoch).batches
 
+    def batches_at_hand(self, epoch: int) -> int | None:
+        """How many a round has; None where it would have to be made first."""
+        return len(self._round.batches) if self._round and self._round.number == epoch else None
+
     def batch(self, epoch: int, number: int) -> Batch:
         """Batch `number` (from 0) of a round, on the CPU."""
         at = self._at(epoch)

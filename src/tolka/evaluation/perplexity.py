@@ -12,6 +12,7 @@ from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.losses import LossSum, Objective
 from tolka.models.base import Seq2Seq
+from tolka.progress import say
 from tolka.runtime import Precision, empty_cache, is_out_of_memory
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer
@@ -67,19 +68,6 @@ def _exp(nats: float) -> float:
     return math.exp(nats) if nats < 700 else math.inf
 
 
-def _sums(objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
-    """Of the batch, or of parts of it where memory has no room for the whole."""
-    try:
-        yield objective(batch.to(device))
-        return
-    except RuntimeError as error:
-        if not is_out_of_memory(error) or len(batch.source) == 1:
-            raise
-    empty_cache(device)
-    for half in batch.halves():
-        yield from _sums(objective, half, device)
-
-
 class PerplexityMeter:
     """A set of pairs, tokenised once, measured as often as needed."""
 
@@ -108,8 +96,24 @@ class PerplexityMeter:
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
             for batch in in_order(self._store, self._tokens):
-                for sums in _sums(objective, batch, precision.device):
+                for sums in self._sums(objective, batch, precision.device):
                     nll += sums.nll.double().item()
                     tokens += sums.tokens
                 tick()
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
+
+    def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
+        """Of the batch, or of parts of it where memory has no room for the whole; the next pass knows."""
+        try:
+            yield objective(batch.to(device))
+            return
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(batch.source) == 1:
+                raise
+        empty_cache(device)
+        smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
+        if smaller < self._tokens:
+            self._tokens = smaller
+            say(f"note: out of memory while measuring the perplexity: going on with batches of {smaller} tokens")
+        for half in batch.halves():
+            yield from self._sums(objective, half, device)

@@ -85,6 +85,8 @@ class Keeper:
             self._run.log(warning)
         else:
             self._on_disk.add(folder)
+            if folder == self._run.last:
+                self._run.saved()
             if self._failed.pop(folder, None):
                 self._run.log(f"{folder} is written now")
 

@@ -14,7 +14,8 @@ from tolka.runtime import Precision, available_memory_bytes, resident_memory_byt
 from tolka.training.step import MOMENTS, TrainStep
 
 _PASSING = 1.2  # what the backward pass holds beside what was saved for it: 1.1 to 1.2 measured
-_TRIED = 16  # a part of the batch, and one twice as large, tell how memory grows with the sentences
+_TRIED = 16  # a part of the batch, and one twice as large, tell how memory grows with the sentences ...
+_MOST_TRIED = 2048  # ... but no more padded positions than these, however large the batch
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Fit:
 
     batches: int
     tokens: int
+
+    @classmethod
+    def of(cls, tokens: int, batches: int) -> "Fit":
+        """An update of so many tokens in so many batches."""
+        return cls(batches, -(-tokens // batches))
 
 
 def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) -> Fit:
@@ -33,14 +39,18 @@ def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) ->
     most = max(1, tokens // least)
     numbers = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]  # 1, 2, 3, 4, 6, 8 ...
     for batches in [*(number for number in numbers if number < most), most]:
-        loader.resize(-(-tokens // batches))
+        fit = Fit.of(tokens, batches)
+        loader.resize(fit.tokens)
         if batches == most or _has_room(step, loader.largest()):
             break
-    return Fit(batches, loader.tokens)
+    return fit
 
 
 def _has_room(step: TrainStep, batch: Batch) -> bool:
-    return not step.rehearse(batch) if step.precision.device.type == "cuda" else memory_need(step, batch).fits
+    if step.precision.device.type != "cuda":
+        return memory_need(step, batch).fits
+    with step.room_taken():
+        return step.has_room_for(batch)
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,10 @@ def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) 
     """
     device = step.precision.device
     if device.type == "cuda":
-        splits = step.rehearse(batch)
-        decode()
+        torch.cuda.reset_peak_memory_stats(device)
+        with step.room_taken():
+            splits = step.rehearse(batch)
+            decode()
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""
         yield f"memory: {torch.cuda.max_memory_allocated(device) / 1e9:.1f} GB with the largest batches{halved}"
         return
@@ -83,7 +95,8 @@ def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) 
 def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     """Of training on a CPU with batches like this one, the largest: nothing of its size is computed to find out.
 
-    What the forward pass keeps for the backward pass, by what it keeps of a sixteenth and of an eighth of the batch;
+    What the forward pass keeps for the backward pass, by what it keeps of a sixteenth and of an eighth of the batch, or
+    less of a very large one;
     weights, gradients, the optimiser's moments, and the copies that a checkpoint is written from.
     """
     model = step.objective.model
@@ -91,7 +104,7 @@ def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     trained = sum(weight.numel() * weight.element_size() for weight in model.parameters() if weight.requires_grad)
     state = MOMENTS * trained + (weights if step.ema else 0)
     rows = len(batch.source)
-    few = max(1, rows // _TRIED)
+    few = max(1, min(rows // _TRIED, _MOST_TRIED * rows // batch.positions))
     small, large = (saved_bytes(step.objective, batch.first(n), step.precision) for n in (few, 2 * few))
     activations = _PASSING * (small + (rows - few) / few * (large - small))
     resident, available = resident_memory_bytes(), available_memory_bytes()

@@ -92,6 +92,11 @@ class RunFolder:
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         replace_text(saved, self._settings)
         resuming = (self.last / MANIFEST).is_file()
+        if self.last.exists() and not resuming:
+            raise ConfigError(
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train anew, "
+                "choose another run.name or delete it"
+            )
         if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
                 f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
@@ -105,7 +110,8 @@ class RunFolder:
 
     def saved(self) -> None:
         """From here on there is a `last/`: a `best/` alone is no first save that was cut short."""
-        (self.path / _UNSAVED).unlink(missing_ok=True)
+        with suppress(OSError):  # read-only meanwhile: the next claim does it
+            (self.path / _UNSAVED).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
         """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
@@ -159,11 +165,23 @@ class RunFolder:
                 "again"
             )
 
-    def forget_after(self, update: int, unrecorded: Collection[Mapping[str, Any]] = ()) -> None:
-        """Drop the lines of updates that a resumed run will make again; add those that it has and the file lacks."""
-        kept = [line for line in self.history() if line["update"] <= update]
-        kept += [dict(line) for line in unrecorded if line not in kept]
-        replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+    def written(self) -> int:
+        """How many lines metrics.jsonl has."""
+        return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
+
+    def forget_after(
+        self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
+    ) -> None:
+        """Drop the lines that a run which goes on will make again; add those that it has and the file lacks.
+
+        written: how many stay; where that is not known, those of no later update.
+        """
+        history = self.history()
+        kept = history[:written] if written is not None else [line for line in history if line["update"] <= update]
+        kept += [dict(line) for line in unrecorded]
+        with self._one_at_a_time:
+            replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+            self._unwritten.pop(self.metrics, None)  # what of it shall stay is among the lines that are there now
 
     def forget_tests(self) -> None:
         """Drop what earlier tests took: only the last one's time is that of the best model."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,18 +71,40 @@ class TrainStep:
             sound = self._move(weights, number, sound)
         return Made(nll, tokens, sound, splits)
 
+    @contextmanager
+    def room_taken(self) -> Iterator[None]:
+        """Memory is as full in the block as training will make it: with the moments of an optimiser, and a gradient."""
+        weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
+        taken = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
+        try:
+            yield
+        finally:
+            del taken
+            empty_cache(self.precision.device)
+
     def rehearse(self, batch: Batch) -> int:
         """Forward and backward of a batch, of which nothing is left but the knowledge of what memory has room for.
 
-        Beside what an optimiser that has not begun will keep. Returns how often it had to be halved.
+        Returns how often it had to be halved.
         """
-        weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
-        moments = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS)]
         with torch_random_kept(self.precision.device):
             _, splits = self._gradient([batch], batch.tokens)
-        del moments
         self.optimizer.zero_grad(set_to_none=True)
         return splits
+
+    def has_room_for(self, batch: Batch) -> bool:
+        """Whether memory has, tried in one piece; nothing is left of it."""
+        fits = True
+        with torch_random_kept(self.precision.device):
+            try:
+                self._pass(batch, batch.tokens)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                fits = False
+        self.optimizer.zero_grad(set_to_none=True)
+        empty_cache(self.precision.device)
+        return fits
 
     def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
         """Leaves the gradient of all batches' mean over `tokens`; gives their nll, and how many were halved.
@@ -98,7 +120,7 @@ class TrainStep:
             for number, batch in enumerate(parts):
                 try:
                     nll = nll + self._pass(batch, tokens)
-                except RuntimeError as error:
+                except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error) or len(batch.source) == 1:
                         raise
                     failed = number

@@ -34,12 +34,14 @@ class Surroundings:
     """What a trainer is handed, so that it knows neither text nor architecture nor how validation is done.
 
     validate, snapshot: see `Selection`. reload: has the trainer `resume` what was saved last. spell: a batch as text.
+    rehearse: translates what takes the most memory in a validation.
     """
 
     validate: Validate
     snapshot: TakeSnapshot
     reload: Callable[["Trainer"], None]
     spell: Callable[[Batch], str]
+    rehearse: Callable[[], object]
 
 
 class Trainer:
@@ -60,7 +62,7 @@ class Trainer:
     ) -> None:
         """peak: the schedule's highest rate. store: what the text is called whose ids the batches have."""
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak, self._store, self._around = scheduler, peak, store, around
+        self.scheduler, self.peak, self._store, self.around = scheduler, peak, store, around
         self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
         self._started_at = self._saved_at = time.perf_counter()
@@ -105,14 +107,15 @@ class Trainer:
         self._started_at = self._saved_at - self.state.seconds
         self.objective.train()
         if not self.state.update:
-            weights = {name: weight.clone() for name, weight in self.objective.model.state_dict().items()}
+            weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
             self._validate_what_was_cut_short()
             while (reason := self._reason_to_stop()) is None:
                 try:
                     self._train_step(self._window)
-                except TolkaError:  # the text cannot be read any further: what was learnt from it is kept
+                except TolkaError as error:  # the text cannot be read any further: what was learnt from it is kept
+                    self.run.log(str(error))
                     self._save_last_if_good()
                     self._finish_saving()
                     raise
@@ -148,11 +151,11 @@ class Trainer:
 
     def _finish_saving(self) -> None:
         """TolkaError when something could not be written."""
-        with self._safety:
-            self._keeper.finish()
-        if self._keeper.has(self.run.last):
-            self.run.saved()
-        self.run.finish()
+        try:
+            with self._safety:
+                self._keeper.finish()
+        finally:
+            self.run.finish()
 
     def _validate_what_was_cut_short(self) -> None:
         """By a signal, before this run went on."""
@@ -208,13 +211,17 @@ class Trainer:
         return made.nll.item() / made.tokens
 
     def _next_group(self) -> list[Batch]:
-        """The batches of one update; moves the state's place in the data once all of them were read."""
-        group, epoch, batch = [], self.state.epoch, self.state.batch
-        for _ in range(self.config.accumulate):
-            group.append(self.loader.batch(epoch, batch))
-            batch += 1
-            if batch == len(self.loader.plan(epoch)):
-                epoch, batch = epoch + 1, 0
+        """The batches of one update; moves the place in the data, of state and loader, once all of them were read."""
+        group, epoch, batch, place = [], self.state.epoch, self.state.batch, self.loader.state()
+        try:
+            for _ in range(self.config.accumulate):
+                group.append(self.loader.batch(epoch, batch))
+                batch += 1
+                if batch == len(self.loader.plan(epoch)):
+                    epoch, batch = epoch + 1, 0
+        except TolkaError:
+            self.loader.load_state(place)
+            raise
         self.state.epoch, self.state.batch = epoch, batch
         return group
 
@@ -273,9 +280,10 @@ class Trainer:
         self._skipped.forget()
         self._keeper.finish()
         if self._keeper.has(self.run.last) or self._beginning is None:
-            self._around.reload(self)
+            self.around.reload(self)
         else:
             saved, weights = self._beginning
+            self.loader.load_state(saved.facts["loader"])
             self.resume(saved, lambda: self.objective.model.load_state_dict(weights))
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
@@ -288,7 +296,8 @@ class Trainer:
         with self._safety:
             self._skipped.look(self.state)
             self._keeper.wait()
-        self._window = Window()  # its speed is that of training alone
+        if self.state.update % self.config.validate_every == 0:  # not where a run ends that may be made longer
+            self._window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.judge(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
@@ -322,16 +331,29 @@ class Trainer:
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._window.sums(),
+            "written": self.run.written(),
             "unrecorded": self.run.unrecorded(),
             "store": self._store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
+            "round_batches": self.loader.batches_at_hand(self.state.epoch),
         }
         return ResumeState(tensors, {**own, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
+        self._keep_place(saved.facts.get("round_batches"))
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved.tensors, saved.facts, load_weights)
-        self.run.forget_after(self.state.update, saved.facts.get("unrecorded", []))
+        self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))
+
+    def _keep_place(self, batches: int | None) -> None:
+        """In proportion, where other settings cut the round into another number of batches than it had."""
+        if batches is None or not self.state.batch or batches == (now := len(self.loader.plan(self.state.epoch))):
+            return
+        before, self.state.batch = self.state.batch, min(now - 1, self.state.batch * now // batches)
+        self.run.log(
+            f"note: {self.loader.round} {self.state.epoch + 1} has {now} batches now, not {batches}: going on at batch "
+            f"{self.state.batch} instead of {before}, so that some of its pairs are read twice, or not at all"
+        )

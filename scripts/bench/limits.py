@@ -1,0 +1,54 @@
+"""What the machine can do at most: matrix products by type and shape, and memory.
+
+    python scripts/bench/limits.py [THREADS]
+
+Prints JSON: GFLOP/s of products, median of several; GB/s of copying 256 MB, read and written both counted.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+
+SHAPES = {
+    "square": (1024, 1024, 1024),
+    "inner": (4096, 256, 1024),
+    "outer": (4096, 1024, 256),
+    "output": (4096, 256, 8000),
+}
+REPEATS = 15
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median, after a warm-up."""
+    for _ in range(3):
+        work()
+    took = []
+    for _ in range(REPEATS):
+        started_at = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - started_at)
+    return statistics.median(took)
+
+
+def main() -> None:
+    """All of it."""
+    if len(sys.argv) > 1:
+        torch.set_num_threads(int(sys.argv[1]))
+    found: dict[str, float] = {"threads": torch.get_num_threads()}
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        for shape, (rows, inner, columns) in SHAPES.items():
+            a, b = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
+            out = torch.empty(rows, columns, dtype=dtype)
+            took = seconds(lambda a=a, b=b, out=out: torch.mm(a, b, out=out))  # type: ignore[misc]
+            found[f"{name} {shape} GFLOP/s"] = 2 * rows * inner * columns / took / 1e9
+    source, target = torch.ones(2**26), torch.empty(2**26)
+    found["copy GB/s"] = 2 * 2**28 / seconds(lambda: target.copy_(source)) / 1e9
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
