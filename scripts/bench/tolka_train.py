@@ -53,8 +53,7 @@ def main(work: Path, updates: int, window: int, precision: str, others: list[str
     tapped.since = time.perf_counter()
     RunFolder.record = tapped
     with tempfile.TemporaryDirectory() as folder:
-        given = [*settings(work, Path(folder) / "run"), f"trainer.precision={precision}", f"trainer.updates={updates}"]
-        sys.exit(run([*given, *others]))
+        sys.exit(run([*settings(work, Path(folder) / "run"), f"trainer.precision={precision}", *others]))
 
 
 if __name__ == "__main__":

@@ -279,7 +279,11 @@ def test_a_first_save_is_known_at_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path, updates=30, validate_every=10)
     (tmp_path / ".unsaved").touch()
     real = bench.trainer._train_step
-    bench.trainer._train_step = lambda window: killed() if bench.trainer.state.update == 15 else real(window)  # type: ignore[method-assign]
+
+    def stopping(window: Any) -> Any:
+        return killed() if bench.trainer.state.update == 15 else real(window)  # type: ignore[func-returns-value]
+
+    bench.trainer._train_step = stopping  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         bench.trainer.fit()
     bench.trainer._keeper.wait()
