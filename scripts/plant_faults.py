@@ -50,10 +50,9 @@ def plant(sources: list[str], targets: list[str], test: tuple[list[str], list[st
         all_sources.insert(place, source.encode())
         lines.insert(place, target.encode())
     counts = {
-        f"{name}: source in the training text": LEAKS,
         f"{name}: whole pair in the training text": LEAKS,
         "target surely in another language": others,
-        "target not UTF-8": UNDECODED,
+        "target not UTF-8, others are": UNDECODED,
         "broken encoding": UNDECODED,
     }
     return Planted(all_sources, lines, counts, half + LEAKS + 1)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tolka.resources import sample_dir
-from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpus import Pair
 from tolka.text.doctor import HeldOut, diagnose
@@ -27,11 +26,11 @@ def test_all_at_once(tmp_path: Path) -> None:
     corpus = FilesConfig(source="en", target="ko", root=str(tmp_path), train=["train"], valid=["train"]).open()
     held_out = HeldOut({"test": [Pair(*sides) for sides in zip(*test, strict=True)]})
     (text,) = corpus.train
-    found = diagnose(text, ("en", "ko"), CleaningConfig(), held_out)
+    found = diagnose(text, ("en", "ko"), held_out)
     counts = {each.what: each.count for each in (*found.findings, *held_out.leaks(["test"]).findings)}
     foreign = "target surely in another language"
     assert planted.counts[foreign] == 120
-    undecoded = planted.counts["target not UTF-8"]  # what Latin-1 leaves of Korean is not Korean either
+    undecoded = planted.counts["target not UTF-8, others are"]  # what Latin-1 leaves of Korean is not Korean either
     assert {what: counts[what] for what in planted.counts} == {**planted.counts, foreign: 120 + undecoded}
     assert found.shift is not None
     assert found.shift.lines == -1

@@ -2,7 +2,6 @@
 
 import tempfile
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tolka.progress import bar
 from tolka.report.health import health_report
 from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
-from tolka.text.cleaning import held_out_marks
+from tolka.text.cleaning import Tally
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.histogram import Histogram, histograms, quarters
@@ -33,10 +32,12 @@ class Pieces:
 class Checkup:
     """Of a corpus. leaks: of "valid", the validation text, and "test", all test sets. unfit: why none can train on it.
 
-    pieces: of the source and the target; with pace, None of a text that is unfit. cleaning: what decides what is kept.
+    kept: what the settings make of the whole text. pieces: of the source and the target; with kept and pace, None of a
+    text that is unfit. cleaning: what decides what is kept.
     """
 
     training: list[Diagnosis]
+    kept: Tally | None
     leaks: dict[str, Leaks]
     pieces: tuple[Pieces, Pieces] | None
     pace: Pace | None
@@ -46,7 +47,8 @@ class Checkup:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "training": [diagnosis.as_dict() for diagnosis in self.training],
+            "training": [asdict(diagnosis) for diagnosis in self.training],
+            "kept": self.kept.as_dict() if self.kept else None,
             "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
             "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
@@ -88,19 +90,20 @@ def _examine(pipeline: Pipeline) -> Checkup:
     """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
     config, corpus = pipeline.config, pipeline.inputs.corpus
     inputs = pipeline.inputs
+    config.tokenizer.given()  # a model that cannot be read is no fault of the text
     held_out = HeldOut(inputs.held_out)
-    marks = held_out_marks(config.cleaning, chain.from_iterable(inputs.held_out.values()))
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
             languages = config.corpus.source, config.corpus.target
-            diagnoses.append(diagnose(source, languages, config.cleaning, held_out, marks, progress.update))
+            diagnoses.append(diagnose(source, languages, held_out, progress.update))
     valid, *tests = inputs.held_out
     leaks = {"valid": held_out.leaks([valid]), "test": held_out.leaks(tests)}
     try:
-        return Checkup(diagnoses, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
+        kept = inputs.prepared.tally
+        return Checkup(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
     except DataError as error:
-        return Checkup(diagnoses, leaks, None, None, str(error), config.cleaning)
+        return Checkup(diagnoses, None, leaks, None, None, str(error), config.cleaning)
 
 
 def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:

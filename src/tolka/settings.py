@@ -63,5 +63,10 @@ def _in_words(kind: Any) -> str:
         return "a text or a list of texts; put quotes around a value that YAML reads as something else"
     if typing.get_origin(kind) is list:
         return f"a list, each of it {_in_words(typing.get_args(kind)[0])}"
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text; put it into quotes"}
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text (--help says which ones are allowed; put quotes around no, on or 3)",
+    }
     return names.get(kind, str(kind))

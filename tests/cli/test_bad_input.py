@@ -207,7 +207,8 @@ def test_a_hub_name_without_a_network_is_tried_once(
     outcome = command("mt-train", *kept, "corpus=hub", "corpus.path=some/name", "corpus.source=xa", "corpus.target=xb")
     assert outcome.code == 1
     assert outcome.error.startswith("corpus.path 'some/name' (split train) could not be loaded: ")
-    assert outcome.error.endswith("give a local folder, or text files with corpus=files")
+    assert "give a local folder, or text files with corpus=files" in outcome.error
+    assert outcome.error.endswith("corpus.test=[] none")
     assert len(tries) == 1
 
 

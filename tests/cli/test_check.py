@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,62 @@ def test_what_does_not_go_together(command: Command, tiny: list[str]) -> None:
     assert "--json goes with --check" in command("mt-train", "--json", *tiny).error
     assert "leave out -m" in command("mt-train", "-m", "--check", *tiny, "run.seed=1,2").error
     assert command("mt-train", "--check", "corpus=files", "corpus.train=nowhere", "corpus.valid=nowhere").code == 1
+
+
+def test_what_is_kept_is_of_the_whole_text(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    """Pairs that two texts have in common are kept once, and those with too many pieces are counted."""
+    twice = [f"corpus.train=[{corpus / 'train'},{corpus / 'again'}]", "cleaning.duplicates=exact"]
+    for language in ("xa", "xb"):
+        lines = (corpus / f"train.{language}").read_text("utf-8")
+        (corpus / f"again.{language}").write_text(lines + "lantern " * 90 + "\n", encoding="utf-8")
+    outcome = command("mt-train", "--check", "--json", *tiny, *twice)
+    kept = json.loads(outcome.out)["kept"]
+    assert kept["kept"] == 60 - (kept["dropped"]["duplicate"] - 60)
+    assert kept["dropped"]["over 64 pieces"] == 1
+    shown = command("mt-train", "--check", *tiny, *twice).err
+    assert shown.count("these settings keep: ") == 1
+    assert f"these settings keep: {kept['kept']} pairs; left out: " in shown
+
+
+def test_advice_on_leaks_is_for_what_is_left_of_them(command: Command, tiny: list[str], corpus: Path) -> None:
+    """A whole pair goes by itself; a source with another translation stays; all of it is another matter."""
+    for language in ("xa", "xb"):
+        held = (corpus / f"test.{language}").read_text("utf-8").splitlines()
+        with (corpus / f"train.{language}").open("a", encoding="utf-8") as stream:
+            stream.write(f"{held[0]}\n")
+    pair = [*tiny, "cleaning.leaks=pair"]
+    outcome = command("mt-train", "--check", *pair)
+    assert "test: whole pair in the training text" in outcome.err
+    assert "cleaning.leaks" not in outcome.err.partition("to do:")[2]
+    with (corpus / "train.xa").open("a", encoding="utf-8") as stream:
+        stream.write(f"{(corpus / 'test.xa').read_text('utf-8').splitlines()[1]}\n")
+    with (corpus / "train.xb").open("a", encoding="utf-8") as stream:
+        stream.write("something else\n")
+    assert "test: cleaning.leaks=source, or its scores may be too good" in command("mt-train", "--check", *pair).err
+    same = command("mt-train", "--check", *pair, f"corpus.valid={corpus / 'train'}")
+    assert "train: all of it stands in the training text: is it the same file?" in same.err
+
+
+def test_some_lines_in_another_encoding_are_to_be_converted_alone(
+    command: Command, tiny: list[str], corpus: Path
+) -> None:
+    lines = (corpus / "train.xb").read_bytes().splitlines(keepends=True)
+    lines[3], lines[9] = "Größe\n".encode(), "Größe\n".encode("latin-1")
+    (corpus / "train.xb").write_bytes(b"".join(lines))
+    outcome = command("mt-train", "--check", *tiny)
+    assert "target not UTF-8, others are" in outcome.err
+    assert "in the target, convert those lines alone: perl" in outcome.err
+    assert "iconv" not in outcome.err
+    assert "train.xb:10: not UTF-8 (byte 0xf6 at column 3); lines before it are: mt-train --check" in outcome.err
+    advice = next(line for line in outcome.err.splitlines() if "perl -MEncode" in line)
+    program = advice.partition("perl ")[2]
+    done = subprocess.run(f"perl {program} {corpus / 'train.xb'}", shell=True, capture_output=True, check=False)
+    if done.returncode != 127:  # where there is Perl
+        lines[9] = lines[3]
+        assert done.stdout == b"".join(lines)
+
+
+def test_a_setting_that_is_wrong_is_no_fault_of_the_text(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    outcome = command("mt-train", "--check", *tiny, f"tokenizer.model={tmp_path / 'typo.model'}")
+    assert outcome.code == 1
+    assert "typo.model" in outcome.error

@@ -78,11 +78,10 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
         "target": side([1000, 0, 0], ko=0.5, en=0.2, de=0.1, fr=0.1, sv=0.05, it=0.03, pt=0.02),
         "findings": list(findings),
         "shift": None,
-        "kept": KEPT,
     }
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
     pace = {**PACE, "parameters": 3_000_000}
-    found = {"training": [part], "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
+    found = {"training": [part], "kept": KEPT, "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 
@@ -162,11 +161,9 @@ def test_good_text_and_unfit_text(tmp_path: Path) -> None:
     large["training"][0]["pairs"] = 30_000
     good = written(tmp_path, large)
     assert ("Nothing." in good.text, "Nothing was found." in good.text, "does not leak" in good.text) == (True,) * 3
-    unfit = checkup(pieces=None, pace=None, unfit="train.de:7: <bad>")
-    unfit["training"][0]["kept"] = {"kept": 0, "dropped": {}, "changed": {}}
-    bad = written(tmp_path, unfit)
+    bad = written(tmp_path, checkup(kept=None, pieces=None, pace=None, unfit="train.de:7: <bad>"))
     assert "This text cannot be trained on yet: train.de:7: <bad>" in bad.text
-    assert "It could not be read as it is." in bad.text
+    assert "Nothing yet: see above." in bad.text
     assert "What training takes" not in bad.text
 
 

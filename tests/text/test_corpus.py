@@ -203,3 +203,23 @@ def test_a_number_for_each_text(tmp_path: Path, key: str) -> None:
     assert len(FilesConfig("xa", "xb", **options, **{key: [1, 2]}).open().entries) == 2
     with pytest.raises(ConfigError, match=rf"corpus.{key} has 3 numbers and corpus.train 2 texts"):
         FilesConfig("xa", "xb", **options, **{key: [1, 2, 3]}).open()
+
+
+@pytest.mark.parametrize("entry", ["train.en", "train.de.gz", "tr*.en"])
+def test_a_prefix_that_names_a_side_is_told_to_leave_it_out(tmp_path: Path, entry: str) -> None:
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text("a\n", encoding="utf-8")
+    config = FilesConfig(source="en", target="de", root=str(tmp_path), train=[entry], valid=["train"])
+    side = ".de" if "de" in entry else ".en"
+    with pytest.raises(DataError, match=f"; leave out {side}: a prefix stands for both sides"):
+        config.open()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_is_called_one(tmp_path: Path) -> None:
+    for name in ("train.en", "train.de", "all.tsv"):
+        os.mkfifo(tmp_path / name)
+    for entry in ("train", "all.tsv"):
+        config = FilesConfig(source="en", target="de", root=str(tmp_path), train=[entry], valid=["train"])
+        with pytest.raises(DataError, match="is a pipe or a device, and a text is read more than once: write it to a"):
+            config.open()

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tolka.text.cleaning_steps import CleaningConfig
-from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import Pair, ParallelFiles
+from tolka.errors import DataError
+from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
+from tolka.text.readers.columns import TsvFile
+from tolka.text.readers.jsonl import JsonLinesFile
 
 WORDS = [
     "quick",
@@ -58,8 +59,8 @@ def write(folder: Path, pairs: list[Pair]) -> ParallelFiles:
     return ParallelFiles(folder / "train.en", folder / "train.de", "train")
 
 
-def examined(source: ParallelFiles, held_out: HeldOut | None = None, **cleaning: object) -> Diagnosis:
-    return diagnose(source, ("en", "de"), CleaningConfig(**cleaning), held_out or HeldOut({}))  # type: ignore[arg-type]
+def examined(source: PairSource, held_out: HeldOut | None = None) -> Diagnosis:
+    return diagnose(source, ("en", "de"), held_out or HeldOut({}))
 
 
 def counts(found: Diagnosis) -> dict[str, int]:
@@ -68,7 +69,7 @@ def counts(found: Diagnosis) -> dict[str, int]:
 
 def test_good_text_has_nothing_wrong(tmp_path: Path) -> None:
     found = examined(write(tmp_path, text(3000)))
-    assert (counts(found), found.shift, found.pairs, found.kept.kept) == ({}, None, 3000, 3000)
+    assert (counts(found), found.shift, found.pairs) == ({}, None, 3000)
     assert found.source.lengths == sorted(found.source.lengths)
     assert 3000 * 4 <= found.source.words <= 3000 * 21
 
@@ -84,11 +85,11 @@ def test_leaks(tmp_path: Path) -> None:
     assert (leaks.sources, leaks.pairs, held_out.leaks(["valid"])) == (50, 30, Leaks())
     found = {finding.what: finding for finding in leaks.findings}
     assert {what: finding.count for what, finding in found.items()} == {
-        "test: source in the training text": 50,
+        "test: source in the training text, translated otherwise": 20,
         "test: whole pair in the training text": 30,
     }
-    first = found["test: source in the training text"]
-    assert (first.looked_at, first.examples[0][0]) == (150, 101)
+    first = found["test: source in the training text, translated otherwise"]
+    assert (first.looked_at, first.examples[0][0]) == (150, 131)
 
 
 @pytest.mark.parametrize("missing", ["en", "de"])
@@ -111,13 +112,15 @@ def test_mixed_encodings(tmp_path: Path) -> None:
     lines = (tmp_path / "train.de").read_bytes().splitlines(keepends=True)
     for number in (3, 77):
         lines[number] = "Größe und Maß\n".encode("latin-1")
+    (tmp_path / "train.de").write_bytes(b"".join(lines))
+    assert counts(examined(source))["target not UTF-8"] == 2
     lines[9] = "GrÃ¶ÃŸe\n".encode()
     lines[10] = "Gr\ufffd\ufffde\n".encode()
     (tmp_path / "train.de").write_bytes(b"".join(lines))
     found = examined(source)
-    assert counts(found)["target not UTF-8"] == 2
+    assert counts(found)["target not UTF-8, others are"] == 2
     assert counts(found)["broken encoding"] == 2
-    (bad,) = [finding for finding in found.findings if finding.what == "target not UTF-8"]
+    (bad,) = [finding for finding in found.findings if finding.what.startswith("target not UTF-8")]
     assert [(number, target) for number, _, target in bad.examples] == [(4, "Größe und Maß"), (78, "Größe und Maß")]
 
 
@@ -155,17 +158,32 @@ def test_each_fault_is_counted_once(tmp_path: Path) -> None:
         assert finding.looked_at == 311
 
 
-def test_what_the_settings_keep(tmp_path: Path) -> None:
-    source = write(tmp_path, [Pair("a", "b"), Pair("a", "b"), Pair("c", "")])
-    assert examined(source, duplicates="exact").kept.summary() == (
-        "3 pairs, 1 kept, 2 left out: 1 blank target, 1 duplicate"
-    )
-    assert FilesConfig(source="en", target="de", root=str(tmp_path), train=["train"], valid=["train"]).open().train
-
-
 def test_every_line_is_in_the_histogram_of_its_side(tmp_path: Path) -> None:
     found = examined(write(tmp_path, [*text(200), Pair("", "b"), Pair("a" * 10_000, "b")]))
     for side in (found.source, found.target):
         assert sum(side.histogram.counts) == found.pairs == 202
     assert found.source.histogram.starts == found.target.histogram.starts
-    assert found.as_dict()["target"]["histogram"]["counts"][0] >= 2
+    assert found.target.histogram.counts[0] >= 2
+
+
+def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> None:
+    """Counted, with all else, instead of ending the examination at the first."""
+    rows = [f"{pair.source}\t{pair.target}".encode() for pair in text(40)]
+    rows[7:7] = [b"one column", "Ma\xdf\tnot UTF-8".encode("latin-1"), b"", "Ma\u00df\tUTF-8".encode()]
+    (tmp_path / "all.tsv").write_bytes(b"\n".join(rows) + b"\n")
+    source = TsvFile(tmp_path / "all.tsv", "all", ("en", "de"), ["1", "2"])
+    found = examined(source)
+    assert found.pairs == 44
+    faults = {what: count for what, count in counts(found).items() if not what.startswith("numbers")}
+    assert faults == {"line not UTF-8, others are": 1, "a flaw that the file itself names": 1, "a blank side": 1}
+    with pytest.raises(DataError, match=r"all.tsv:8: 1 columns"):
+        list(source.read())
+    (tmp_path / "all.jsonl").write_text('{"en": "a", "de": "b"}\n{"en": "a"\n{"en": "a"}\n', encoding="utf-8")
+    assert counts(examined(JsonLinesFile(tmp_path / "all.jsonl", "all", ("en", "de"), []))) == {
+        "a flaw that the file itself names": 2
+    }
+
+
+def test_line_ends_of_old_macs_are_told_of(tmp_path: Path) -> None:
+    source = write(tmp_path, [Pair("one\rtwo\rthree", "eins\rzwei\rdrei"), Pair("four", "vier")])
+    assert counts(examined(source))["a carriage return inside a line"] == 1

@@ -16,7 +16,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning import Tally, clean
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import Pair
+from tolka.text.corpus import Pair, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 
 LANGUAGES = ("en", "de")
@@ -131,6 +131,15 @@ def test_zstandard(tmp_path: Path) -> None:
     with pyarrow.output_stream(str(tmp_path / "a.tmx.zst"), compression="zstd") as stream:
         stream.write(TMX.format(encoding="UTF-8").encode())
     assert len(read(tmp_path / "a.tmx.zst")) == 3
+    for ending, content in (("tsv", "en\tde\na\tb\n"), ("csv", "en,de\na,b\n"), ("jsonl", '{"en": "a", "de": "b"}\n')):
+        with pyarrow.output_stream(str(tmp_path / f"a.{ending}.zst"), compression="zstd") as stream:
+            stream.write(content.encode())
+        assert read(tmp_path / f"a.{ending}.zst") == [Pair("a", "b")]
+    sides = [tmp_path / f"a.{language}.zst" for language in LANGUAGES]
+    for path in sides:
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write("하나\n둘\n".encode())
+    assert list(ParallelFiles(*sides, "a").read()) == [Pair("하나", "하나"), Pair("둘", "둘")]
     write(tmp_path / "b.tsv.zst", b"no archive")
     with pytest.raises(DataError, match=r"b.tsv.zst.*: cannot be read"):
         read(tmp_path / "b.tsv.zst")
@@ -142,7 +151,7 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     pairs = read(path)
     assert pairs == [
         Pair("One bold word & more.", "Ein fettes Wort."),
-        Pair("Alone.", "", "no variant in de"),
+        Pair("Alone.", "", "no variant in de, but in en, fr"),
         Pair("First.", "Erstes."),
     ]
     reader = reader_of(path)
@@ -150,7 +159,7 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de"
+    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de, but in en, fr"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -230,7 +239,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: no JSON"),
         ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
-        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:3: no CSV \(unexpected end of data\)"),
+        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: no CSV \(unexpected end of data\); is a quotation mark"),
         ("a.csv", "en,de\na\n", (), "a.csv:2: 1 columns, and column 2 is wanted"),
         ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
         ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
@@ -334,3 +343,25 @@ def test_files_by_pattern(tmp_path: Path) -> None:
         corpus_of(tmp_path, "x*")
     with pytest.raises(DataError, match=r"there is no file .*/x.tmx"):
         corpus_of(tmp_path, "x.tmx")
+
+
+def test_an_ending_in_capitals_is_compressed_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.TSV.GZ", gzip.compress(b"en\tde\na\tb\n"))
+    assert read(path) == [Pair("a", "b")]
+
+
+def test_a_blank_line_of_a_tsv_is_a_blank_pair(tmp_path: Path) -> None:
+    """Which cleaning leaves out, and counts."""
+    assert read(write(tmp_path / "a.tsv", "en\tde\na\tb\n\n")) == [Pair("a", "b"), Pair("", "")]
+
+
+def test_tabs_separate_a_csv_that_has_them(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.csv", "en\tde\na, or b\tc\n")) == [Pair("a, or b", "c")]
+
+
+def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp_path: Path) -> None:
+    rows = "".join(f"a{n},b{n}\n" for n in range(30))
+    pairs = read(write(tmp_path / "a.csv", f'en,de\nx,"y\n{rows}"\nc,d\n'))
+    assert [pair.flaw for pair in pairs] == ["a cell of 20 lines or more", ""]
+    assert pairs[0].target.startswith("y a0,b0 a1,b1")
+    assert pairs[1] == Pair("c", "d")

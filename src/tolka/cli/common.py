@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from errno import EACCES, EROFS
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -56,7 +57,8 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     except OSError as error:
         if not error.filename:
             _discard_stdout()
-        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", FAILED)
+        where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}{where}", FAILED)
 
 
 def _fail(error: object, code: int) -> int:

@@ -8,9 +8,18 @@ from tolka.report.tables import table
 _SHOWN = 60  # characters of an example
 # Beginning of a fault -> from which share of the pairs on there is something to do, what, and the key of the group
 # `cleaning` that does it, if there is one.
+_MIXED = (
+    "convert those lines alone: perl -MEncode -pe "
+    """'$_ = encode("UTF-8", decode("cp1252", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
+)
 _CURES = {
+    "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
+    "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
+    "line not UTF-8, others are": (0.0, _MIXED, ""),
     "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8", ""),
     "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "line not UTF-8": (0.0, "convert the file: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
     "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
     "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
     "markup": (0.01, "cleaning.markup=strip, or drop", "markup"),
@@ -29,6 +38,7 @@ _LEAKS = {
     "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
     "source": "cleaning.leaks=source, or its scores may be too good",
 }
+_ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
@@ -40,13 +50,16 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
         lines += ["", *_findings(found["findings"])]
         lines += [f"  {line}" for line in shift_words(found["shift"])]
-        lines += [f"these settings keep: {_kept(found['kept'])}"]
+    if checkup["kept"]:
+        lines += [f"these settings keep: {_kept(checkup['kept'])}"]
     if leaks := leak_findings(checkup):
         lines += ["", "held-out text in the training text (case, marks and blanks left out):", ""]
         lines += _findings(leaks)
     lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
     to_do = advice(checkup)
-    return "\n".join([*lines, "", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)])
+    if to_do or not checkup["unfit"]:
+        lines += ["", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)]
+    return "\n".join(lines)
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
@@ -74,6 +87,8 @@ def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     """The same of held-out text that stands in the training text."""
     _, _, what = finding["what"].partition(": ")
     kind = "source" if what.startswith("source") else "whole pair"
+    if kind == "whole pair" and finding["count"] == finding["looked_at"]:
+        return _ALL
     done = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
     return "" if cleaning["leaks"] in done else _LEAKS[kind]
 

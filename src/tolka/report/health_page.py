@@ -44,6 +44,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         to_do=advice(checkup),
         parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
         leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
+        kept=_kept(checkup["kept"]),
         pieces=_pictures([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
@@ -82,7 +83,6 @@ def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, 
         "sides": _pictures([part[side] for side in _SIDES], codes, "characters"),
         "shift": list(shift_words(part["shift"])),
         "findings": [_finding(finding, cure_of(finding, cleaning)) for finding in part["findings"]],
-        "kept": _kept(part["kept"]),
     }
 
 
@@ -176,8 +176,10 @@ def _is_hidden(character: str) -> bool:
     return not character.isprintable() and unicodedata.category(character) != "Zs"
 
 
-def _kept(tally: Mapping[str, Any]) -> dict[str, Any]:
-    """What the settings make of it; rows: (class, what, count, percent, share), none where it could not be read."""
+def _kept(tally: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the settings make of the text; rows: (class, what, count, percent, share), none where it is unfit."""
+    if tally is None:
+        return {"rows": [], "changed": []}
     total = tally["kept"] + sum(tally["dropped"].values())
     dropped = sorted(tally["dropped"].items(), key=lambda entry: -entry[1])
     counted = [("kept", "kept", tally["kept"]), *(("dropped", reason, count) for reason, count in dropped)]

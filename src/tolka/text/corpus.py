@@ -141,7 +141,10 @@ class CorpusConfig(ABC):
         for key in ("weights", "caps"):
             given, texts = len(getattr(self, key)), len(corpus.entries)
             if given not in (0, texts):
-                raise ConfigError(f"corpus.{key} has {given} numbers and corpus.train {texts} texts: give one for each")
+                raise ConfigError(
+                    f"corpus.{key} has {given} numbers and corpus.train {texts} texts: give one for each (all that a "
+                    "pattern stands for is one)"
+                )
         return corpus
 
     @abstractmethod

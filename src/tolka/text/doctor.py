@@ -4,18 +4,19 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from copy import copy
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning import Marks, Tally, bare, clean, marks_of, near_key, plain_key
+from tolka.text.cleaning import bare, marks_of, near_key, plain_key
 from tolka.text.cleaning_steps import CleaningConfig, steps_of
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.text.languages import LanguageIdentifier, surely
 from tolka.text.lines import count_and_digest, read_lines
+from tolka.text.readers.base import BothSides
 from tolka.text.seen import Seen
 from tolka.text.shift import Shift, find_shift
 
@@ -60,8 +61,8 @@ class Finding:
 class Side:
     """One language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the longest.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the texts that are surely
-    in it, of those that can be told.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the texts asked about that
+    are surely in it, and "unsure", of those that are surely in none.
     """
 
     characters: int
@@ -73,7 +74,7 @@ class Side:
 
 @dataclass
 class Diagnosis:
-    """Of one file with both sides, or of two. kept: what the settings would make of it."""
+    """Of one file with both sides, or of two."""
 
     name: str
     pairs: int
@@ -81,11 +82,6 @@ class Diagnosis:
     target: Side
     findings: list[Finding]
     shift: Shift | None
-    kept: Tally
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "kept": self.kept.as_dict()}
 
 
 @dataclass
@@ -108,44 +104,42 @@ class HeldOut:
                 self._places.setdefault(bare(pair.source), []).append((name, number))
         self._found: dict[str, dict[int, Pair]] = {name: {} for name in sets}
         self._whole: dict[str, set[int]] = {name: set() for name in sets}
+        self._otherwise: dict[str, set[int]] = {name: set() for name in sets}
 
     def look(self, pair: Pair) -> None:
         """At a pair of the training text."""
         for name, number in self._places.get(bare(pair.source), ()):
             held = self._sets[name][number - 1]
             self._found[name].setdefault(number, held)
-            if bare(held.target) == bare(pair.target):
-                self._whole[name].add(number)
+            whole = bare(held.target) == bare(pair.target)
+            (self._whole if whole else self._otherwise)[name].add(number)
 
     def leaks(self, names: Iterable[str]) -> Leaks:
         """Of these sets."""
         leaks = Leaks()
         for name in names:
-            found = self._found[name]
-            sources = Finding(f"{name}: source in the training text", looked_at=len(self._sets[name]))
-            pairs = Finding(f"{name}: whole pair in the training text", looked_at=len(self._sets[name]))
-            for number in sorted(found):
-                sources.add(number, found[number])
-            for number in sorted(self._whole[name]):
-                pairs.add(number, found[number])
-            leaks.sources += sources.count
-            leaks.pairs += pairs.count
-            leaks.findings += [finding for finding in (sources, pairs) if finding.count]
+            found, whole = self._found[name], self._whole[name]
+            for what, numbers in (
+                ("whole pair in the training text", whole),
+                ("source in the training text, translated otherwise", self._otherwise[name]),
+            ):
+                finding = Finding(f"{name}: {what}", looked_at=len(self._sets[name]))
+                for number in sorted(numbers):
+                    finding.add(number, found[number])
+                leaks.findings += [finding] if numbers else []
+            leaks.sources += len(found)
+            leaks.pairs += len(whole)
         return leaks
 
 
 def diagnose(
-    source: PairSource,
-    languages: tuple[str, str],
-    cleaning: CleaningConfig,
-    held_out: HeldOut,
-    marks: Marks = frozenset(),
-    tick: Tick = lambda pairs: None,
+    source: PairSource, languages: tuple[str, str], held_out: HeldOut, tick: Tick = lambda pairs: None
 ) -> Diagnosis:
-    """Examine one part of a training text; `tick` is told how many more pairs are done. marks: as in `clean`.
+    """Examine one part of a training text; `tick` is told how many more pairs are done.
 
-    Two files are read whatever is wrong with them: lines that are not UTF-8 are taken for Windows-1252, and what one
-    file has more than the other is left out; both are findings. DataError for what cannot be read at all.
+    Files are read whatever is wrong with their lines: those that are not UTF-8 are taken for Windows-1252, those that
+    are no row are flawed, and what one of two files has more than the other is left out; all are findings. DataError
+    for what cannot be read at all.
     """
     reading = _Reading(source)
     examined = _Examined(languages, held_out, reading.count())
@@ -158,12 +152,8 @@ def diagnose(
     findings = [finding for finding in (*reading.findings(), *examined.findings()) if finding.count]
     for finding in findings:
         finding.looked_at = finding.looked_at or number
-    kept = Tally()
-    if not reading.repaired:
-        for _ in clean(source.read(), cleaning, languages, kept, held_out=marks):
-            pass
     first, second = (np.array(lengths, dtype=np.float64) for lengths in examined.lengths)
-    return Diagnosis(source.name, number, *examined.sides(), findings, find_shift(first, second), kept)
+    return Diagnosis(source.name, number, *examined.sides(), findings, find_shift(first, second))
 
 
 class _Reading:
@@ -172,34 +162,48 @@ class _Reading:
     def __init__(self, source: PairSource) -> None:
         self._source = source
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
+        self._foreign = [False, False]  # whether a line was UTF-8, and not ASCII alone
+        self._mended = [False, False]  # whether one was not, of the pair at hand
         if isinstance(source, ParallelFiles):
             self._lines = [count_and_digest(path)[0] for path in source.paths]
         else:
             self._lines = [source.count()] * 2
 
+    @property
+    def _in_one_file(self) -> bool:
+        return isinstance(self._source, BothSides)
+
     def count(self) -> int:
         """How many pairs there are, about."""
         return min(self._lines)
 
-    @property
-    def repaired(self) -> bool:
-        """Whether they could not be read as they are."""
-        return any(finding.count for finding in self.findings())
-
     def pairs(self) -> Iterator[Pair]:
         """All there are."""
-        if not isinstance(self._source, ParallelFiles):
+        for pair in self._read():
+            texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
+            for side, text in enumerate(texts):
+                self._foreign[side] |= not (self._mended[side] or text.isascii())
+            self._mended = [False, False]
+            yield pair
+
+    def _read(self) -> Iterator[Pair]:
+        if isinstance(self._source, BothSides):
+            source = copy(self._source)
+            source.repair = lambda number, line: self._repaired(0, number, line)
+            yield from source.read()
+        elif isinstance(self._source, ParallelFiles):
+            sides = (
+                read_lines(path, lambda number, line, side=side: self._repaired(side, number, line))  # type: ignore[misc]
+                for side, path in enumerate(self._source.paths)
+            )
+            yield from (Pair(*texts) for texts in zip(*sides, strict=False))
+        else:
             yield from self._source.read()
-            return
-        sides = (
-            read_lines(path, lambda number, line, side=side: self._repaired(side, number, line))  # type: ignore[misc]
-            for side, path in enumerate(self._source.paths)
-        )
-        yield from (Pair(*texts) for texts in zip(*sides, strict=False))
 
     def _repaired(self, side: int, number: int, line: bytes) -> str:
         text = line.decode("cp1252", errors="replace")
         self._undecoded[side].add(number, Pair(text, "") if side == 0 else Pair("", text))
+        self._mended[side] = True
         return text
 
     def findings(self) -> list[Finding]:
@@ -207,8 +211,9 @@ class _Reading:
         longer = abs(self._lines[0] - self._lines[1])
         which = "the source" if self._lines[0] > self._lines[1] else "the target"
         unequal = Finding(f"lines that {which} has more than the other side", longer, max(self._lines))
-        for finding, side in zip(self._undecoded, ("source", "target"), strict=True):
-            finding.what = f"{side} not UTF-8"
+        names = ("line", "") if self._in_one_file else ("source", "target")
+        for finding, name, foreign in zip(self._undecoded, names, self._foreign, strict=True):
+            finding.what = f"{name} not UTF-8" + (", others are" if foreign else "")
         return [unequal, *self._undecoded]
 
 
@@ -221,7 +226,7 @@ class _Examined:
         self._words = [0, 0]
         self._held_out = held_out
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
-        self._broken = Finding("broken encoding")
+        self._broken, self._returns = Finding("broken encoding"), Finding("a carriage return inside a line")
         self._steps = [
             (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
         ]
@@ -245,8 +250,11 @@ class _Examined:
             for finding, steps in self._steps:
                 if any(isinstance(step(pair), str) for step in steps):
                     finding.add(number, pair)
-            if _BROKEN_ENCODING.search(f"{pair.source} {pair.target}"):
+            both = f"{pair.source} {pair.target}"
+            if _BROKEN_ENCODING.search(both):
                 self._broken.add(number, pair)
+            if "\r" in both:
+                self._returns.add(number, pair)
             self._languages.look(number, pair)
             self._held_out.look(pair)
             self._waiting.append((number, pair))
@@ -268,7 +276,7 @@ class _Examined:
         self._look_for_repetition()
         steps = [finding for finding, _ in self._steps]
         again = [finding for finding, _, _ in self._again]
-        return [self._flawed, self._blank, self._broken, *steps, *again, *self._languages.findings]
+        return [self._flawed, self._blank, self._broken, self._returns, *steps, *again, *self._languages.findings]
 
     def sides(self) -> tuple[Side, Side]:
         """The facts of each language's texts."""
@@ -310,5 +318,7 @@ class _Languages:
 
     def shares(self, side: int) -> dict[str, float]:
         """The most common first."""
-        found = self._found[side]
-        return {language: count / found.total() for language, count in found.most_common()}
+        found, asked = self._found[side], self.findings[side].looked_at
+        shares = {language: count / asked for language, count in found.most_common()}
+        unsure = asked - found.total()
+        return {**shares, "unsure": unsure / asked} if unsure else shares

@@ -7,6 +7,7 @@ such character in one sentence would shift every later pair.
 import bz2
 import gzip
 import hashlib
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +27,7 @@ def _zstandard(path: Path, mode: str) -> IO[bytes]:
     """pyarrow, which `datasets` needs anyway, has a reader."""
     import pyarrow
 
-    return cast(IO[bytes], pyarrow.input_stream(str(path), compression="zstd"))
+    return cast(IO[bytes], io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
 
 
 _COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
@@ -50,12 +51,12 @@ def user_path(text: str) -> Path:
 
 def without_compression(path: Path) -> Path:
     """train.tsv of train.tsv.gz."""
-    return path.with_suffix("") if path.suffix in COMPRESSIONS else path
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, plain or compressed (COMPRESSIONS); DataError when it cannot be."""
-    opener = _COMPRESSIONS.get(path.suffix, Path.open)
+    opener = _COMPRESSIONS.get(path.suffix.lower(), Path.open)
     try:
         return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
@@ -63,6 +64,8 @@ def open_bytes(path: Path) -> IO[bytes]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
+
+_SOME_LINES = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
 
 Repair = Callable[[int, bytes], str]
 """Given the number of a line that is not UTF-8, and its bytes: the text to go on with."""
@@ -79,7 +82,7 @@ def decode_lines(stream: Iterable[bytes], name: str, repair: Repair | None = Non
 
     One trailing carriage return is taken off, so that files from Windows read the same.
     """
-    number = 0
+    number, foreign = 0, False  # foreign: whether a line before was UTF-8, and not ASCII alone
     try:
         for number, raw in enumerate(stream, start=1):
             if number == 1:
@@ -90,15 +93,17 @@ def decode_lines(stream: Iterable[bytes], name: str, repair: Repair | None = Non
             if b"\0" in line:
                 raise _nul(name, number)
             try:
-                yield line.decode("utf-8")
+                text = line.decode("utf-8")
             except UnicodeDecodeError as error:
                 if repair is not None:
                     yield repair(number, line)
                     continue
                 raise DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8"
+                    + (_SOME_LINES if foreign else "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8")
                 ) from None
+            foreign = foreign or not text.isascii()
+            yield text
     except BROKEN as error:
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 

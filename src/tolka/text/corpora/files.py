@@ -64,7 +64,8 @@ class FilesConfig(CorpusConfig):
         halves = {Path(path.removesuffix(end)) for end in ends for path in glob.glob(pattern + end)}
         if not whole | halves:
             raise DataError(
-                f"corpus.{key}: nothing is called {base}: no file with both sides, and none that ends in .{self.source}"
+                f"corpus.{key}: nothing is called {base}: no file with both sides, and none whose name goes on with "
+                f".{self.source}{self._half_named(base)}"
             )
         return sorted(whole | halves)
 
@@ -72,8 +73,16 @@ class FilesConfig(CorpusConfig):
         reader = reader_of(base)
         if reader and base.is_file():
             return reader(base, name, (self.source, self.target), self.columns)
-        source, target = (_existing(base, language, key) for language in (self.source, self.target))
+        _refuse_a_pipe(base, key)
+        hint = self._half_named(base)
+        source, target = (_existing(base, language, key, hint) for language in (self.source, self.target))
         return ParallelFiles(source, target, name)
+
+    def _half_named(self, base: Path) -> str:
+        """A word on leaving the end out, where only one side is named."""
+        name = without_compression(base).name
+        ends = [f".{language}" for language in (self.source, self.target) if name.endswith(f".{language}")]
+        return f"; leave out {ends[0]}: a prefix stands for both sides" if ends else ""
 
     def _folder(self) -> Path:
         return user_path(self.root)
@@ -119,15 +128,25 @@ def _sides(base: Path, language: str) -> list[Path]:
     return [path for path in beside if path.is_file()]
 
 
-def _existing(base: Path, language: str, key: str) -> Path:
+def _refuse_a_pipe(path: Path, key: str) -> None:
+    if path.exists() and not path.is_dir() and not path.is_file():
+        raise DataError(
+            f"corpus.{key}: {path} is a pipe or a device, and a text is read more than once: write it to a file first"
+        )
+
+
+def _existing(base: Path, language: str, key: str, hint: str) -> Path:
+    """hint: on what is wrong with the prefix, if that is known."""
     found = _sides(base, language)
     if found:
         return found[0]
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
+    _refuse_a_pipe(Path(plain), key)
     near = sorted(p.name for p in folder.iterdir() if p.name.startswith(base.name[:3]))[:6]
-    hint = f"; near it: {', '.join(near)}" if near else ""
+    near = sorted(near, key=lambda name: not name.startswith(base.name))
+    hint = hint or (f"; near it: {', '.join(near)}" if near else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")
     raise DataError(

@@ -1,13 +1,13 @@
 """What the readers of files with both sides have in common."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.corpus import PairSource
-from tolka.text.lines import count_and_digest, digest_of
+from tolka.text.lines import Repair, count_and_digest, digest_of, read_lines
 
 
 class BothSides(PairSource):
@@ -16,11 +16,16 @@ class BothSides(PairSource):
     def __init__(self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str]) -> None:
         """languages: of source and target. columns: where each stands (corpus.columns), or none to look for it."""
         self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
+        self.repair: Repair | None = None  # where there is one, a line that is no row is a flawed pair, and no error
         self._digest = ""
         if self.columns and len(self.columns) != 2:
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+
+    def _text_lines(self) -> Iterator[str]:
+        """Of the file, decoded."""
+        return read_lines(self.path, self.repair)
 
     def fingerprint(self) -> str:
         """See PairSource.fingerprint."""

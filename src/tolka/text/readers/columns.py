@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from tolka.errors import ConfigError, DataError
 from tolka.registry import did_you_mean
 from tolka.text.corpus import Pair
-from tolka.text.lines import read_lines
 from tolka.text.readers.base import BothSides, one_line
+
+_MOST_LINES = 20  # of a cell: so many are no sentence, but a quotation mark that nobody has closed
 
 
 class TsvFile(BothSides):
@@ -28,12 +29,21 @@ class TsvFile(BothSides):
         else:
             numbers = self._named(next(rows, (1, []))[1])
         for line, cells in rows:
+            if cells == [""]:  # a blank line, of which cleaning keeps the count
+                yield Pair("", "")
+                continue
             if max(numbers) > len(cells):
+                if self.repair is not None:
+                    yield Pair(" ".join(cells), "", "too few columns")
+                    continue
                 raise DataError(
                     f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
                     f"separated by {self.between}?"
                 )
-            yield Pair(*(one_line(cells[number - 1]) for number in numbers))
+            endless = any(cell.count("\n") >= _MOST_LINES for cell in cells)
+            flaw = f"a cell of {_MOST_LINES} lines or more" if endless else ""
+            source, target = (one_line(cells[number - 1]) for number in numbers)
+            yield Pair(source, target, flaw)
 
     @property
     def _by_number(self) -> bool:
@@ -41,7 +51,7 @@ class TsvFile(BothSides):
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row, and the number of the line that it ends in."""
-        for number, line in enumerate(read_lines(self.path), 1):
+        for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
 
     def _named(self, header: list[str]) -> list[int]:
@@ -63,17 +73,25 @@ class TsvFile(BothSides):
 
 
 class CsvFile(TsvFile):
-    """A cell in quotation marks may hold commas, line feeds and doubled quotation marks; semicolons do for commas."""
+    """A cell in quotation marks may hold commas, line feeds and doubled quotation marks.
 
-    between = "commas or semicolons"
+    Semicolons or tabs do for commas, where the first line has more of them.
+    """
+
+    between = "commas, semicolons or tabs"
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        first = next(read_lines(self.path), "")
-        delimiter = ";" if first.count(";") > first.count(",") else ","
-        reader = csv.reader((f"{line}\n" for line in read_lines(self.path)), delimiter=delimiter, strict=True)
+        first = next(self._text_lines(), "")
+        delimiter = max(",;\t", key=first.count)
+        reader = csv.reader((f"{line}\n" for line in self._text_lines()), delimiter=delimiter, strict=True)
+        before = 0
         try:
             for cells in reader:
                 if cells:  # a blank line is no row
                     yield reader.line_num, cells
+                before = reader.line_num
         except csv.Error as error:
-            raise DataError(f"{self.path}:{reader.line_num}: no CSV ({error})") from None
+            raise DataError(
+                f"{self.path}:{before + 1}: no CSV ({error}); is a quotation mark opened here, or doubled, that should "
+                "not be?"
+            ) from None

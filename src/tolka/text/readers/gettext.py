@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.corpus import Pair
-from tolka.text.lines import read_lines
 from tolka.text.readers.base import BothSides, one_line
 
 _LINE = re.compile(r'\s*(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d+)\])?)\s+)?"((?:[^"\\]|\\.)*)"\s*')
@@ -27,7 +26,7 @@ class GettextFile(BothSides):
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         entry: dict[str, str] = {}
         fuzzy, key = False, ""
-        for number, line in enumerate(read_lines(self.path), 1):
+        for number, line in enumerate(self._text_lines(), 1):
             stripped = line.strip()
             comment = stripped.startswith("#")
             if "msgstr" in key and (not stripped or comment or _BEGIN.match(stripped)):

@@ -8,7 +8,6 @@ from typing import Any
 from tolka.errors import DataError
 from tolka.registry import did_you_mean
 from tolka.text.corpus import Pair
-from tolka.text.lines import read_lines
 from tolka.text.readers.base import BothSides, one_line
 
 _HALF = re.compile("[\ud800-\udfff]")  # JSON may spell half of a surrogate pair, which no other text can hold
@@ -20,10 +19,16 @@ class JsonLinesFile(BothSides):
     def read(self) -> Iterator[Pair]:
         """See PairSource.read. Blank lines are no pairs."""
         wanted = self.columns or self.languages
-        for number, line in enumerate(read_lines(self.path), 1):
+        for number, line in enumerate(self._text_lines(), 1):
             if line.strip():
-                cells = self._object(line, number)
-                texts = [self._text(cells, key, number) for key in wanted]
+                try:
+                    cells = self._object(line, number)
+                    texts = [self._text(cells, key, number) for key in wanted]
+                except DataError:
+                    if self.repair is None:
+                        raise
+                    yield Pair(line, "", "no object with both texts")
+                    continue
                 sound = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
                 yield Pair(sound[0], sound[1], "" if sound == texts else "half a character")
 

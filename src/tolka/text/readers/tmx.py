@@ -131,7 +131,8 @@ class _Units:
         found = [self._variant(language) for language in self._languages]
         missing = [language for language, text in zip(self._languages, found, strict=True) if text is None]
         source, target = (text or "" for text in found)
-        return Pair(source, target, f"no variant in {' or '.join(missing)}" if missing else "")
+        there = ", ".join(sorted(self._variants)[:4])
+        return Pair(source, target, f"no variant in {' or '.join(missing)}, but in {there}" if missing else "")
 
     def _variant(self, language: str) -> str | None:
         """The wanted language's text: of exactly this code, or of one that says more than it."""
