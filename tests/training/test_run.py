@@ -77,6 +77,7 @@ def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
     """best/ is written before last/. Where last/ was there once, it was deleted by hand, and best/ is not touched."""
     folder = RunFolder(tmp_path / "run")
     assert folder.claim({"run": {"seed": 1}}) is False
+    folder.begun()
     folder.best.mkdir()
     folder.release()
     assert folder.claim({"run": {"seed": 1}}) is False

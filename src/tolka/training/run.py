@@ -104,9 +104,13 @@ class RunFolder:
         if resuming:
             self.saved()
         else:
-            (self.path / _UNSAVED).touch()
             self.metrics.unlink(missing_ok=True)
         return resuming
+
+    def begun(self) -> None:
+        """Training begins, and until `saved` a `best/` alone is a first save that was cut short."""
+        with suppress(OSError):  # a full disk: then such a save is refused, and nothing is lost
+            (self.path / _UNSAVED).touch()
 
     def saved(self) -> None:
         """From here on there is a `last/`: a `best/` alone is no first save that was cut short."""

@@ -107,6 +107,7 @@ class Trainer:
         self._started_at = self._saved_at - self.state.seconds
         self.objective.train()
         if not self.state.update:
+            self.run.begun()
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
