@@ -1,0 +1,87 @@
+"""scripts/bench: its settings are settings still, its configurations are YAML, its logs are read right."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+BENCH = str(Path(__file__).parents[1] / "scripts" / "bench")
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCH)
+
+
+def test_the_work_of_a_token_by_hand(tmp_path: Path) -> None:
+    from work import Work, flop_per_target_token
+
+    (tmp_path / "done.json").write_text(json.dumps({"train.en": 50, "train.de": 100}))
+    per_source = 3 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 256**2)
+    per_target = 3 * (6 * 256**2 + 2 * 256 * 1024) + 256 * 8000
+    assert flop_per_target_token(Work(tmp_path)) == 6 * (0.5 * per_source + per_target)
+
+
+@pytest.mark.parametrize("name", ["opennmt-py", "eole", "joeynmt"])
+def test_toolkits_are_given_yaml(tmp_path: Path, name: str) -> None:
+    from toolkits import TOOLKITS
+    from work import Work
+
+    (tmp_path / "pieces.txt").write_text("▁a\n▁b\n", encoding="utf-8")
+    command = TOOLKITS[name][0](Work(tmp_path), tmp_path, 40, 10)
+    assert str(tmp_path / "config.yaml") in command
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text("utf-8"))
+    assert "1024" in json.dumps(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "rate"),
+    [
+        (
+            "opennmt-py",
+            "[2026-11-22 15:00:00,1 INFO] Step 20/   40; acc: 10.1; ppl: 812.4; xent: 6.7; lr: 0.00005; sents:   5720; "
+            "bsz: 3388/3915/286; 2263/2614 tok/s;     30 sec;",
+            2614.0,
+        ),
+        ("joeynmt", "Epoch   1, Step:       20, Batch Loss: 6.1, Tokens per Sec:      512, Lr: 0.00005", 512.0),
+    ],
+)
+def test_logs_are_read(name: str, line: str, rate: float) -> None:
+    from toolkits import TOOLKITS
+
+    found = TOOLKITS[name][1].search(line)
+    assert found is not None
+    assert float(found["rate"]) == rate
+
+
+def test_tolka_s_settings_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its sizes are those of all."""
+    from work import HEADS, LAYERS
+
+    from tolka.overrides import train_config
+
+    monkeypatch.setattr(sys, "argv", ["tolka_train.py"])
+    from tolka_train import settings
+
+    model = train_config(settings(tmp_path, tmp_path / "run")).as_dict()["model"]
+    assert (model["layers"], model["heads"], model["d_ff"]) == (LAYERS, HEADS, 1024)
+
+
+def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("bench_main", Path(BENCH) / "__main__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "bench_main", bench)
+    spec.loader.exec_module(bench)
+    found = {
+        "tolka": bench.Measured([3000.0, 3200.0, 3100.0], 1.234, [4.0], [48.0]),
+        "plain": bench.Measured([1550.0], 2.0, [], [80.0]),
+    }
+    lines = bench.table(found, "fp32", 200.0, 44.8e6, 40).splitlines()
+    assert lines[-2] == "| tolka | 3100 (3000 to 3200) | 1.00 | 69% | 1.23 GB | 4.0 s | 48 s |"
+    assert lines[-1] == "| plain | 1550 (1550 to 1550) | 0.50 | 35% | 2.00 GB |  | 80 s |"
