@@ -80,6 +80,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     from tolka.cli.train import run
     from tolka.evaluation.validator import Validator
     from tolka.losses import Objective
+    from tolka.training.reading import Reading
     from tolka.training.trainer import Trainer
 
     reached = 0
@@ -107,7 +108,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     before(Trainer, "_train_step", "update")
     before(Validator, "__call__", "validate")
     before(snapshot, "_save", "write")
-    rename, group, loss = Path.rename, Trainer._next_group, Objective.forward
+    rename, group, loss = Path.rename, Reading.group, Objective.forward
 
     def renamed(path: Path, target: Any) -> Any:
         done = rename(path, target)
@@ -115,12 +116,12 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
             reach("exchange")
         return done
 
-    def next_group(trainer: Trainer) -> Any:
-        epoch = trainer.state.epoch
-        found = group(trainer)
-        if trainer.state.epoch != epoch:
+    def next_group(reading: Reading, state: Any) -> Any:
+        epoch = state.epoch
+        found = group(reading, state)
+        if state.epoch != epoch:
             reach("epoch")
-        current[0] = trainer.state.update + 1
+        current[0] = state.update + 1
         return found
 
     def forward(objective: Objective, batch: Any) -> Any:
@@ -130,7 +131,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
         return sums
 
     current = [0]
-    Path.rename, Trainer._next_group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign]
+    Path.rename, Reading.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign]
     assert atomic.Path is Path
     sys.exit(guarded(run, settings))
 

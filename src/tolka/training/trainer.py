@@ -17,6 +17,7 @@ from tolka.progress import bar
 from tolka.runtime import Precision
 from tolka.training.keeper import Keeper
 from tolka.training.options import TrainerConfig
+from tolka.training.reading import Reading
 from tolka.training.run import RunFolder
 from tolka.training.schedulers import SchedulerConfig
 from tolka.training.selection import GivenUpError, Selection, TakeSnapshot, Validate
@@ -69,6 +70,7 @@ class Trainer:
         self._stop_asked: str | None = None
         self._save_asked = False
         self._window, self._safety = Window(), Stopwatch()
+        self._reading = Reading(loader, config.accumulate, run.log)
         self._skipped = SkippedUpdates(config, loader, run, around.spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = Keeper(run)
@@ -211,25 +213,10 @@ class Trainer:
         self._skipped.forget()
         return made.nll.item() / made.tokens
 
-    def _next_group(self) -> list[Batch]:
-        """The batches of one update; moves the place in the data, of state and loader, once all of them were read."""
-        group, epoch, batch, place = [], self.state.epoch, self.state.batch, self.loader.state()
-        try:
-            for _ in range(self.config.accumulate):
-                group.append(self.loader.batch(epoch, batch))
-                batch += 1
-                if batch == len(self.loader.plan(epoch)):
-                    epoch, batch = epoch + 1, 0
-        except TolkaError:
-            self.loader.load_state(place)
-            raise
-        self.state.epoch, self.state.batch = epoch, batch
-        return group
-
     def _train_step(self, window: Window) -> Made:
         """One update of the weights."""
         place = self.state.epoch, self.state.batch
-        group = self._next_group()
+        group = self._reading.group(self.state)
         self.state.update += 1
         made = self.step(self.state.update, self._rate(), group)
         window.add(made)
@@ -336,25 +323,15 @@ class Trainer:
             "unrecorded": self.run.unrecorded(),
             "store": self._store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self.loader.batches_at_hand(self.state.epoch),
+            "round_batches": self._reading.batches(self.state),
         }
         return ResumeState(tensors, {**own, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
         """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
         self.state = TrainState(**saved.facts["train"])
-        self._keep_place(saved.facts.get("round_batches"))
+        self._reading.keep_place(self.state, saved.facts.get("round_batches"))
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved.tensors, saved.facts, load_weights)
         self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))
-
-    def _keep_place(self, batches: int | None) -> None:
-        """In proportion, where other settings cut the round into another number of batches than it had."""
-        if batches is None or not self.state.batch or batches == (now := len(self.loader.plan(self.state.epoch))):
-            return
-        before, self.state.batch = self.state.batch, min(now - 1, self.state.batch * now // batches)
-        self.run.log(
-            f"note: {self.loader.round} {self.state.epoch + 1} has {now} batches now, not {batches}: going on at batch "
-            f"{self.state.batch} instead of {before}, so that some of its pairs are read twice, or not at all"
-        )
