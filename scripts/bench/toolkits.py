@@ -217,9 +217,10 @@ model:
     return ["-m", "joeynmt", "train", str(folder / "config.yaml"), "--skip-test"]
 
 
+_SOURCE_AND_TARGET = re.compile(r"Step\s+\d+/.*?(\d+)/\s*(?P<rate>\d+) tok/s")
 # Name -> (writes the configuration and gives the command, what in a line of its log is target tokens a second).
 TOOLKITS = {
-    "opennmt-py": (opennmt, re.compile(r"Step\s+\d+/.*?(\d+)/\s*(?P<rate>\d+) tok/s")),
-    "eole": (eole, re.compile(r"Step\s+\d+/.*?(\d+)/\s*(?P<rate>\d+) tok/s")),
+    "opennmt-py": (opennmt, _SOURCE_AND_TARGET),
+    "eole": (eole, _SOURCE_AND_TARGET),
     "joeynmt": (joeynmt, re.compile(r"Tokens per Sec:\s*(?P<rate>\d+)")),
 }

@@ -8,7 +8,7 @@ import pytest
 from tolka.errors import DataError
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
-from tolka.text.readers.columns import TsvFile
+from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.jsonl import JsonLinesFile
 
 WORDS = [
@@ -178,6 +178,9 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
     assert faults == {"line not UTF-8, others are": 1, "a flaw that the file itself names": 1, "a blank side": 1}
     with pytest.raises(DataError, match=r"all.tsv:8: 1 columns"):
         list(source.read())
+    (tmp_path / "all.csv").write_bytes("de\u00e9,en,de\nx,a,b\n".encode("latin-1"))
+    first = examined(CsvFile(tmp_path / "all.csv", "all", ("en", "de"), []))
+    assert counts(first) == {"line not UTF-8": 1}  # read once, counted once
     (tmp_path / "all.jsonl").write_text('{"en": "a", "de": "b"}\n{"en": "a"\n{"en": "a"}\n', encoding="utf-8")
     assert counts(examined(JsonLinesFile(tmp_path / "all.jsonl", "all", ("en", "de"), []))) == {
         "a flaw that the file itself names": 2

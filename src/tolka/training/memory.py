@@ -96,8 +96,8 @@ def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     """Of training on a CPU with batches like this one, the largest: nothing of its size is computed to find out.
 
     What the forward pass keeps for the backward pass, by what it keeps of a sixteenth and of an eighth of the batch, or
-    less of a very large one;
-    weights, gradients, the optimiser's moments, and the copies that a checkpoint is written from.
+    less of a very large one; weights, gradients, the optimiser's moments, and the copies that a checkpoint is written
+    from.
     """
     model = step.objective.model
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())

@@ -144,8 +144,8 @@ def _existing(base: Path, language: str, key: str, hint: str) -> Path:
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
     _refuse_a_pipe(Path(plain), key)
-    near = sorted(p.name for p in folder.iterdir() if p.name.startswith(base.name[:3]))[:6]
-    near = sorted(near, key=lambda name: not name.startswith(base.name))
+    alike = (path.name for path in folder.iterdir() if path.name.startswith(base.name[:3]))
+    near = sorted(alike, key=lambda name: (not name.startswith(base.name), name))[:6]
     hint = hint or (f"; near it: {', '.join(near)}" if near else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from itertools import chain
 
 from tolka.errors import ConfigError, DataError
 from tolka.registry import did_you_mean
@@ -40,10 +41,8 @@ class TsvFile(BothSides):
                     f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
                     f"separated by {self.between}?"
                 )
-            endless = any(cell.count("\n") >= _MOST_LINES for cell in cells)
-            flaw = f"a cell of {_MOST_LINES} lines or more" if endless else ""
             source, target = (one_line(cells[number - 1]) for number in numbers)
-            yield Pair(source, target, flaw)
+            yield Pair(source, target, self._flaw(cells))
 
     @property
     def _by_number(self) -> bool:
@@ -53,6 +52,10 @@ class TsvFile(BothSides):
         """The cells of each row, and the number of the line that it ends in."""
         for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
+
+    def _flaw(self, cells: list[str]) -> str:
+        """What is wrong with a row, beside its columns; a line has room for nothing."""
+        return ""
 
     def _named(self, header: list[str]) -> list[int]:
         """Numbers of the columns that the first line names."""
@@ -81,9 +84,10 @@ class CsvFile(TsvFile):
     between = "commas, semicolons or tabs"
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        first = next(self._text_lines(), "")
+        lines = self._text_lines()
+        first = next(lines, "")
         delimiter = max(",;\t", key=first.count)
-        reader = csv.reader((f"{line}\n" for line in self._text_lines()), delimiter=delimiter, strict=True)
+        reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
         before = 0
         try:
             for cells in reader:
@@ -95,3 +99,8 @@ class CsvFile(TsvFile):
                 f"{self.path}:{before + 1}: no CSV ({error}); is a quotation mark opened here, or doubled, that should "
                 "not be?"
             ) from None
+
+    def _flaw(self, cells: list[str]) -> str:
+        """A cell that goes on and on."""
+        endless = any(cell.count("\n") >= _MOST_LINES for cell in cells)
+        return f"a cell of {_MOST_LINES} lines or more" if endless else ""
