@@ -2,7 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import yaml
 from work import DROPOUT, HEADS, INNER, LAYERS, PEAK, SMOOTHING, TOKENS, VOCABULARY, WARMUP, WIDTH, Work
 
 
@@ -19,130 +21,127 @@ def _noam(peak: float) -> float:
     return peak * (WIDTH * WARMUP) ** 0.5
 
 
+def _shared(work: Work, folder: Path) -> dict[str, Any]:
+    """What OpenNMT-py and Eole, which comes from it, both have at the top."""
+    vocabulary = str(_vocabulary(work, folder, counted=True))
+    texts = {
+        part: {
+            "path_src": str(work.prefix(f"{name}.en")),
+            "path_tgt": str(work.prefix(f"{name}.de")),
+            "transforms": ["sentencepiece"],
+        }
+        for part, name in (("corpus_1", "train"), ("valid", "test"))
+    }
+    return {
+        "save_data": str(folder / "data"),
+        "data": texts,
+        "src_vocab": vocabulary,
+        "tgt_vocab": vocabulary,
+        "share_vocab": True,
+        "src_vocab_size": VOCABULARY,
+        "tgt_vocab_size": VOCABULARY,
+    }
+
+
+def _training(updates: int) -> dict[str, Any]:
+    """The same of the training."""
+    return {
+        "world_size": 1,
+        "gpu_ranks": [],
+        "batch_type": "tokens",
+        "batch_size": TOKENS,
+        "normalization": "tokens",
+        "accum_count": [1],
+        "bucket_size": 29000,
+        "num_workers": 0,
+        "prefetch_factor": 100,
+        "optim": "adam",
+        "adam_beta2": 0.98,
+        "learning_rate": _noam(PEAK),
+        "decay_method": "noam",
+        "warmup_steps": WARMUP,
+        "max_grad_norm": 1.0,
+        "dropout": [DROPOUT],
+        "attention_dropout": [0.0],
+        "label_smoothing": SMOOTHING,
+        "train_steps": updates,
+        "valid_steps": 1_000_000,
+        "save_checkpoint_steps": 1_000_000,
+    }
+
+
+def _write(folder: Path, config: dict[str, Any]) -> str:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return str(path)
+
+
 def opennmt(work: Work, folder: Path, updates: int, window: int) -> list[str]:
     """OpenNMT-py 3.5; writes its configuration."""
-    vocabulary = _vocabulary(work, folder, counted=True)
-    (folder / "config.yaml").write_text(f"""
-save_data: {folder / "data"}
-src_vocab: {vocabulary}
-tgt_vocab: {vocabulary}
-share_vocab: true
-src_vocab_size: {VOCABULARY}
-tgt_vocab_size: {VOCABULARY}
-data:
-  corpus_1: {{path_src: {work.prefix("train.en")}, path_tgt: {work.prefix("train.de")}, transforms: [sentencepiece]}}
-  valid: {{path_src: {work.prefix("test.en")}, path_tgt: {work.prefix("test.de")}, transforms: [sentencepiece]}}
-src_subword_model: {work.model}
-tgt_subword_model: {work.model}
-world_size: 1
-gpu_ranks: []
-model_dtype: fp32
-batch_type: tokens
-batch_size: {TOKENS}
-normalization: tokens
-accum_count: [1]
-bucket_size: 29000
-num_workers: 0
-prefetch_factor: 100
-optim: adam
-adam_beta2: 0.98
-learning_rate: {_noam(PEAK)}
-decay_method: noam
-warmup_steps: {WARMUP}
-max_grad_norm: 1.0
-dropout: [{DROPOUT}]
-attention_dropout: [0.0]
-dropout_steps: [0]
-label_smoothing: {SMOOTHING}
-param_init: 0
-param_init_glorot: true
-train_steps: {updates}
-valid_steps: 1000000
-save_checkpoint_steps: 1000000
-report_every: {window}
-save_model: {folder / "model"}
-encoder_type: transformer
-decoder_type: transformer
-position_encoding: true
-enc_layers: {LAYERS}
-dec_layers: {LAYERS}
-heads: {HEADS}
-hidden_size: {WIDTH}
-word_vec_size: {WIDTH}
-transformer_ff: {INNER}
-share_embeddings: true
-share_decoder_embeddings: true
-""")
-    return ["onmt_train", "-config", str(folder / "config.yaml")]
+    config = {
+        **_shared(work, folder),
+        "src_subword_model": str(work.model),
+        "tgt_subword_model": str(work.model),
+        **_training(updates),
+        "model_dtype": "fp32",
+        "dropout_steps": [0],
+        "param_init": 0,
+        "param_init_glorot": True,
+        "report_every": window,
+        "save_model": str(folder / "model"),
+        "encoder_type": "transformer",
+        "decoder_type": "transformer",
+        "position_encoding": True,
+        "enc_layers": LAYERS,
+        "dec_layers": LAYERS,
+        "heads": HEADS,
+        "hidden_size": WIDTH,
+        "word_vec_size": WIDTH,
+        "transformer_ff": INNER,
+        "share_embeddings": True,
+        "share_decoder_embeddings": True,
+    }
+    return ["onmt_train", "-config", _write(folder, config)]
 
 
 def eole(work: Work, folder: Path, updates: int, window: int) -> list[str]:
     """Eole 0.6; writes its configuration."""
-    vocabulary = _vocabulary(work, folder, counted=True)
-    (folder / "config.yaml").write_text(f"""
-save_data: {folder / "data"}
-src_vocab: {vocabulary}
-tgt_vocab: {vocabulary}
-share_vocab: true
-src_vocab_size: {VOCABULARY}
-tgt_vocab_size: {VOCABULARY}
-overwrite: true
-report_every: {window}
-n_sample: 0
-data:
-  corpus_1:
-    path_src: {work.prefix("train.en")}
-    path_tgt: {work.prefix("train.de")}
-    transforms: [sentencepiece]
-    weight: 1
-  valid: {{path_src: {work.prefix("test.en")}, path_tgt: {work.prefix("test.de")}, transforms: [sentencepiece]}}
-transforms_configs:
-  sentencepiece: {{src_subword_model: {work.model}, tgt_subword_model: {work.model}}}
-training:
-  world_size: 1
-  gpu_ranks: []
-  compute_dtype: fp32
-  use_amp: false
-  batch_type: tokens
-  batch_size: {TOKENS}
-  valid_batch_size: 64
-  normalization: tokens
-  accum_count: [1]
-  bucket_size: 29000
-  num_workers: 0
-  prefetch_factor: 100
-  optim: adam
-  adam_beta1: 0.9
-  adam_beta2: 0.98
-  learning_rate: {_noam(PEAK)}
-  decay_method: noam
-  warmup_steps: {WARMUP}
-  max_grad_norm: 1.0
-  dropout: [{DROPOUT}]
-  attention_dropout: [0.0]
-  label_smoothing: {SMOOTHING}
-  param_init: 0.0
-  param_init_method: xavier_uniform
-  train_steps: {updates}
-  valid_steps: 1000000
-  save_checkpoint_steps: 1000000
-  log_attention_entropy: false
-  model_path: {folder / "model"}
-  keep_checkpoint: 1
-model:
-  architecture: transformer
-  hidden_size: {WIDTH}
-  transformer_ff: {INNER}
-  heads: {HEADS}
-  layers: {LAYERS}
-  share_embeddings: true
-  share_decoder_embeddings: true
-  add_qkvbias: true
-  add_ffnbias: true
-  add_final_linear_bias: true
-  embeddings: {{word_vec_size: {WIDTH}, position_encoding_type: SinusoidalInterleaved}}
-""")
-    return ["eole", "train", "-c", str(folder / "config.yaml")]
+    config = _shared(work, folder)
+    config["data"]["corpus_1"]["weight"] = 1
+    config |= {
+        "overwrite": True,
+        "report_every": window,
+        "n_sample": 0,
+        "transforms_configs": {
+            "sentencepiece": {"src_subword_model": str(work.model), "tgt_subword_model": str(work.model)}
+        },
+        "training": {
+            **_training(updates),
+            "compute_dtype": "fp32",
+            "use_amp": False,
+            "valid_batch_size": 64,
+            "adam_beta1": 0.9,
+            "param_init": 0.0,
+            "param_init_method": "xavier_uniform",
+            "log_attention_entropy": False,
+            "model_path": str(folder / "model"),
+            "keep_checkpoint": 1,
+        },
+        "model": {
+            "architecture": "transformer",
+            "hidden_size": WIDTH,
+            "transformer_ff": INNER,
+            "heads": HEADS,
+            "layers": LAYERS,
+            "share_embeddings": True,
+            "share_decoder_embeddings": True,
+            "add_qkvbias": True,
+            "add_ffnbias": True,
+            "add_final_linear_bias": True,
+            "embeddings": {"word_vec_size": WIDTH, "position_encoding_type": "SinusoidalInterleaved"},
+        },
+    }
+    return ["eole", "train", "-c", _write(folder, config)]
 
 
 def joeynmt(work: Work, folder: Path, updates: int, window: int) -> list[str]:
