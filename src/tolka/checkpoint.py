@@ -18,6 +18,7 @@ from tolka.layout import ADAPTER, BASE, CONFIG, SCORES, STATE_FACTS, STATE_TENSO
 from tolka.manifest import MANIFEST, Manifest, checked_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
+from tolka.nn.initialization import Uninitialised
 from tolka.settings import build
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.upgrade import in_words_of_today
@@ -55,7 +56,8 @@ def load_model(folder: Path) -> SavedModel:
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
         _check_size(model_config, sizes, folder / WEIGHTS)
-        model = model_config.build(*sizes)
+        with Uninitialised():
+            model = model_config.build(*sizes)
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     _load_weights(model, folder)
@@ -73,7 +75,7 @@ def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
             raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
-    with torch.device("meta"):  # shapes without memory
+    with torch.device("meta"), Uninitialised():  # shapes without memory
         needed = _BYTES * config.build(*sizes).parameter_count()
     if needed > size + _SLACK:
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")

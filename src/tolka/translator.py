@@ -10,9 +10,10 @@ import torch
 
 from tolka.batch import EOS, pad
 from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
-from tolka.checks import at_least, at_most, zero_or_more
+from tolka.checks import at_least, at_most, one_of, zero_or_more
 from tolka.data.buckets import longest_first
 from tolka.models.base import Seq2Seq
+from tolka.models.precision import FORMATS, check_format, in_format
 from tolka.progress import say
 from tolka.runtime import MOST_THREADS, choose_device, empty_cache, is_out_of_memory, use_threads
 from tolka.search.base import Hypothesis, SearchConfig
@@ -38,7 +39,9 @@ class DecodingConfig:
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
     """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
-    tokens: int = 4096
+    precision: str = "fp32"
+    """number format of the model's weights: fp32, bf16, fp16, int8 (a CPU; about 1.4 times as fast as fp32)"""
+    tokens: int = 8192
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000
     """lines read before translating; within a window lines are sorted by length, their order is restored"""
@@ -47,6 +50,7 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window")
+        one_of(self, "decoding", "precision", FORMATS)
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
         zero_or_more(self, "decoding", "torch's own choice", "threads")
@@ -120,7 +124,9 @@ class Translator:
         device = choose_device(decoding.device, "decoding.device")
         max_length = decoding.max_length or saved.longest_source
         unicode = unicode_form(saved.config)
-        return cls(saved.model.to(device), saved.tokenizer, search, device, max_length, decoding.tokens, unicode)
+        check_format(decoding.precision, device, "decoding.precision")
+        model = in_format(saved.model.to(device), decoding.precision)
+        return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode)
 
     def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:
         """A translation for each text, in order; a blank text stays blank."""

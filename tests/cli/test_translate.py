@@ -160,6 +160,16 @@ def test_a_file_in_utf16_fails_before_the_first_translation(command: Command, tr
     assert "text:1: this is UTF-16" in outcome.error
 
 
+def test_torch_s_compiler_is_not_loaded(trained: Path) -> None:
+    """It takes as long to import as torch itself."""
+    code = (
+        "import sys\nfrom tolka.cli.translate import run\n"
+        f"code = run([{str(trained)!r}, *{QUICK!r}])\nprint(code, 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=b"ferry\n", capture_output=True, check=False)
+    assert done.stdout.splitlines()[1:] == [b"0 False"], done.stderr
+
+
 @pytest.mark.slow
 def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("ferry\n" * 3000)

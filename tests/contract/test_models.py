@@ -16,7 +16,6 @@ from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.search.base import next_log_probabilities
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
@@ -162,7 +161,7 @@ def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> flo
     """Of the target and </s>, by teacher forcing: no search involved."""
     batch = collate([source], [target])
     with torch.no_grad():
-        log_p = next_log_probabilities(model, model(batch)[None])[0]
+        log_p = model.logits(model(batch)).log_softmax(dim=-1)
     return math.fsum(log_p[t, token].item() for t, token in enumerate([*target, EOS]))
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tolka.nn.attention import CrossAttention, SelfAttention, attend, attention_weights
+from tolka.nn.attention import CrossAttention, KeyValueCache, SelfAttention, attend, attention_weights
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -56,7 +56,7 @@ def test_fused_projections_are_three_and_two_matrices() -> None:
     assert (query.shape, key.shape, value.shape) == ((1, 2, 4, 4), (1, 2, 4, 4), (1, 2, 4, 3))
     torch.testing.assert_close(key[0, 1], (x[0] @ weight[12:16].T) + bias[12:16])
     cross = CrossAttention(d_model=8, heads=2, d_v=3, rate=0.0)
-    assert cross.memory(x)[1].shape == (1, 2, 4, 3)
+    assert cross.keys_and_values(x)[1].shape == (1, 2, 4, 3)
 
 
 def test_step_turns_by_position_and_caches_turned_keys() -> None:
@@ -66,14 +66,26 @@ def test_step_turns_by_position_and_caches_turned_keys() -> None:
         attention = SelfAttention(d_model=8, heads=heads, d_v=d_v, rate=0.0, rotary=True).double()
         x = torch.randn(3, 6, 8).double()
         _, keys, values = attention.project(x)
-        cache = (keys[:, :, :0], values[:, :, :0])
+        cache = attention.empty_cache(x, 3)
         steps = []
         for t in range(6):
             result, cache = attention.step(x[:, t : t + 1], cache)
             steps.append(result)
         torch.testing.assert_close(torch.cat(steps, dim=1), attention(x, None, causal=True))
-        torch.testing.assert_close(cache[0], keys)
-        torch.testing.assert_close(cache[1], values)
+        both = [part.transpose(1, 2).flatten(2) for part in (keys, values)]
+        torch.testing.assert_close(cache.filled, torch.cat(both, dim=-1))
+
+
+def test_a_cache_grows_and_is_copied_from_where_it_is_filled() -> None:
+    cache = KeyValueCache(torch.empty(2, 0, 3), 0)
+    steps = torch.randn(20, 2, 3)
+    for new in steps[:17]:
+        cache = cache.append(new)
+    torch.testing.assert_close(cache.filled, steps[:17].transpose(0, 1))
+    rows = torch.tensor([1, 1, 0])
+    chosen = cache.select(rows).append(steps[17][rows])
+    torch.testing.assert_close(chosen.filled, steps[:18].transpose(0, 1)[rows])
+    torch.testing.assert_close(cache.filled, steps[:17].transpose(0, 1))
 
 
 def test_values_are_not_turned() -> None:

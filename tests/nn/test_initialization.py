@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tolka.nn.initialization import initialise
+from tolka.nn.initialization import Uninitialised, initialise
 from tolka.nn.linear import FusedLinear
 
 
@@ -51,3 +51,16 @@ def test_embeddings_are_normal_and_padding_is_zero(initialization: str) -> None:
     assert (embedding.weight[0] == 0).all()
     assert embedding.weight[1:].std().item() == pytest.approx(0.125, rel=0.02)
     assert embedding.weight.abs().max().item() > 3 * 0.125
+
+
+def test_uninitialised_draws_nothing_and_only_while_it_lasts() -> None:
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    with Uninitialised():
+        layers = [nn.Linear(8, 8), nn.Embedding(8, 8), nn.LSTM(8, 8)]
+        for layer in layers:
+            initialise(layer, "xavier", embedding_std=1.0)
+    assert torch.equal(torch.get_rng_state(), before)
+    layer = nn.Linear(64, 64)
+    assert 0 < layer.weight.std().item() < 1
+    assert not torch.equal(torch.get_rng_state(), before)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tolka.batch import BOS, EOS, Batch
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
-from tolka.search.base import SEARCHES
+from tolka.search.base import SEARCHES, likeliest
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
@@ -32,8 +32,9 @@ class Known(Seq2Seq):
 
     def __init__(self, table: dict[int, dict[int, float]]) -> None:
         super().__init__()
-        self.table = torch.full((6, 6), -1e9)
+        self.table = torch.zeros(6, 6)
         for last, following in table.items():
+            self.table[last] = float("-inf")
             for token, p in following.items():
                 self.table[last, token] = math.log(p)
 
@@ -90,6 +91,26 @@ def test_special_symbols_are_never_chosen() -> None:
     for config in (GreedyConfig(), BeamConfig(beam_size=4)):
         (found, *_), _ = config.search(Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}}), SOURCE, LENGTHS)
         assert found.tokens == [A]
+
+
+@pytest.mark.parametrize("vocabulary", [3, 255, 256, 257, 300, 511, 512, 8000])
+@pytest.mark.parametrize("count", [1, 4, 700])
+def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> None:
+    torch.manual_seed(vocabulary)
+    model = Known({})
+    features = torch.randn(3, 2, vocabulary)
+    log_p = features.log_softmax(dim=-1)
+    total = torch.tensor([[-1.0, -2.0], [-1.0, float("-inf")], [-3.0, -0.5]])
+    found = likeliest(model, features, total, count)
+    sums = log_p + total[..., None]
+    sums[..., :2] = float("-inf")  # <pad> and <s>
+    wanted = sums.flatten(1).sort(dim=1, descending=True).values[:, : min(count, 2 * vocabulary)]
+    assert torch.equal(found.log_probability, wanted)
+    possible = found.log_probability > float("-inf")
+    places = found.parent * vocabulary + found.token
+    assert torch.equal(sums.flatten(1).gather(1, places)[possible], wanted[possible])
+    assert int(places.max()) < 2 * vocabulary
+    assert int(found.token.max()) < vocabulary
 
 
 def test_registered_names_and_complaints() -> None:

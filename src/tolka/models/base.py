@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from tolka.batch import Batch
 from tolka.checks import at_least, zero_or_more
 from tolka.errors import ConfigError
+from tolka.nn.initialization import Uninitialised
+from tolka.nn.quantized import quantize
 from tolka.registry import Registry
 from tolka.settings import build
 
@@ -30,19 +32,17 @@ class DecoderState(ABC):
         """Keep, expand, re-order or drop hypotheses.
 
         rows: (B', k') numbers b * k + j of the hypotheses to go on with, one line per sentence that stays; all
-        numbers of one line belong to the same sentence, whose encoder-side tensors are kept once.
+        numbers of one line belong to the same sentence, whose encoder-side tensors are kept once. Where all
+        sentences stay, they stay in order.
         """
 
 
 def staying(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
-    """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do, in order.
+    """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.
 
     rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
     """
-    kept = rows[:, 0] // beam
-    if len(kept) == sentences and torch.equal(kept, torch.arange(sentences, device=rows.device)):
-        return None
-    return kept
+    return None if len(rows) == sentences else rows[:, 0] // beam
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ class Seq2Seq(nn.Module, ABC):
         The loss overwrites the result: its last operation must not need its own output for the backward pass.
         """
 
+    def quantize(self) -> None:
+        """Put matrices in eight bits, for decoding alone: all linear layers, and what else an architecture has."""
+        quantize(self)
+
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
         """Every parameter that `logits` reads."""
@@ -89,7 +93,10 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """token (B, k): the last token of each hypothesis -> features (B, k, D) of the next one, and the new state."""
+        """token (B, k): the last token of each hypothesis -> features (B, k, D) of the next one, and the new state.
+
+        The state given is used up: what it holds may go on in the new one.
+        """
 
     def inspect(self, batch: Batch) -> Inspection:
         """The unfused path, with what there is to look at; ConfigError for an architecture that has nothing."""
@@ -148,7 +155,7 @@ class ModelConfig(ABC):
 
         def made(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"):  # shapes, and no numbers
+            with torch.device("meta"), Uninitialised():  # shapes, and no numbers
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         low, high = 1, 2

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from tolka.batch import PAD
 from tolka.errors import ConfigError
@@ -24,22 +25,30 @@ def settled_sharing(sharing: str, shared: bool) -> str:
     return sharing
 
 
+class Pieces(nn.Embedding):
+    """A vector of each piece: what goes in as it, or what features are measured against to come out as it."""
+
+    def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(..., D) -> (..., V): the products with all vectors, and a bias (V,)."""
+        return F.linear(features, self.weight, bias)
+
+
 class Embeddings(NamedTuple):
     """Each (V, width); the same module where a matrix is shared, which is saved under the first of its names."""
 
-    target: nn.Embedding
-    source: nn.Embedding
-    output: nn.Embedding
+    target: Pieces
+    source: Pieces
+    output: Pieces
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
     """sharing: settled."""
-    target = nn.Embedding(target_vocabulary, width, padding_idx=PAD)
+    target = Pieces(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):
-        source = nn.Embedding(source_vocabulary, width, padding_idx=PAD)
+        source = Pieces(source_vocabulary, width, padding_idx=PAD)
     if sharing in ("all", "target_output"):
         return Embeddings(target, source, target)
     if sharing == "source_output":
         return Embeddings(target, source, source)
-    return Embeddings(target, source, nn.Embedding(target_vocabulary, width))
+    return Embeddings(target, source, Pieces(target_vocabulary, width))

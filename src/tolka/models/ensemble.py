@@ -51,6 +51,11 @@ class Ensemble(Seq2Seq):
         log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
 
+    def quantize(self) -> None:
+        """See Seq2Seq.quantize."""
+        for member in self._members:
+            member.quantize()
+
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
         return [parameter for member in self._members for parameter in member.logits_parameters()]

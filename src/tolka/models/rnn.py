@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq, staying
-from tolka.models.embeddings import SHARING, make_embeddings, settled_sharing
+from tolka.models.embeddings import SHARING, Pieces, make_embeddings, settled_sharing
 from tolka.nn.alignment import SCORES, Alignment
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import INITIALIZATIONS, initialise
+from tolka.nn.quantized import QuantizedScores
 from tolka.nn.recurrent import CELLS, Lstm, Recurrence, State, unrolled_encode
 
 
@@ -139,6 +139,8 @@ class Rnn(Seq2Seq):
     embeddings' width. With input feeding they are the tanh of that, which enters the next step.
     """
 
+    output_embedding: Pieces | QuantizedScores
+
     def __init__(self, config: RnnConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         """config: spelt out."""
         super().__init__()
@@ -256,7 +258,13 @@ class Rnn(Seq2Seq):
 
     def logits(self, features: Tensor) -> Tensor:
         """See Seq2Seq.logits: the output embedding's rows, one score each, and the bias."""
-        return F.linear(features, self.output_embedding.weight, self.output_bias)
+        return self.output_embedding.scores(features, self.output_bias)
+
+    def quantize(self) -> None:
+        """See Seq2Seq.quantize; the recurrences stay as they are."""
+        super().quantize()
+        if isinstance(self.output_embedding, Pieces):
+            self.output_embedding = QuantizedScores(self.output_embedding)
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""

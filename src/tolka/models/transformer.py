@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
-from tolka.models.embeddings import make_embeddings
+from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
+from tolka.nn.attention import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
+from tolka.nn.quantized import QuantizedScores
 
 Maps = dict[str, Tensor]
-Memory = list[tuple[Tensor, Tensor]]
 
 
 @MODELS.register("transformer")
@@ -40,8 +40,8 @@ class TransformerConfig(TransformerOptions):
 class TransformerState(DecoderState):
     """Keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    prefix: Memory  # per layer: keys (B * k, H, t, K), values (B * k, H, t, V)
-    memory: Memory  # per layer: keys (B, H, S, K), values (B, H, S, V)
+    prefix: list[KeyValueCache]  # per layer, of B * k prefixes
+    memory: list[tuple[Tensor, Tensor]]  # per layer, what CrossAttention.remember made of B sentences
     mask: Tensor | None  # (B, 1, 1, S), true where there is a source token
     position: int
     beam: int
@@ -49,7 +49,7 @@ class TransformerState(DecoderState):
     def select(self, rows: Tensor) -> Self:
         """See DecoderState.select."""
         flat = rows.flatten()
-        prefix = [(key.index_select(0, flat), value.index_select(0, flat)) for key, value in self.prefix]
+        prefix = [cache.select(flat) for cache in self.prefix]
         memory, mask = self.memory, self.mask
         sentences = staying(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
@@ -60,6 +60,8 @@ class TransformerState(DecoderState):
 
 class Transformer(Seq2Seq):
     """See TransformerConfig for what can be chosen."""
+
+    output_embedding: Pieces | QuantizedScores
 
     def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> None:
         """config: spelt out."""
@@ -152,7 +154,13 @@ class Transformer(Seq2Seq):
 
     def logits(self, features: Tensor) -> Tensor:
         """See Seq2Seq.logits: the output embedding's rows, one score each."""
-        return F.linear(features, self.output_embedding.weight)
+        return self.output_embedding.scores(features)
+
+    def quantize(self) -> None:
+        """See Seq2Seq.quantize."""
+        super().quantize()
+        if isinstance(self.output_embedding, Pieces):
+            self.output_embedding = QuantizedScores(self.output_embedding)
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
@@ -162,10 +170,9 @@ class Transformer(Seq2Seq):
         """See Seq2Seq.start."""
         mask = source_mask(source)
         encoded, _ = self._encode(source, mask)
-        memory = [layer.cross.memory(encoded) for layer in self._decoder_layers]
-        empty = encoded.new_empty(len(source), self.config.heads, 0, self.config.key_width)
-        empty_values = encoded.new_empty(len(source), self.config.heads, 0, self.config.value_width)
-        return TransformerState([(empty, empty_values)] * len(self.decoder), memory, mask, position=0, beam=1)
+        memory = [layer.cross.remember(encoded) for layer in self._decoder_layers]
+        prefix = [layer.attention.empty_cache(encoded, len(source)) for layer in self._decoder_layers]
+        return TransformerState(prefix, memory, mask, position=0, beam=1)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""

@@ -13,7 +13,7 @@ from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
-from tolka.nn.attention import CrossAttention, SelfAttention
+from tolka.nn.attention import CrossAttention, KeyValueCache, SelfAttention
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
@@ -205,16 +205,15 @@ class DecoderLayer(nn.Module):
         """
         self_maps, cross_maps = maps or (None, None)
         x = self.around_attention.after(x, self.attention(self.around_attention.before(x), None, True, self_maps))
-        memory = self.cross.memory(encoded)
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask, cross_maps))
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), encoded, mask, cross_maps))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
 
     def step(
-        self, x: Tensor, cache: tuple[Tensor, Tensor], memory: tuple[Tensor, Tensor], mask: Tensor | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        self, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> tuple[Tensor, KeyValueCache]:
         """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
         sentences, beam, width = x.shape
         new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
         x = self.around_attention.after(x, new.view(sentences, beam, width))
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), memory, mask))
+        x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, mask))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache

@@ -5,6 +5,8 @@ keys and values.
 """
 
 import math
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +38,44 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: b
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1)
+
+
+_ROOM = 8  # positions by which a cache grows
+
+
+@dataclass(frozen=True)
+class KeyValueCache:
+    """Keys and values of N prefixes: store (N, room, W), of which the first `length` positions are filled.
+
+    W holds a position's keys and values side by side, those of all heads. Room ahead spares a copy of all there is at
+    every step.
+    """
+
+    store: Tensor
+    length: int
+
+    @property
+    def filled(self) -> Tensor:
+        """(N, length, W), a view."""
+        return self.store[:, : self.length]
+
+    def append(self, key_value: Tensor) -> Self:
+        """With one position more, key_value (N, W). In the same store while it has room: this one is then used up."""
+        store = self.store
+        if self.length == store.size(1):
+            store = self._roomier(len(store))
+            store[:, : self.length] = self.filled
+        store[:, self.length] = key_value
+        return type(self)(store, self.length + 1)
+
+    def select(self, rows: Tensor) -> Self:
+        """Of the prefixes numbered (N',), with room for the next position: one copy of what is filled."""
+        store = self._roomier(len(rows))
+        torch.index_select(self.filled, 0, rows, out=store[:, : self.length])
+        return type(self)(store, self.length)
+
+    def _roomier(self, prefixes: int) -> Tensor:
+        return self.store.new_empty(prefixes, (self.length // _ROOM + 1) * _ROOM, self.store.size(2))
 
 
 class _Heads(nn.Module):
@@ -90,15 +130,26 @@ class SelfAttention(_Heads):
             return self.join(maps[-1] @ value)
         return self.join(attend(query, key, value, mask, causal, self.rate if self.training else 0.0))
 
-    def step(self, x: Tensor, cache: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One new position, (N, 1, D), that sees the cached keys (N, H, T, K) and values (N, H, T, V) and itself.
+    def empty_cache(self, x: Tensor, prefixes: int) -> KeyValueCache:
+        """Of prefixes without a token; x: whose type and device it has."""
+        return KeyValueCache(x.new_empty(prefixes, 0, sum(self.query_key_value.widths[1:])), 0)
 
-        Cached keys are those of positions 0 .. T - 1, already turned where positions are rotary.
+    def step(self, x: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        """One new position, (N, 1, D), that sees the cached ones and itself -> (N, 1, D), and the longer cache.
+
+        Cached keys are already turned where positions are rotary.
         """
-        query, key, value = self.project(x, start=cache[0].size(2))
-        key = torch.cat([cache[0], key], dim=2)
-        value = torch.cat([cache[1], value], dim=2)
-        return self.join(attend(query, key, value, mask=None, causal=False)), (key, value)
+        if self.rotary is None:  # keys and values stand side by side already
+            query_width, *widths = self.query_key_value.widths
+            query, new = self.query_key_value(x).split([query_width, sum(widths)], dim=-1)
+            query = self.split(query, self.d_k)
+        else:
+            query, key, value = self.project(x, start=cache.length)
+            new = torch.cat([key.transpose(1, 2).flatten(2), value.transpose(1, 2).flatten(2)], dim=-1)
+        cache = cache.append(new[:, 0])
+        keys, values = torch.split(cache.filled, self.query_key_value.widths[1:], dim=-1)
+        context = attend(query, self.split(keys, self.d_k), self.split(values, self.d_v), mask=None, causal=False)
+        return self.join(context), cache
 
 
 class CrossAttention(_Heads):
@@ -109,17 +160,32 @@ class CrossAttention(_Heads):
         self.query = nn.Linear(d_model, heads * self.d_k)
         self.key_value = FusedLinear(d_model, [heads * self.d_k, heads * d_v])
 
-    def memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder states (B, S, D) -> keys (B, H, S, K) and values (B, H, S, V): once per sentence."""
+    def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder states (B, S, D) -> keys (B, H, S, K) and values (B, H, S, V)."""
         key, value = self.key_value(encoded).split(self.key_value.widths, dim=-1)
         return self.split(key, self.d_k), self.split(value, self.d_v)
 
-    def forward(
-        self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None, maps: list[Tensor] | None = None
-    ) -> Tensor:
-        """(B, T, D) -> (B, T, D); while decoding, T holds the k hypotheses of a sentence, which share its memory."""
-        query = self.split(self.query(x), self.d_k)
+    def forward(self, x: Tensor, encoded: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
+        """x (B, T, D), encoder states (B, S, D) -> (B, T, D). With `maps`, as in `SelfAttention.forward`."""
+        query, (key, value) = self.split(self.query(x), self.d_k), self.keys_and_values(encoded)
         if maps is not None:
-            maps.append(attention_weights(query, memory[0], mask, causal=False))
-            return self.join(maps[-1] @ memory[1])
-        return self.join(attend(query, *memory, mask, causal=False, rate=self.rate if self.training else 0.0))
+            maps.append(attention_weights(query, key, mask, causal=False))
+            return self.join(maps[-1] @ value)
+        return self.join(attend(query, key, value, mask, causal=False, rate=self.rate if self.training else 0.0))
+
+    def remember(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """What `recall` needs, made once a sentence: K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V).
+
+        Laid out for the products of a few queries, which so take a third of the time of the fused kernel (a CPU, five
+        queries a sentence).
+        """
+        key, value = self.keys_and_values(encoded)
+        return key.transpose(-1, -2).contiguous() / math.sqrt(self.d_k), value.contiguous()
+
+    def recall(self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """While decoding: x (B, k, D), a position of each of a sentence's k hypotheses -> (B, k, D)."""
+        keys, values = memory
+        scores = self.split(self.query(x), self.d_k) @ keys  # (B, H, k, S)
+        if mask is not None:
+            scores = scores.masked_fill_(~mask, float("-inf"))
+        return self.join(scores.softmax(dim=-1) @ values)

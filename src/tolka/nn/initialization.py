@@ -1,9 +1,10 @@
 """What weights are before training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from tolka.nn.linear import FusedLinear
 from tolka.nn.recurrent import Recurrence
@@ -48,3 +49,22 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
                 nn.init.normal_(module.weight, std=embedding_std)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx].detach())
+
+
+_FILLING = {"normal_", "uniform_", "zero_", "fill_"}
+
+
+class Uninitialised(TorchFunctionMode):
+    """While it lasts, what fills a tensor in place does nothing: modules are made faster, and hold anything.
+
+    For weights that are read from a file next, or that have no more than a shape; those would cost the import of
+    torch's compiler, of which its random numbers without a memory are made.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """See torch.overrides."""
+        if getattr(func, "__module__", "") == nn.init.__name__ or func.__name__ in _FILLING:
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))

@@ -31,7 +31,7 @@ class SinusoidalPositions(nn.Module):
         if self.table.size(0) < start + length:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
                 positions = torch.arange(max(256, 2 * (start + length)), device=self.table.device)
-                self.table = sinusoids(positions, self.width)
+                self.table = sinusoids(positions, self.width).to(self.table.dtype)
         return self.table[start : start + length]
 
 

@@ -1,6 +1,6 @@
 """What every search is given and gives back.
 
-Shapes: B sentences, k hypotheses a sentence, V vocabulary.
+Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sentence.
 """
 
 from abc import ABC, abstractmethod
@@ -57,11 +57,58 @@ class SearchConfig(ABC):
         return (lengths * self.max_length_factor).ceil().long().clamp(min=1) + self.max_length_extra
 
 
-def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
-    """Features (B, k, D) -> (B, k, V) log-probabilities in fp32; `<pad>` and `<s>` cannot be chosen."""
-    log_p = model.logits(features).float().log_softmax(dim=-1)
-    log_p[..., [PAD, BOS]] = float("-inf")
-    return log_p
+@dataclass(frozen=True)
+class Candidates:
+    """A sentence's likeliest longer hypotheses, best first, (B, c) each.
+
+    log_probability: of all tokens. parent: which of the k hypotheses they go on from, with which token.
+    """
+
+    log_probability: Tensor
+    parent: Tensor
+    token: Tensor
+
+
+def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
+    """The `count` likeliest ways to go on by a token (fewer where there are fewer); `<pad>` and `<s>` are none.
+
+    features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. In fp32, whatever the model has.
+    """
+    log_p = model.logits(features).log_softmax(dim=-1, dtype=torch.float32)  # (B, k, V)
+    for symbol in (PAD, BOS):
+        log_p[..., symbol] = float("-inf")
+    return Candidates(*_largest(log_p, total, count))
+
+
+_GROUPS = 256
+
+
+def _largest(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of log_p (B, k, V) + total (B, k): a sentence's largest sums, their rows and their columns, (B, count) each.
+
+    In two steps, as `topk` over all k * V takes longer than the output layer's softmax: the columns are dealt out to
+    groups by turns, and the largest `count` are among the `count` groups with the largest maxima.
+    """
+    vocabulary = log_p.size(-1)
+    groups = min(_GROUPS, vocabulary)
+    turns, rest = divmod(vocabulary, groups)
+    dealt = log_p[..., : turns * groups].view(*log_p.shape[:2], turns, groups)
+    maxima = dealt.amax(dim=2)  # (B, k, groups)
+    if rest:
+        last = log_p[..., turns * groups :]
+        maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
+    sums = (maxima + total[..., None]).flatten(1)
+    chosen = sums.topk(min(count, sums.size(1)), dim=1, sorted=False).indices[..., None]  # (B, c, 1)
+    row, group = chosen // groups, chosen % groups
+    column = group + torch.arange(0, vocabulary, groups, device=log_p.device)  # (B, c, turns)
+    outside = column >= vocabulary
+    column = column.clamp(max=vocabulary - 1)
+    places = (row * vocabulary + column).flatten(1)
+    values = log_p.flatten(1).gather(1, places).view_as(column) + total.gather(1, row[..., 0])[..., None]
+    found = values.masked_fill(outside, float("-inf")).flatten(1)
+    best = found.topk(min(count, log_p[0].numel()), dim=1)
+    rows = row.expand_as(column).flatten(1).gather(1, best.indices)
+    return best.values, rows, column.flatten(1).gather(1, best.indices)
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:

@@ -1,9 +1,10 @@
 """Beam search with a length penalty.
 
-Shapes: B sentences still at work, k beam size, V vocabulary, t tokens so far.
+Shapes: B sentences still at work, k beam size, c = 2k candidates a sentence, t tokens so far.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -11,7 +12,9 @@ from torch import Tensor
 from tolka.batch import EOS
 from tolka.checks import at_least, zero_or_more
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, next_log_probabilities
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest
+
+_NEVER = float("-inf")
 
 
 @SEARCHES.register("beam")
@@ -41,7 +44,7 @@ class BeamConfig(SearchConfig):
         return float(((5.0 + length) / 6.0) ** self.length_penalty)
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
-        """See SearchConfig.search; up to beam_size finished hypotheses a sentence.
+        """See SearchConfig.search; the finished hypotheses of a sentence, beam_size of them or a few more or less.
 
         A sentence is done when beam_size hypotheses have ended, or when no open one can still beat the best that
         has: its log-probability only falls, so log p / lp(limit) bounds every score it can reach.
@@ -49,11 +52,49 @@ class BeamConfig(SearchConfig):
         work = _Beam(self, model, source, lengths)
         while len(work.alive):
             work.advance()
-        return [sorted(pool, key=lambda h: -h.score) for pool in work.finished]
+        return work.results
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The hypotheses that have ended, in slots; the last slot takes what is to be forgotten.
+
+    tokens (B, slots, L) with `</s>` left out; lengths (B, slots), `</s>` counted; log_p (B, slots); count (B,); best
+    (B,): the highest score among them.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_p: Tensor
+    count: Tensor
+    best: Tensor
+
+    @classmethod
+    def none(cls, sentences: int, slots: int, longest: int, device: torch.device) -> Self:
+        """To begin with."""
+        zeros = torch.zeros(sentences, slots + 1, dtype=torch.long, device=device)
+        tokens = zeros[..., None].repeat(1, 1, longest)
+        log_p = torch.zeros(sentences, slots + 1, device=device)
+        return cls(tokens, zeros, log_p, zeros[:, 0].clone(), torch.full_like(log_p[:, 0], _NEVER))
+
+    def add(self, ends: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
+        """Those of the candidates that `ends` marks. ends, log_p (B, c); prefixes (B, c, t); nothing is waited for."""
+        slots = self.lengths.size(1) - 1
+        slot = torch.where(ends, self.count[:, None] + ends.cumsum(1) - 1, slots)
+        self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
+        self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
+        self.log_p.scatter_(1, slot, log_p)
+        best = torch.maximum(self.best, (log_p / penalty).masked_fill(~ends, _NEVER).amax(dim=1))
+        return type(self)(self.tokens, self.lengths, self.log_p, self.count + ends.sum(dim=1), best)
+
+    def select(self, rows: Tensor) -> Self:
+        """Of the sentences numbered (B',)."""
+        parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
+        return type(self)(*(part.index_select(0, rows) for part in parts))
 
 
 class _Beam:
-    """The search's state: k open hypotheses for each sentence at work, and the finished ones of all sentences."""
+    """The search's state: k open hypotheses for each sentence at work, and the results of those that are done."""
 
     def __init__(self, config: BeamConfig, model: Seq2Seq, source: Tensor, lengths: Tensor) -> None:
         self.config = config
@@ -64,70 +105,76 @@ class _Beam:
         self.total = torch.zeros(len(source), 1, device=source.device)  # (B, k) log-probabilities
         self.alive = torch.arange(len(source), device=source.device)  # (B,): which input each row is
         self.limits = config.limits(lengths)
-        self.finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+        self.last_penalty = ((5.0 + self.limits) / 6.0) ** config.length_penalty
+        # k end at most in the step in which the k-th does.
+        self.ended = _Ended.none(len(source), 2 * config.beam_size, int(self.limits.max()), source.device)
+        self.results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         self.step = 0
 
     def advance(self) -> None:
         """One token more for every open hypothesis; sentences that are done leave."""
+        beam = self.config.beam_size
         features, self.state = self.model.step(self.token, self.state)
-        log_p = next_log_probabilities(self.model, features) + self.total[..., None]  # (B, k, V)
-        vocabulary = log_p.size(-1)
-        self.step += 1
         # 2k candidates: even when each of the k open hypotheses could end, k that go on are among them.
-        best = log_p.flatten(1).topk(min(2 * self.config.beam_size, log_p[0].numel()), dim=1)  # (B, 2k)
-        parent, token = best.indices // vocabulary, best.indices % vocabulary
-        ends = token == EOS
-        self._collect(best.values, parent, ends)
+        found = likeliest(self.model, features, self.total, 2 * beam)
+        self.step += 1
+        prefixes = _rows(self.tokens, found.parent)
+        ends = found.token == EOS
+        among_best = ends & (found.log_probability > _NEVER)
+        among_best[:, beam:] = False
+        self.ended = self.ended.add(among_best, prefixes, found.log_probability, self.config.penalty(self.step))
         # Order is kept: topk of the rest, with those that ended (or are impossible) pushed to the back.
-        open_scores = best.values.masked_fill(ends, float("-inf"))
-        kept = open_scores.topk(min(self.config.beam_size, open_scores.size(1)), dim=1)
-        self._go_on(kept.values, parent.gather(1, kept.indices), token.gather(1, kept.indices))
-
-    def _collect(self, scores: Tensor, parent: Tensor, ends: Tensor) -> None:
-        """Put aside the hypotheses that end among their sentence's best k candidates; all (B, 2k)."""
-        among_best = ends & (scores > float("-inf"))
-        among_best[:, self.config.beam_size :] = False
-        rows, columns = among_best.nonzero(as_tuple=True)
-        if not len(rows):
-            return
-        prefixes = self.tokens[rows, parent[rows, columns]].tolist()
-        for number, tokens, log_p in zip(
-            self.alive[rows].tolist(), prefixes, scores[rows, columns].tolist(), strict=True
-        ):
-            score = log_p / self.config.penalty(self.step)
-            self.finished[number].append(Hypothesis(tokens, log_p, score, finished=True))
-
-    def _go_on(self, total: Tensor, parent: Tensor, token: Tensor) -> None:
-        """Extend the open hypotheses by `token`, all (B, k), and let sentences go that are done."""
-        sentence = torch.arange(len(total), device=total.device)[:, None]
-        tokens = torch.cat([self.tokens[sentence, parent], token[..., None]], dim=2)
-        rows = sentence * self.tokens.size(1) + parent
-        stays = [
-            self._worth_going_on(*row)
-            for row in zip(self.alive.tolist(), total[:, 0].tolist(), self.limits.tolist(), strict=True)
-        ]
-        for row, stay in enumerate(stays):
-            if not stay and not self.finished[int(self.alive[row])]:
-                self._take_unfinished(int(self.alive[row]), tokens[row], total[row])
-        if not all(stays):
-            keep = torch.tensor(stays, device=total.device).nonzero().squeeze(1)
-            tokens, rows, token, total = tokens[keep], rows[keep], token[keep], total[keep]
-            self.alive, self.limits = self.alive[keep], self.limits[keep]
-        self.tokens, self.token, self.total = tokens, token, total
+        open_ones = found.log_probability.masked_fill(ends, _NEVER)
+        kept = open_ones.topk(min(beam, open_ones.size(1)), dim=1)
+        token, parent = found.token.gather(1, kept.indices), found.parent.gather(1, kept.indices)
+        tokens = torch.cat([_rows(prefixes, kept.indices), token[..., None]], dim=2)
+        numbers = torch.arange(len(parent), device=parent.device)[:, None] * self.tokens.size(1) + parent
+        done = self._done(kept.values[:, 0])
+        if bool(done.any()):
+            self._conclude(done, tokens, kept.values)
+            stay = (~done).nonzero()[:, 0]
+            self.ended = self.ended.select(stay)
+            tokens, token, numbers = tokens[stay], token[stay], numbers[stay]
+            self.alive, self.limits, self.last_penalty = self.alive[stay], self.limits[stay], self.last_penalty[stay]
+            self.total = kept.values[stay]
+        else:
+            self.total = kept.values
+        self.tokens, self.token = tokens, token
         if len(self.alive):
-            self.state = self.state.select(rows)
+            self.state = self.state.select(numbers)
 
-    def _worth_going_on(self, number: int, best_open: float, limit: int) -> bool:
-        """Whether an open hypothesis may still matter to this sentence's result."""
-        pool = self.finished[number]
-        if self.step >= limit or len(pool) >= self.config.beam_size or best_open == float("-inf"):
-            return False
-        reachable = best_open / self.config.penalty(limit)
-        return not pool or reachable > max(hypothesis.score for hypothesis in pool)
+    def _done(self, best_open: Tensor) -> Tensor:
+        """(B,): whether no open hypothesis may still matter to a sentence's result; best_open (B,)."""
+        full = (self.limits <= self.step) | (self.ended.count >= self.config.beam_size)
+        return full | (best_open == _NEVER) | (best_open / self.last_penalty <= self.ended.best)
 
-    def _take_unfinished(self, number: int, tokens: Tensor, total: Tensor) -> None:
-        """At the length limit with nothing finished: what there is, (k, t) tokens, is the translation."""
-        for ids, log_p in zip(tokens.tolist(), total.tolist(), strict=True):
-            if log_p > float("-inf"):
-                score = log_p / self.config.penalty(self.step)
-                self.finished[number].append(Hypothesis(ids, log_p, score, finished=False))
+    def _conclude(self, done: Tensor, tokens: Tensor, total: Tensor) -> None:
+        """Make the results of the sentences that `done` (B,) marks; tokens (B, k, t + 1), total (B, k): still open.
+
+        At the length limit with nothing finished, what is open is the translation.
+        """
+        rows = done.nonzero()[:, 0]
+        ended = self.ended.select(rows)
+        counts, lengths, log_p = ended.count.tolist(), ended.lengths.tolist(), ended.log_p.tolist()
+        numbers, ids = self.alive[rows].tolist(), ended.tokens.tolist()
+        for place, (row, number) in enumerate(zip(rows.tolist(), numbers, strict=True)):
+            if counts[place]:
+                pool = [
+                    self._hypothesis(ids[place][slot][: length - 1], log_p[place][slot], length, finished=True)
+                    for slot, length in enumerate(lengths[place][: counts[place]])
+                ]
+            else:
+                pool = [
+                    self._hypothesis(unfinished, value, self.step, finished=False)
+                    for unfinished, value in zip(tokens[row].tolist(), total[row].tolist(), strict=True)
+                    if value > _NEVER
+                ]
+            self.results[number] = sorted(pool, key=lambda hypothesis: -hypothesis.score)
+
+    def _hypothesis(self, tokens: list[int], log_p: float, length: int, finished: bool) -> Hypothesis:
+        return Hypothesis(tokens, log_p, log_p / self.config.penalty(length), finished)
+
+
+def _rows(tokens: Tensor, chosen: Tensor) -> Tensor:
+    """tokens (B, n, t), chosen (B, m) of the n -> (B, m, t)."""
+    return tokens.gather(1, chosen[..., None].expand(-1, -1, tokens.size(2)))

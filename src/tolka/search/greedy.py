@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tolka.batch import EOS
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, next_log_probabilities
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest
 
 
 @SEARCHES.register("greedy")
@@ -33,20 +33,19 @@ class GreedyConfig(SearchConfig):
         token = first_tokens(len(source), source.device)
         alive = torch.arange(len(source), device=source.device)  # (B,): which input each row is
         tokens = token.new_empty(len(source), 0)
-        total = torch.zeros(len(source), device=source.device)
+        total = torch.zeros(len(source), 1, device=source.device)
         limits = self.limits(lengths)
         step = 0
         while len(alive):
             features, state = model.step(token, state)
-            best = next_log_probabilities(model, features)[:, 0].max(dim=-1)
+            best = likeliest(model, features, total, count=1)
             step += 1
-            total = total + best.values
-            tokens = torch.cat([tokens, best.indices[:, None]], dim=1)
-            ended = best.indices == EOS
+            total, token = best.log_probability, best.token
+            tokens = torch.cat([tokens, token], dim=1)
+            ended = token[:, 0] == EOS
             leaves = ended | (limits == step)
-            token = best.indices[:, None]
             if bool(leaves.any()):
-                rows = zip(*(x[leaves].tolist() for x in (alive, tokens, total, ended)), strict=True)
+                rows = zip(*(x[leaves].tolist() for x in (alive, tokens, total[:, 0], ended)), strict=True)
                 for number, ids, log_p, finished in rows:
                     done[number] = Hypothesis(ids[:-1] if finished else ids, log_p, log_p, finished)
                 stay = (~leaves).nonzero()

@@ -1,0 +1,81 @@
+"""CTranslate2 with a tolka model's weights: how fast it decodes.
+
+    python scripts/bench/decode_ctranslate2.py MODEL SOURCE OUT BEAM THREADS [float32|int8|...]
+
+Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds of decoding alone.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import sentencepiece
+from ctranslate2.specs.transformer_spec import TransformerSpec
+from weights import Weights
+
+BATCH = 64  # sentences, its own command's choice of scale; larger ones were not faster
+
+
+def convert(model: Path, folder: Path) -> None:
+    """As CTranslate2 keeps a model."""
+    weights = Weights(model)
+    spec = TransformerSpec.from_config(weights.layers, weights.heads, pre_norm=True)
+
+    def take(layer: Any, pair: tuple[Any, Any]) -> None:
+        layer.weight, layer.bias = pair
+
+    def norm(layer: Any, name: str) -> None:
+        layer.gamma, layer.beta = weights.pair(name)
+
+    for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        embeddings = stack.embeddings[0] if side == "encoder" else stack.embeddings
+        embeddings.weight = weights.embedding
+        stack.scale_embeddings = True
+        stack.position_encodings.encodings = weights.positions()
+        norm(stack.layer_norm, f"{side}_norm")
+        for number, layer in enumerate(stack.layer):
+            here = f"{side}.{number}"
+            norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
+            take(layer.self_attention.linear[0], weights.pair(f"{here}.attention.query_key_value"))
+            take(layer.self_attention.linear[1], weights.pair(f"{here}.attention.output"))
+            if side == "decoder":
+                norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
+                for place, name in enumerate(("query", "key_value", "output")):
+                    take(layer.attention.linear[place], weights.pair(f"{here}.cross.{name}"))
+            norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
+            take(layer.ffn.linear_0, weights.pair(f"{here}.feedforward.inner"))
+            take(layer.ffn.linear_1, weights.pair(f"{here}.feedforward.outer"))
+    spec.decoder.projection.weight = weights.embedding
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
+    vocabulary = [pieces.id_to_piece(i) for i in range(len(pieces))]
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.add_source_bos = False
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.save(str(folder))
+
+
+def main(model: Path, source: Path, out: Path, beam: int, threads: int, kind: str) -> None:
+    """Convert, load, translate."""
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
+    with tempfile.TemporaryDirectory() as folder:
+        convert(model, Path(folder))
+        translator = ctranslate2.Translator(folder, "cpu", compute_type=kind, inter_threads=1, intra_threads=threads)
+    rows = pieces.encode(source.read_text(encoding="utf-8").split("\n")[:-1], out_type=str)
+    translator.translate_batch(rows[:2], beam_size=beam)
+    started_at = time.perf_counter()
+    found = translator.translate_batch(rows, beam_size=beam, max_batch_size=BATCH)
+    seconds = time.perf_counter() - started_at
+    best = [result.hypotheses[0] for result in found]
+    out.write_text("".join(f"{pieces.decode(row)}\n" for row in best), encoding="utf-8")
+    tokens = sum(len(row) + 1 for row in best)
+    print(json.dumps({"sentences": len(best), "tokens": tokens, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), sys.argv[6])

@@ -1,0 +1,111 @@
+"""Hugging Face transformers with a tolka model's weights (as M2M100, which has its layers): how fast it decodes.
+
+    python scripts/bench/decode_huggingface.py MODEL SOURCE OUT BEAM THREADS
+
+Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds of decoding alone.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import sentencepiece
+import torch
+from transformers import M2M100Config, M2M100ForConditionalGeneration
+from weights import Weights
+
+PAD, BOS, EOS = 0, 1, 2
+BATCH = 64  # sentences
+
+
+def model_of(folder: Path) -> M2M100ForConditionalGeneration:
+    """With tolka's weights."""
+    weights = Weights(folder)
+    config = M2M100Config(
+        vocab_size=len(weights.embedding),
+        d_model=weights.width,
+        encoder_layers=weights.layers[0],
+        decoder_layers=weights.layers[1],
+        encoder_attention_heads=weights.heads,
+        decoder_attention_heads=weights.heads,
+        encoder_ffn_dim=weights.inner,
+        decoder_ffn_dim=weights.inner,
+        activation_function="relu",
+        scale_embedding=True,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        max_position_embeddings=512,
+    )
+    model = M2M100ForConditionalGeneration(config).eval()
+    state = {"model.shared.weight": weights.embedding, "lm_head.weight": weights.embedding}
+    for side in ("encoder", "decoder"):
+        state[f"model.{side}.embed_tokens.weight"] = weights.embedding
+
+        def put(theirs: str, ours: str, part: int | None = None, parts: int = 1, side: str = side) -> None:
+            weight, bias = weights.pair(f"{side}{ours}", part, parts)
+            state[f"model.{side}{theirs}.weight"], state[f"model.{side}{theirs}.bias"] = weight, bias
+
+        put(".layer_norm", "_norm")
+        for number in range(weights.layers[side == "decoder"]):
+            there, here = f".layers.{number}", f".{number}"
+            put(f"{there}.self_attn_layer_norm", f"{here}.around_attention.norm")
+            for part, name in enumerate("qkv"):
+                put(f"{there}.self_attn.{name}_proj", f"{here}.attention.query_key_value", part, 3)
+            put(f"{there}.self_attn.out_proj", f"{here}.attention.output")
+            if side == "decoder":
+                put(f"{there}.encoder_attn_layer_norm", f"{here}.around_cross.norm")
+                put(f"{there}.encoder_attn.q_proj", f"{here}.cross.query")
+                for part, name in enumerate("kv"):
+                    put(f"{there}.encoder_attn.{name}_proj", f"{here}.cross.key_value", part, 2)
+                put(f"{there}.encoder_attn.out_proj", f"{here}.cross.output")
+            put(f"{there}.final_layer_norm", f"{here}.around_feedforward.norm")
+            put(f"{there}.fc1", f"{here}.feedforward.inner")
+            put(f"{there}.fc2", f"{here}.feedforward.outer")
+    model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()}, strict=True)
+    table = torch.from_numpy(weights.positions())
+    for stack in (model.model.encoder, model.model.decoder):
+        stack.embed_positions.weights[PAD + 1 : PAD + 1 + len(table)] = table  # it counts positions from there
+    return model
+
+
+def main(folder: Path, source: Path, out: Path, beam: int, threads: int) -> None:
+    """Load, translate in batches of like length."""
+    torch.set_num_threads(threads)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    model = model_of(folder)
+
+    def translate(lines: list[str]) -> list[list[int]]:
+        rows = [[*row, EOS] for row in pieces.encode(lines)]
+        order = sorted(range(len(rows)), key=lambda number: -len(rows[number]))
+        found: dict[int, list[int]] = {}
+        for start in range(0, len(order), BATCH):
+            numbers = order[start : start + BATCH]
+            longest = len(rows[numbers[0]])
+            ids = torch.tensor([rows[number] + [PAD] * (longest - len(rows[number])) for number in numbers])
+            with torch.inference_mode():
+                results = model.generate(
+                    input_ids=ids,
+                    attention_mask=(ids != PAD).long(),
+                    num_beams=beam,
+                    do_sample=False,
+                    max_new_tokens=2 * longest + 20,
+                )
+            for number, row in zip(numbers, results.tolist(), strict=True):
+                found[number] = [piece for piece in row[1:] if piece not in (PAD, EOS)]
+        return [found[number] for number in range(len(rows))]
+
+    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
+    translate(lines[:2])
+    started_at = time.perf_counter()
+    best = translate(lines)
+    text = pieces.decode(best)
+    seconds = time.perf_counter() - started_at
+    out.write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    print(json.dumps({"sentences": len(best), "tokens": sum(len(row) + 1 for row in best), "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))

@@ -1,0 +1,98 @@
+"""Number formats for decoding: near the model in fp32, which stays as it was; smaller; refused where they cannot be."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tolka.batch import EOS
+from tolka.errors import ConfigError
+from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.models.ensemble import Ensemble
+from tolka.models.precision import check_format, in_format
+from tolka.models.rnn import RnnConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.nn.quantized import QuantizedLinear, QuantizedScores
+from tolka.search.beam import BeamConfig
+
+VOCABULARY = 60
+CPU = torch.device("cpu")
+MODELS: dict[str, ModelConfig] = {
+    "transformer": TransformerConfig(d_model=64, layers=2),
+    "rotary": TransformerConfig(d_model=64, layers=1, positions="rotary", normalization="rmsnorm", activation="swiglu"),
+    "learned": TransformerConfig(d_model=64, layers=1, positions="learned", share_embeddings="none"),
+    "lstm": RnnConfig(d_model=64, attention="additive", bidirectional=True),
+    "gru": RnnConfig(cell="gru", d_model=64, attention="general", input_feeding=True),
+}
+
+
+def made(config: ModelConfig) -> Seq2Seq:
+    torch.manual_seed(3)
+    return config.build(VOCABULARY, VOCABULARY, shared=True).eval()
+
+
+def first_scores(model: Seq2Seq) -> Tensor:
+    """Of the first token, of two sentences."""
+    source = torch.tensor([[4, 5, 6, EOS], [7, EOS, 0, 0]])
+    with torch.inference_mode():
+        features, _ = model.step(torch.ones(2, 1, dtype=torch.long), model.start(source, torch.tensor([4, 2])))
+        return model.logits(features).float()
+
+
+@pytest.mark.parametrize("name", ["bf16", "int8"])
+@pytest.mark.parametrize("model", MODELS)
+def test_scores_are_near_those_of_fp32(model: str, name: str) -> None:
+    whole = made(MODELS[model])
+    before = {key: tensor.clone() for key, tensor in whole.state_dict().items()}
+    wanted, found = first_scores(whole), first_scores(in_format(whole, name))
+    assert not torch.equal(wanted, found)
+    assert float((wanted - found).norm() / wanted.norm()) < 0.05
+    assert all(torch.equal(tensor, before[key]) for key, tensor in whole.state_dict().items())
+    assert in_format(whole, "fp32") is whole
+
+
+@pytest.mark.parametrize("name", ["bf16", "int8"])
+def test_a_search_runs_to_its_end(name: str) -> None:
+    """Longer than the table of positions is at first."""
+    model = in_format(Ensemble([made(MODELS["transformer"]), made(MODELS["lstm"])]), name)
+    source = torch.full((1, 300), 5)
+    search = BeamConfig(beam_size=2, max_length_factor=1.0, max_length_extra=0)
+    with torch.inference_mode():
+        (found,) = search.search(model, source, torch.tensor([300]))
+    assert found[0].tokens
+
+
+def test_a_quantized_layer_by_hand() -> None:
+    """Weights that are whole numbers of their scales, inputs whose range is whole: nothing is lost but the rounding."""
+    weight = torch.tensor([[127.0, -64.0], [254.0, 2.0]]) / 100
+    layer = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1])
+    x = torch.tensor([[1.27, 0.0], [0.0, 1.27]])
+    torch.testing.assert_close(layer(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
+    assert layer.widths == [1, 1]
+    zeros = QuantizedLinear(torch.zeros(3, 2), None, [3])
+    assert torch.equal(zeros(x), torch.zeros(2, 3))
+
+
+def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:
+    model = in_format(made(MODELS["lstm"]), "int8")
+    kinds = {name: type(module) for name, module in model.named_modules()}
+    assert kinds["output_embedding"] is QuantizedScores
+    assert kinds["readout"] is QuantizedLinear
+    assert kinds["attention.energy"] is nn.Linear  # one row
+    assert issubclass(kinds["target_embedding"], nn.Embedding)
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "words"),
+    [("int8", "cuda", "it is for CPUs; try fp32, or bf16"), ("fp16", "cpu", "needs a CUDA device")],
+)
+def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"decoding.precision={name}.*{words}"):
+        check_format(name, torch.device(device), "decoding.precision")
+    check_format("fp32", torch.device(device), "decoding.precision")
+    check_format("bf16", torch.device(device), "decoding.precision")
+
+
+def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tolka.models.precision.can_quantize", lambda: False)
+    with pytest.raises(ConfigError, match="this build of torch has no products"):
+        check_format("int8", CPU, "decoding.precision")
