@@ -16,6 +16,7 @@ from tolka.nn.recurrent import Recurrence
 from tolka.registry import Registry
 from tolka.training.adafactor import Adafactor
 from tolka.training.muon import Muon
+from tolka.training.uncompiled import SGD, Adam, AdamW
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class AdamWConfig(MomentsConfig):
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build; fused: one kernel for all parameters instead of many for each."""
         groups = _matrices_decay(model, self.weight_decay)
-        return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
+        return AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
 
 
 @OPTIMIZERS.register("adam")
@@ -85,7 +86,7 @@ class AdamConfig(MomentsConfig):
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """See OptimizerConfig.build; fused as AdamW is."""
         betas = self.beta1, self.beta2
-        return torch.optim.Adam(_trained(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)
+        return Adam(_trained(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)
 
 
 @OPTIMIZERS.register("sgd")
@@ -118,7 +119,7 @@ class SGDConfig(OptimizerConfig):
         never written, of which the next update makes weights (seen in torch 2.13).
         """
         groups = _matrices_decay(model, self.weight_decay)
-        return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
+        return SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
 
 
 @OPTIMIZERS.register("adafactor")
