@@ -69,19 +69,62 @@ def test_tolka_s_settings_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (model["layers"], model["heads"], model["d_ff"]) == (LAYERS, HEADS, 1024)
 
 
-def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
+def test_the_tables() -> None:
+    import decoding_speed
+    import training_speed
 
-    spec = importlib.util.spec_from_file_location("bench_main", Path(BENCH) / "__main__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    bench = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "bench_main", bench)
-    spec.loader.exec_module(bench)
     found = {
-        "tolka": bench.Measured([3000.0, 3200.0, 3100.0], 1.234, [4.0], [48.0]),
-        "plain": bench.Measured([1550.0], 2.0, [], [80.0]),
+        "tolka": training_speed.Measured([3000.0, 3200.0, 3100.0], 1.234, [4.0], [48.0]),
+        "plain": training_speed.Measured([1550.0], 2.0, [], [80.0]),
     }
-    lines = bench.table(found, "fp32", 200.0, 44.8e6, 40).splitlines()
+    lines = training_speed.table(found, "fp32", 200.0, 44.8e6, 40).splitlines()
     assert lines[-2] == "| tolka | 3100 (3000 to 3200) | 1.00 | 69% | 1.23 GB | 4.0 s | 48 s |"
     assert lines[-1] == "| plain | 1550 (1550 to 1550) | 0.50 | 35% | 2.00 GB |  | 80 s |"
+    greedy = {
+        "tolka fp32": decoding_speed.Decoded([2.0, 1.0, 4.0], [5.0], 1000, 14000),
+        "other": decoding_speed.Decoded([4.0], [8.0], 1000, 15000),
+    }
+    lines = decoding_speed.table({name: {1: one, 5: one} for name, one in greedy.items()}).splitlines()
+    assert lines[2] == "| tolka fp32 | 1 | 500 | 1.00 | 7000 | 200 | 14.0 |"
+    assert lines[3] == "| other | 1 | 250 | 0.50 | 3750 | 125 | 15.0 |"
+    assert len(lines) == 6
+
+
+def test_programs_are_those_with_a_python() -> None:
+    import decoding_speed
+
+    found = decoding_speed.programs({"tolka": "python", "ctranslate2": "other", "plain": "python"})
+    assert list(found) == ["tolka fp32", "tolka int8", "ctranslate2 float32", "ctranslate2 int8"]
+    assert all((Path(BENCH) / program.script).is_file() for program in found.values())
+
+
+def test_made_up_text_is_parallel_and_the_same_again(tmp_path: Path) -> None:
+    import made_up
+
+    for folder in ("a", "b"):
+        made_up.write(tmp_path / folder)
+    texts = {name: (tmp_path / name).read_text("utf-8") for name in ("a/train.en", "a/train.de", "b/train.en")}
+    assert texts["a/train.en"] == texts["b/train.en"]
+    source, target = (texts[f"a/train.{code}"].splitlines() for code in ("en", "de"))
+    assert len(source) == len(target) == made_up.PAIRS["train"]
+    assert all(len(one.split()) == len(other.split()) for one, other in zip(source, target, strict=True))
+
+
+def test_decoding_is_measured_and_weights_come_under_known_names(trained: Path, tmp_path: Path) -> None:
+    """tolka's own script, from its command line to its figures; and what the others' layers would be given."""
+    import subprocess
+
+    from weights import Weights
+
+    (tmp_path / "test.en").write_text("ferry\nkettle\n", encoding="utf-8")
+    script = [sys.executable, str(Path(BENCH) / "decode_tolka.py"), str(trained / "best"), str(tmp_path / "test.en")]
+    command = [*script, str(tmp_path / "out"), "1", "1", "decoding.precision=int8"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sentences"] == 2
+    assert len((tmp_path / "out").read_text("utf-8").splitlines()) == 2
+    weights = Weights(trained / "best")
+    query, bias = weights.pair("decoder.0.attention.query_key_value", 0, 3)
+    assert query.shape == (weights.width, weights.width)
+    assert bias.shape == (weights.width,)
+    assert weights.positions().shape[1] == weights.width

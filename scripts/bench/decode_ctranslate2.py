@@ -1,13 +1,13 @@
 """CTranslate2 with a tolka model's weights: how fast it decodes.
 
-    python scripts/bench/decode_ctranslate2.py MODEL SOURCE OUT BEAM THREADS [float32|int8|...]
+    python scripts/bench/decode_ctranslate2.py MODEL CONVERTED SOURCE OUT BEAM THREADS float32|int8|...
 
-Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds of decoding alone.
+CONVERTED keeps the model as CTranslate2 has it, from the first call on. Writes the translations to OUT; prints a JSON
+line: sentences, tokens, seconds from lines to lines.
 """
 
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import sentencepiece
 from ctranslate2.specs.transformer_spec import TransformerSpec
 from weights import Weights
 
-BATCH = 64  # sentences, its own command's choice of scale; larger ones were not faster
+BATCH = 64  # sentences
 
 
 def convert(model: Path, folder: Path) -> None:
@@ -60,22 +60,24 @@ def convert(model: Path, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def main(model: Path, source: Path, out: Path, beam: int, threads: int, kind: str) -> None:
+def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads: int, kind: str) -> None:
     """Convert, load, translate."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        convert(model, folder)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
-    with tempfile.TemporaryDirectory() as folder:
-        convert(model, Path(folder))
-        translator = ctranslate2.Translator(folder, "cpu", compute_type=kind, inter_threads=1, intra_threads=threads)
-    rows = pieces.encode(source.read_text(encoding="utf-8").split("\n")[:-1], out_type=str)
-    translator.translate_batch(rows[:2], beam_size=beam)
+    translator = ctranslate2.Translator(str(folder), "cpu", compute_type=kind, inter_threads=1, intra_threads=threads)
+    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
+    translator.translate_batch(pieces.encode(lines[:2], out_type=str), beam_size=beam)
     started_at = time.perf_counter()
-    found = translator.translate_batch(rows, beam_size=beam, max_batch_size=BATCH)
+    rows = pieces.encode(lines, out_type=str)
+    best = [found.hypotheses[0] for found in translator.translate_batch(rows, beam_size=beam, max_batch_size=BATCH)]
+    text = pieces.decode(best)
     seconds = time.perf_counter() - started_at
-    best = [result.hypotheses[0] for result in found]
-    out.write_text("".join(f"{pieces.decode(row)}\n" for row in best), encoding="utf-8")
+    out.write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
     tokens = sum(len(row) + 1 for row in best)
     print(json.dumps({"sentences": len(best), "tokens": tokens, "seconds": seconds}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), sys.argv[6])
+    main(*map(Path, sys.argv[1:5]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[7])

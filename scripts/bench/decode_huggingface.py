@@ -1,8 +1,9 @@
 """Hugging Face transformers with a tolka model's weights (as M2M100, which has its layers): how fast it decodes.
 
-    python scripts/bench/decode_huggingface.py MODEL SOURCE OUT BEAM THREADS
+    python scripts/bench/decode_huggingface.py MODEL CONVERTED SOURCE OUT BEAM THREADS
 
-Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds of decoding alone.
+CONVERTED keeps the model as transformers has it, from the first call on. Writes the translations to OUT; prints a JSON
+line: sentences, tokens, seconds from lines to lines.
 """
 
 import json
@@ -19,9 +20,8 @@ PAD, BOS, EOS = 0, 1, 2
 BATCH = 64  # sentences
 
 
-def model_of(folder: Path) -> M2M100ForConditionalGeneration:
-    """With tolka's weights."""
-    weights = Weights(folder)
+def convert(weights: Weights, folder: Path) -> None:
+    """As transformers keeps a model."""
     config = M2M100Config(
         vocab_size=len(weights.embedding),
         d_model=weights.width,
@@ -65,17 +65,20 @@ def model_of(folder: Path) -> M2M100ForConditionalGeneration:
             put(f"{there}.fc1", f"{here}.feedforward.inner")
             put(f"{there}.fc2", f"{here}.feedforward.outer")
     model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()}, strict=True)
+    model.save_pretrained(folder)
+
+
+def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, threads: int) -> None:
+    """Load, translate in batches of like length."""
+    torch.set_num_threads(threads)
+    weights = Weights(trained)
+    if not folder.exists():
+        convert(weights, folder)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(trained / "tokenizer.model"))
+    model = M2M100ForConditionalGeneration.from_pretrained(folder).eval()
     table = torch.from_numpy(weights.positions())
     for stack in (model.model.encoder, model.model.decoder):
         stack.embed_positions.weights[PAD + 1 : PAD + 1 + len(table)] = table  # it counts positions from there
-    return model
-
-
-def main(folder: Path, source: Path, out: Path, beam: int, threads: int) -> None:
-    """Load, translate in batches of like length."""
-    torch.set_num_threads(threads)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
-    model = model_of(folder)
 
     def translate(lines: list[str]) -> list[list[int]]:
         rows = [[*row, EOS] for row in pieces.encode(lines)]
@@ -108,4 +111,4 @@ def main(folder: Path, source: Path, out: Path, beam: int, threads: int) -> None
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+    main(*map(Path, sys.argv[1:5]), int(sys.argv[5]), int(sys.argv[6]))

@@ -2,7 +2,7 @@
 
     python scripts/bench/decode_tolka.py MODEL SOURCE OUT BEAM THREADS [key=value ...]
 
-Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds of decoding alone.
+Writes the translations to OUT; prints a JSON line: sentences, tokens, seconds from lines to lines.
 """
 
 import json

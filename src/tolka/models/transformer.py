@@ -21,6 +21,7 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.quantized import QuantizedScores
 
 Maps = dict[str, Tensor]
+_ENCODED_AT_ONCE = 1024  # positions: 0.37 s for 1000 sentences of 15, where 8192 take 0.56
 
 
 @MODELS.register("transformer")
@@ -168,11 +169,33 @@ class Transformer(Seq2Seq):
 
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """See Seq2Seq.start."""
-        mask = source_mask(source)
-        encoded, _ = self._encode(source, mask)
-        memory = [layer.cross.remember(encoded) for layer in self._decoder_layers]
-        prefix = [layer.attention.empty_cache(encoded, len(source)) for layer in self._decoder_layers]
-        return TransformerState(prefix, memory, mask, position=0, beam=1)
+        memory = self._memory(source, lengths)
+        prefix = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
+        return TransformerState(prefix, memory, source_mask(source), position=0, beam=1)
+
+    def _memory(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """What each decoder layer needs of the encoder. On a CPU encoded a few sentences at a time, each without the
+        padding of the others, so that what is between two layers stays in the processor's cache."""
+        if source.device.type != "cpu":
+            return self._remember(source)
+        rows = max(1, _ENCODED_AT_ONCE // source.size(1))
+        memory: list[tuple[Tensor, Tensor]] = []
+        for start in range(0, len(source), rows):
+            longest = int(lengths[start : start + rows].max())
+            piece = self._remember(source[start : start + rows, :longest])
+            if not memory:
+                heads, inner, outer = *piece[0][0].shape[1:3], piece[0][1].size(3)
+                shapes = (len(source), heads, inner, source.size(1)), (len(source), heads, source.size(1), outer)
+                memory = [(piece[0][0].new_zeros(shapes[0]), piece[0][0].new_zeros(shapes[1])) for _ in piece]
+            for (all_keys, all_values), (keys, values) in zip(memory, piece, strict=True):
+                all_keys[start : start + rows, :, :, :longest] = keys
+                all_values[start : start + rows, :, :longest] = values
+        return memory
+
+    def _remember(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """(B, S) -> the same, all at once."""
+        encoded, _ = self._encode(source, source_mask(source))
+        return [layer.cross.remember(encoded) for layer in self._decoder_layers]
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""

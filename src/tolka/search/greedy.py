@@ -12,6 +12,8 @@ from tolka.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest
 
+_GONE_TOGETHER = 0.1  # share of the sentences: to let one go, all the others' states are copied
+
 
 @SEARCHES.register("greedy")
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class GreedyConfig(SearchConfig):
         return 1
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
-        """See SearchConfig.search; one hypothesis a sentence, scored by its log-probability. Finished ones leave."""
+        """See SearchConfig.search; one hypothesis a sentence, scored by its log-probability. Finished ones leave,
+        some at a time."""
         done: list[Hypothesis | None] = [None] * len(source)
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
@@ -35,6 +38,7 @@ class GreedyConfig(SearchConfig):
         tokens = token.new_empty(len(source), 0)
         total = torch.zeros(len(source), 1, device=source.device)
         limits = self.limits(lengths)
+        gone = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): done, and not yet left
         step = 0
         while len(alive):
             features, state = model.step(token, state)
@@ -43,12 +47,16 @@ class GreedyConfig(SearchConfig):
             total, token = best.log_probability, best.token
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
-            leaves = ended | (limits == step)
+            leaves = (ended | (limits == step)) & ~gone
             if bool(leaves.any()):
                 rows = zip(*(x[leaves].tolist() for x in (alive, tokens, total[:, 0], ended)), strict=True)
                 for number, ids, log_p, finished in rows:
                     done[number] = Hypothesis(ids[:-1] if finished else ids, log_p, log_p, finished)
-                stay = (~leaves).nonzero()
+                gone |= leaves
+                if int(gone.sum()) < len(gone) * _GONE_TOGETHER:
+                    continue
+                stay = (~gone).nonzero()
                 state = state.select(stay)
-                token, tokens, total, alive, limits = (x[stay[:, 0]] for x in (token, tokens, total, alive, limits))
+                kept = (token, tokens, total, alive, limits, gone)
+                token, tokens, total, alive, limits, gone = (x[stay[:, 0]] for x in kept)
         return [[hypothesis] for hypothesis in done if hypothesis is not None]
