@@ -22,6 +22,8 @@ def test_the_work_of_a_token_by_hand(tmp_path: Path) -> None:
     per_source = 3 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 256**2)
     per_target = 3 * (6 * 256**2 + 2 * 256 * 1024) + 256 * 8000
     assert flop_per_target_token(Work(tmp_path)) == 6 * (0.5 * per_source + per_target)
+    lstm = 4 * 2 * 256**2  # the attention's matrix for the source, and the two that read out
+    assert flop_per_target_token(Work(tmp_path), "lstm") == 6 * (0.5 * (lstm + 256**2) + lstm + 2 * 256**2 + 256 * 8000)
 
 
 @pytest.mark.parametrize("name", ["opennmt-py", "eole", "joeynmt"])
@@ -58,13 +60,16 @@ def test_logs_are_read(name: str, line: str, rate: float) -> None:
 
 def test_tolka_s_settings_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And its sizes are those of all."""
-    from work import HEADS, LAYERS
+    from work import GATES, HEADS, LAYERS
 
     from tolka.overrides import train_config
 
     monkeypatch.setattr(sys, "argv", ["tolka_train.py"])
     from tolka_train import settings
 
+    for family in GATES:
+        model = train_config(settings(tmp_path, tmp_path / "run", family)).as_dict()["model"]
+        assert (model["cell"], model["d_model"], model["attention"]) == (family, 256, "general")
     model = train_config(settings(tmp_path, tmp_path / "run")).as_dict()["model"]
     assert (model["layers"], model["heads"], model["d_ff"]) == (LAYERS, HEADS, 1024)
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import decoding_speed
 import made_up
 import training_speed
-from work import flop_per_target_token, prepare
+from work import FAMILIES, flop_per_target_token, prepare
 
 HERE = Path(__file__).parent
 SYSTEMS = [*training_speed.SYSTEMS, *(name for name in decoding_speed.KINDS if name not in training_speed.SYSTEMS)]
@@ -49,6 +49,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=2, help="windows of a round that do not count")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--precision", action="append", choices=["fp32", "bf16"], help="of training; fp32 unless named")
+    parser.add_argument(
+        "--family", choices=FAMILIES, default="transformer", help="tolka and plain train the others too"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="key=value", help="of tolka's mt-train")
     parser.add_argument("--test", default="test_2016_flickr")
     options = parser.parse_args()
@@ -81,13 +84,20 @@ def main() -> None:
     print("the machine: " + ", ".join(f"{name} {value:.0f}" for name, value in limits.items()))
     pythons = {name: python for name, python in options.pythons.items() if name in training_speed.SYSTEMS}
     plan = training_speed.Plan(
-        options.rounds, options.updates, options.window, options.warm_up, options.threads, options.set
+        rounds=options.rounds,
+        updates=options.updates,
+        window=options.window,
+        warm_up=options.warm_up,
+        threads=options.threads,
+        family=options.family,
+        settings=options.set,
     )
     for precision in options.precision or ["fp32"]:
         measured = training_speed.measure(pythons, work, plan, precision)
         kept[precision] = {name: asdict(one) for name, one in measured.items()}
+        flop = flop_per_target_token(work, options.family)
         limit = limits[f"{precision} square GFLOP/s"]
-        table = training_speed.table(measured, precision, limit, flop_per_target_token(work), options.updates)
+        table = training_speed.table(measured, precision, limit, flop, options.updates)
         print(f"\n{table}", flush=True)
         (folder / "training.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
 

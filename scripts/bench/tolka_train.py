@@ -1,6 +1,6 @@
 """tolka's mt-train on the work of all, with a tap where it writes its metrics.
 
-    python scripts/bench/tolka_train.py WORK UPDATES WINDOW fp32|bf16 [key=value ...]
+    python scripts/bench/tolka_train.py WORK UPDATES WINDOW fp32|bf16 FAMILY [key=value ...]
 
 Prints what plain.py prints. The whole command runs as a user's would, to the update asked for.
 """
@@ -20,19 +20,22 @@ from tolka.cli.train import run
 from tolka.training.run import RunFolder
 
 
-def settings(work: Path, folder: Path) -> list[str]:
-    """Of mt-train; the batches' ceiling counts padding, which the others' does not, so that it is a little higher."""
+def settings(work: Path, folder: Path, family: str = "transformer") -> list[str]:
+    """Of mt-train; family: one of FAMILIES. The batches' ceiling counts padding, which the others' does not, so that it is a little higher."""
+    sizes = ["model=transformer_small", f"model.d_ff={INNER}"]
+    if family != "transformer":
+        sizes = [f"model={family}_attention"]
     return [
         *("corpus=files", f"corpus.root={work}", "corpus.train=train", "corpus.valid=test", "corpus.test=[]"),
         *("corpus.source=en", "corpus.target=de", "cleaning=none", f"tokenizer.model={work / 'spm.model'}"),
-        *("model=transformer_small", f"model.d_model={WIDTH}", f"model.d_ff={INNER}", f"model.dropout={DROPOUT}"),
+        *(*sizes, f"model.d_model={WIDTH}", f"model.dropout={DROPOUT}"),
         *(f"batching.tokens={TOKENS + 128}", "batching.max_length=100", f"trainer.label_smoothing={SMOOTHING}"),
         *(f"optimizer.lr={PEAK}", f"scheduler.warmup={WARMUP}", "trainer.log_every=1", "trainer.samples=0"),
         *("trainer.validate_every=1000000", f"run.dir={folder}", f"run.prepared={work / 'prepared'}"),
     ]
 
 
-def main(work: Path, updates: int, window: int, precision: str, others: list[str]) -> None:
+def main(work: Path, updates: int, window: int, precision: str, family: str, others: list[str]) -> None:
     """Train, and say how fast."""
     write, tokens, seconds = RunFolder.record, 0.0, 0.0
 
@@ -53,8 +56,8 @@ def main(work: Path, updates: int, window: int, precision: str, others: list[str
     tapped.since = time.perf_counter()
     RunFolder.record = tapped
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(run([*settings(work, Path(folder) / "run"), f"trainer.precision={precision}", *others]))
+        sys.exit(run([*settings(work, Path(folder) / "run", family), f"trainer.precision={precision}", *others]))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5], sys.argv[6:])

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolkits import TOOLKITS
-from work import Work
+from work import GATES, Work
 
 HERE = Path(__file__).parent
 SCRIPTS = {"tolka": "tolka_train.py", "plain": "plain.py", "marian": "marian_train.py"}
+RECURRENT = "plain_recurrent.py"
 SYSTEMS = [*SCRIPTS, *TOOLKITS]
 
 
@@ -45,6 +46,7 @@ class Turn:
     updates: int
     window: int
     threads: int
+    family: str
     settings: list[str]
     process: int | None = None
 
@@ -73,8 +75,9 @@ class Turn:
 
     def _command(self, work: Work, folder: Path) -> list[str]:
         if self.name in SCRIPTS:
-            script = [self.python, str(HERE / SCRIPTS[self.name]), str(work.folder), str(self.updates)]
-            return [*script, str(self.window), self.precision, *(self.settings if self.name == "tolka" else [])]
+            name = RECURRENT if self.name == "plain" and self.family in GATES else SCRIPTS[self.name]
+            script = [self.python, str(HERE / name), str(work.folder), str(self.updates), str(self.window)]
+            return [*script, self.precision, self.family, *(self.settings if self.name == "tolka" else [])]
         configure = TOOLKITS[self.name][0]
         program, *arguments = configure(work, folder, self.updates, self.window)
         if program.startswith("-"):
@@ -131,6 +134,7 @@ class Plan:
     window: int
     warm_up: int
     threads: int
+    family: str
     settings: Sequence[str]
 
 
@@ -138,11 +142,13 @@ def measure(pythons: Mapping[str, str], work: Work, plan: Plan, precision: str) 
     """All systems in turn, each in the Python named for it. In bf16 only those that the scripts here drive: the
     toolkits calculate in fp32 on a CPU."""
     systems = [name for name in pythons if precision == "fp32" or name in SCRIPTS]
+    if plan.family in GATES:
+        systems = [name for name in systems if name in ("tolka", "plain")]
     found = {name: Measured() for name in systems}
     for _ in range(plan.rounds):
         for name in systems:
             settings = list(plan.settings)
-            turn = Turn(name, pythons[name], precision, plan.updates, plan.window, plan.threads, settings)
+            turn = Turn(name, pythons[name], precision, plan.updates, plan.window, plan.threads, plan.family, settings)
             one_turn(turn, work, plan.warm_up, found[name])
     return found
 

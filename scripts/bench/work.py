@@ -1,7 +1,8 @@
 """The same work for every system: one text, one joint BPE, one size of Transformer, one way to count.
 
 Sizes as in most small comparisons: 3 + 3 layers, width 256, inner width 1024, 4 heads, vocabulary 8000, tied three
-ways. A target token is a piece or `</s>`; padding does not count.
+ways; or an encoder-decoder of one recurrent layer each, of width 256, with attention. A target token is a piece or
+`</s>`; padding does not count.
 """
 
 import json
@@ -12,6 +13,8 @@ LAYERS, WIDTH, INNER, HEADS, VOCABULARY = 3, 256, 1024, 4, 8000
 DROPOUT, SMOOTHING, PEAK, WARMUP = 0.1, 0.1, 1e-3, 400
 TOKENS = 4096  # of the target in a batch, about
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
+GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+FAMILIES = ("transformer", *GATES)
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,18 @@ def prepare(corpus: Path, folder: Path, test: str) -> Work:
     return work
 
 
-def flop_per_target_token(work: Work) -> float:
+def flop_per_target_token(work: Work, family: str = "transformer") -> float:
     """Of matrix products in training, forward and backward: 6 for each weight that a token meets.
 
     A source token meets the encoder and the decoder's keys and values of the source; a target token meets the rest of
-    the decoder and the output layer. Attention's own products, below 2 % at these lengths, are left out.
+    the decoder and the output layer; a recurrent layer has two matrices a gate, attention one for the source, and one
+    joins state and context. Attention's own products, below 2 % at these lengths, are left out.
     """
     counts = json.loads((work.folder / "done.json").read_text(encoding="utf-8"))
     sources = counts["train.en"] / counts["train.de"]
+    if family in GATES:
+        layer = 2 * GATES[family] * WIDTH * WIDTH
+        return 6 * (sources * (layer + WIDTH * WIDTH) + layer + 2 * WIDTH * WIDTH + WIDTH * VOCABULARY)
     attention, inner = 4 * WIDTH * WIDTH, 2 * WIDTH * INNER
     per_source = LAYERS * (attention + inner + 2 * WIDTH * WIDTH)
     per_target = LAYERS * (2 * attention - 2 * WIDTH * WIDTH + inner) + WIDTH * VOCABULARY
