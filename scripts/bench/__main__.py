@@ -50,7 +50,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--precision", action="append", choices=["fp32", "bf16"], help="of training; fp32 unless named")
     parser.add_argument(
-        "--family", choices=FAMILIES, default="transformer", help="tolka and plain train the others too"
+        "--family", choices=FAMILIES, default="transformer", help="for all but this one: tolka and plain"
     )
     parser.add_argument("--set", action="append", default=[], metavar="key=value", help="of tolka's mt-train")
     parser.add_argument("--test", default="test_2016_flickr")

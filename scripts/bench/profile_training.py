@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import torch
+from profiles import show
 from tolka_train import settings
 from torch.profiler import ProfilerActivity, profile
 
@@ -17,7 +18,7 @@ from tolka.overrides import train_config
 from tolka.pipeline import Pipeline
 from tolka.runtime import keep_freed_memory
 
-UPDATES, WARM_UP, SHOWN = 10, 3, 25
+UPDATES, WARM_UP = 10, 3
 
 
 def main(work: Path, others: list[str]) -> None:
@@ -33,13 +34,8 @@ def main(work: Path, others: list[str]) -> None:
             for _ in range(UPDATES):
                 trainer.probe()
         tokens = trainer.state.tokens - before
-    events = sorted(found.key_averages(), key=lambda event: -event.self_cpu_time_total)
-    total = sum(event.self_cpu_time_total for event in events)
-    print(f"{UPDATES} updates, {tokens} target tokens, {total / 1e6:.2f} s, {torch.get_num_threads()} threads")
-    print(f"{'operation':<58} {'share':>6} {'calls':>7} {'ms an update':>13}")
-    for event in events[:SHOWN]:
-        share, each = event.self_cpu_time_total / total, event.self_cpu_time_total / UPDATES / 1000
-        print(f"{event.key[:58]:<58} {share:6.1%} {event.count:>7} {each:13.1f}")
+    print(f"{UPDATES} updates, {tokens} target tokens, {torch.get_num_threads()} threads; ", end="")
+    show(found, UPDATES, "an update")
 
 
 if __name__ == "__main__":

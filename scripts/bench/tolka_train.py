@@ -21,7 +21,10 @@ from tolka.training.run import RunFolder
 
 
 def settings(work: Path, folder: Path, family: str = "transformer") -> list[str]:
-    """Of mt-train; family: one of FAMILIES. The batches' ceiling counts padding, which the others' does not, so that it is a little higher."""
+    """Of mt-train; family: one of FAMILIES.
+
+    The batches' ceiling counts padding, which the others' does not, so that it is a little higher.
+    """
     sizes = ["model=transformer_small", f"model.d_ff={INNER}"]
     if family != "transformer":
         sizes = [f"model={family}_attention"]

@@ -102,6 +102,7 @@ class Assembly:
             if (source, target) != (self.config.corpus.source, self.config.corpus.target):
                 self.run.log(f"note: it was trained from {source} to {target}")
         self.config.finetuning.apply(model)
+        model.recompute = self.config.trainer.recompute
         return model.to(self.device)
 
     def _fitted(

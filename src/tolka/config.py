@@ -198,6 +198,11 @@ def cross_check(config: TrainConfig) -> None:
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
             "model=rnn, lstm or gru, or leave it out"
         )
+    if config.trainer.recompute and config.model.recurrent:
+        raise ConfigError(
+            "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
+            "leave it out, or lower batching.tokens and raise trainer.accumulate"
+        )
     if config.trainer.agreement_after >= updates:
         raise ConfigError(
             f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "

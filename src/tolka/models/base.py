@@ -67,6 +67,8 @@ class Seq2Seq(nn.Module, ABC):
     """V, the number of target pieces."""
     feature_size: int
     """D, the width of the features."""
+    recompute: bool = False
+    """Whether training keeps of each layer its input alone (Chen et al. 2016), where an architecture can."""
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:

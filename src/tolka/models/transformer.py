@@ -5,10 +5,11 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, H heads, D mod
 
 import math
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tolka.batch import PAD, Batch
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
@@ -114,6 +115,12 @@ class Transformer(Seq2Seq):
         rate = self.config.layerdrop
         return self.training and rate > 0.0 and torch.rand((), device="cpu").item() < rate
 
+    def _through(self, layer: nn.Module, *inputs: Any) -> Tensor:
+        """The layer's output; the same masks are drawn again where it is computed twice."""
+        if self.recompute and self.training and torch.is_grad_enabled():
+            return cast(Tensor, checkpoint(layer, *inputs, use_reentrant=False))
+        return cast(Tensor, layer(*inputs))
+
     def _encode(self, source: Tensor, mask: Tensor | None, maps: Maps | None = None) -> tuple[Tensor, list[Tensor]]:
         """(B, S) -> encoder states (B, S, D), and those after each layer."""
         x = self._embed(source, self.source_embedding, self.source_positions)
@@ -121,7 +128,7 @@ class Transformer(Seq2Seq):
         for number, layer in enumerate(self.encoder):
             if not self._skips_a_layer():
                 kept: list[Tensor] | None = None if maps is None else []
-                x = layer(x, mask, kept)
+                x = self._through(layer, x, mask, kept)
                 if maps is not None and kept:
                     maps[f"encoder.{number}.self"] = kept[0]
             states.append(x)
@@ -134,7 +141,7 @@ class Transformer(Seq2Seq):
             if self._skips_a_layer():
                 continue
             kept: list[list[Tensor]] | None = None if maps is None else [[], []]
-            x = layer(x, encoded, mask, kept)
+            x = self._through(layer, x, encoded, mask, kept)
             if maps is not None and kept:
                 maps[f"decoder.{number}.self"], maps[f"decoder.{number}.cross"] = kept[0][0], kept[1][0]
         normed: Tensor = self.decoder_norm(batch.valid(x))

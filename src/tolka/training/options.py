@@ -67,6 +67,8 @@ class TrainerConfig:
     """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     gradient_flow: bool = False
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
+    recompute: bool = False
+    """keep of each Transformer layer its input alone, and compute the rest once more for the backward pass"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False

@@ -1,0 +1,41 @@
+"""Where the time of tolka's decoding goes, by torch's profiler.
+
+    python scripts/bench/profile_decoding.py MODEL SOURCE [search=greedy] [decoding.precision=int8] [key=value ...]
+
+Prints the operations of translating SOURCE by their own time, with their share, calls, and milliseconds a sentence.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import torch
+from profiles import show
+from torch.profiler import ProfilerActivity, profile
+
+from tolka.checkpoint import load_ensemble
+from tolka.overrides import translate_config
+from tolka.runtime import keep_freed_memory
+from tolka.translator import Translator
+
+WARM_UP = 64  # sentences
+
+
+def main(model: Path, source: Path, settings: list[str]) -> None:
+    """Translate twice: by the clock, and under the profiler."""
+    keep_freed_memory()
+    config = translate_config(settings)
+    translator = Translator.of(load_ensemble([model]), config.search, config.decoding)
+    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
+    translator(lines[:WARM_UP])
+    started_at = time.perf_counter()
+    translator(lines)
+    seconds = time.perf_counter() - started_at
+    print(f"{len(lines)} sentences in {seconds:.2f} s, {torch.get_num_threads()} threads; ", end="")
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        translator(lines)
+    show(found, len(lines), "a sentence")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
