@@ -133,3 +133,25 @@ def test_decoding_is_measured_and_weights_come_under_known_names(trained: Path, 
     assert query.shape == (weights.width, weights.width)
     assert bias.shape == (weights.width,)
     assert weights.positions().shape[1] == weights.width
+
+
+def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import quality
+    import torch
+    import torch.nn.functional as F
+
+    from tolka.nn import attention, dropout
+    from tolka.training import optim
+
+    for module, name in ((dropout, "dropout"), (attention, "dropout"), (optim, "AdamW")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # put back at the end
+    x = torch.ones(50, 50)
+    for same in (False, True):
+        torch.manual_seed(1)
+        found = dropout.Dropout(0.3).train()(x)
+        torch.manual_seed(1)
+        assert torch.equal(found, F.dropout(x, 0.3)) is same
+        quality.VARIANTS["torch-dropout"]()
+    quality.VARIANTS["torch-optimizer"]()
+    optimizer = optim.AdamWConfig().build(torch.nn.Linear(3, 3))
+    assert not optimizer.defaults["fused"]

@@ -19,7 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 FORMATS = ("fp32", "int8")
 TESTS = ("fresh", "unseen")
 
@@ -47,22 +48,21 @@ def torchs_optimizer() -> None:
 
 VARIANTS: dict[str, Callable[[], None]] = {
     "tolka": lambda: None,
-    "torch's dropout": torchs_dropout,
-    "torch's optimiser": torchs_optimizer,
+    "torch-dropout": torchs_dropout,
+    "torch-optimizer": torchs_optimizer,
 }
 
 
 def train(out: Path, variant: str, seed: int, settings: list[str]) -> None:
     """In a process of its own, with one thread; nothing where that was done before."""
-    folder = out / f"{variant.replace(' ', '_')}-{seed}"
+    folder = out / f"{variant}-{seed}"
     if (folder / "best" / "scores.json").exists() and "test" in (folder / "best" / "scores.json").read_text("utf-8"):
         return
+    arguments = ["experiment=sample", f"run.seed={seed}", f"run.dir={folder}", f"run.prepared={out / 'prepared'}"]
     code = (
-        f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]\\nimport quality\\n"
-        f"quality.VARIANTS[{variant!r}]()\\nfrom tolka.cli.train import run\\n"
-        f"sys.exit(run(['experiment=sample', 'run.seed={seed}', 'run.dir={folder}', 'run.prepared={out / 'prepared'}', "
-        f"'report.page=false', *{settings!r}]))"
-    ).replace("\\n", "\n")
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport quality\nquality.VARIANTS[{variant!r}]()\n"
+        f"from tolka.cli.train import run\nsys.exit(run({[*arguments, 'report.page=false', *settings]!r}))"
+    )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -74,7 +74,7 @@ def score(out: Path, variant: str, seed: int, test: str, precision: str) -> floa
     """BLEU of a test set, by mt-eval."""
     sample = ROOT / "data" / "sample"
     command = [sys.executable, "-c", "import sys; from tolka.cli.evaluate import run; sys.exit(run(sys.argv[1:]))"]
-    command += [str(out / f"{variant.replace(' ', '_')}-{seed}"), f"source={sample / f'test_{test}.en'}", "--json"]
+    command += [str(out / f"{variant}-{seed}"), f"source={sample / f'test_{test}.en'}", "--json"]
     command += [f"reference={sample / f'test_{test}.ko'}", f"decoding.precision={precision}", "metrics.bootstrap=0"]
     found = json.loads(subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL))
     return float(next(one["score"] for one in found["scores"] if one["name"] == "BLEU"))
