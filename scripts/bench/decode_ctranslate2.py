@@ -63,8 +63,10 @@ def convert(model: Path, folder: Path) -> None:
 def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads: int, kind: str) -> None:
     """Convert, load, translate."""
     if not folder.exists():
-        folder.mkdir(parents=True)
-        convert(model, folder)
+        part = folder.with_suffix(".part")
+        part.mkdir(parents=True, exist_ok=True)
+        convert(model, part)
+        part.rename(folder)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
     translator = ctranslate2.Translator(str(folder), "cpu", compute_type=kind, inter_threads=1, intra_threads=threads)
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]

@@ -73,7 +73,9 @@ def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, thread
     torch.set_num_threads(threads)
     weights = Weights(trained)
     if not folder.exists():
-        convert(weights, folder)
+        part = folder.with_suffix(".part")
+        convert(weights, part)
+        part.rename(folder)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(trained / "tokenizer.model"))
     model = M2M100ForConditionalGeneration.from_pretrained(folder).eval()
     table = torch.from_numpy(weights.positions())

@@ -77,7 +77,7 @@ def score(out: Path, variant: str, seed: int, test: str, precision: str) -> floa
     command += [str(out / f"{variant}-{seed}"), f"source={sample / f'test_{test}.en'}", "--json"]
     command += [f"reference={sample / f'test_{test}.ko'}", f"decoding.precision={precision}", "metrics.bootstrap=0"]
     found = json.loads(subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL))
-    return float(next(one["score"] for one in found["scores"] if one["name"] == "BLEU"))
+    return float(next(one["score"] for one in found["metrics"] if one["name"] == "BLEU"))
 
 
 def main() -> None:
@@ -101,7 +101,8 @@ def main() -> None:
         cells = []
         for test in TESTS:
             scores = [score(out, variant, seed, test, precision) for seed in seeds]
-            cells.append(f"{statistics.mean(scores):.1f} ± {statistics.stdev(scores):.1f}")
+            spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+            cells.append(f"{statistics.mean(scores):.1f}{spread}")
         print(f"| {variant} | {precision} | {' | '.join(cells)} |", flush=True)
 
 

@@ -37,6 +37,7 @@ from tolka.training.step import TrainStep
 from tolka.training.trainer import Surroundings, Trainer
 from tolka.translator import DecodingConfig, Translator
 
+_DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
 _FLOW_PAIRS = 64  # of the validation set, in one batch
 
 
@@ -52,7 +53,8 @@ class Assembly:
     @cached_property
     def decoding(self) -> DecodingConfig:
         """How validation and test sets are translated."""
-        return DecodingConfig(device=str(self.device), tokens=max(DecodingConfig.tokens, self.config.batching.tokens))
+        tokens = max(_DECODED_AT_ONCE, self.config.batching.tokens)
+        return DecodingConfig(device=str(self.device), tokens=tokens)
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
         """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""

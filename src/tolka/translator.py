@@ -28,6 +28,7 @@ _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：]()")
 _BLANK = re.compile(r"(\s+)")
 
 
+_SHORTEST = 16  # pieces that a sentence counts in a batch, at least
 Tick = Callable[[float], object]
 
 
@@ -193,7 +194,8 @@ class Translator:
             self._search([sources[i] for i in self._batches(sources, range(len(sources)))[0]], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        lengths = [len(sources[i]) + 1 for i in numbers]
+        # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
+        lengths = [max(len(sources[i]) + 1, _SHORTEST) for i in numbers]
         return deque([numbers[i] for i in rows] for rows in longest_first(lengths, self.tokens // self.search.width))
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:

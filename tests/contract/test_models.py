@@ -16,6 +16,7 @@ from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
@@ -155,6 +156,25 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
         best = max(scores, key=lambda c: scores[c])
         assert tuple(hypotheses[0].tokens) == best
         assert hypotheses[0].score == pytest.approx(scores[best], abs=1e-4)
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(max_length_extra=3), BeamConfig(beam_size=3, max_length_extra=3)])
+def test_many_sentences_together_are_searched_as_each_alone(
+    config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end at different steps and have different limits, and are encoded in several pieces."""
+    monkeypatch.setattr("tolka.models.transformer._ENCODED_AT_ONCE", 16)
+    model = make(config)
+    rng = random.Random(3)
+    sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)
+    with torch.no_grad():
+        batch = collate(sources, sources)
+        together = search.search(model, batch.source, batch.source_lengths)
+        for source, found in zip(sources, together, strict=True):
+            one = collate([source], [source])
+            (alone,) = search.search(model, one.source, one.source_lengths)
+            assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in alone]
+            assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:

@@ -3,6 +3,7 @@
 Shapes: B sentences, k hypotheses a sentence, S source, T target, H heads, D model width, V vocabulary.
 """
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -22,6 +23,7 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.quantized import QuantizedScores
 
 Maps = dict[str, Tensor]
+_checkpoint = inspect.unwrap(checkpoint)  # without the decorator that imports torch's compiler
 _ENCODED_AT_ONCE = 1024  # positions: 0.37 s for 1000 sentences of 15, where 8192 take 0.56
 
 
@@ -118,7 +120,7 @@ class Transformer(Seq2Seq):
     def _through(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """The layer's output; the same masks are drawn again where it is computed twice."""
         if self.recompute and self.training and torch.is_grad_enabled():
-            return cast(Tensor, checkpoint(layer, *inputs, use_reentrant=False))
+            return cast(Tensor, _checkpoint(layer, *inputs, use_reentrant=False))
         return cast(Tensor, layer(*inputs))
 
     def _encode(self, source: Tensor, mask: Tensor | None, maps: Maps | None = None) -> tuple[Tensor, list[Tensor]]:

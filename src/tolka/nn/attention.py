@@ -71,7 +71,10 @@ class KeyValueCache:
     def select(self, rows: Tensor) -> Self:
         """Of the prefixes numbered (N',), with room for the next position: one copy of what is filled."""
         store = self._roomier(len(rows))
-        torch.index_select(self.filled, 0, rows, out=store[:, : self.length])
+        if torch.is_grad_enabled():  # an operation that writes into its argument has no gradient
+            store[:, : self.length] = self.filled.index_select(0, rows)
+        else:
+            torch.index_select(self.filled, 0, rows, out=store[:, : self.length])
         return type(self)(store, self.length)
 
     def _roomier(self, prefixes: int) -> Tensor:
