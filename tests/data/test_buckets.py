@@ -53,6 +53,14 @@ def test_every_pair_once_and_never_over_the_ceiling() -> None:
         assert len(batch) * (max(SOURCE[batch].max(), TARGET[batch].max()) + 1) <= 512
 
 
+def test_sources_go_up_and_down_in_turn() -> None:
+    source, target = np.array([3, 9, 9, 3, 3, 9], np.int32), np.array([5, 5, 4, 4, 6, 6], np.int32)
+    rows = np.arange(6)
+    longer = buckets._sort(rows, source, target)
+    assert rows.tolist() == [3, 2, 1, 0, 4, 5]
+    assert longer.tolist() == [5, 10, 10, 6, 7, 10]
+
+
 def test_same_seed_same_batches_other_epoch_other_batches() -> None:
     one, again, other = (make_batches(SOURCE, TARGET, CONFIG, seed=1, epoch=e) for e in (0, 0, 1))
     assert [b.tolist() for b in one] == [b.tolist() for b in again]

@@ -12,6 +12,7 @@ from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 
 _SORTED_TOGETHER = 2**20  # rows; as many as the last 20 bits of a sort key tell apart
+_PLACE, _SOURCE = np.uint64(2**20 - 1), np.uint64(2**22 - 1)  # the last bits of a sort key, and those before them
 _MEASURED = 4000  # batches that padding is measured on
 Indices = npt.NDArray[np.int64]
 
@@ -79,8 +80,9 @@ def make_batches(
     """All sentences of one epoch in batches of like length, batches in random order; the same for the same seed.
 
     source, target: (pairs,) lengths without </s>. mixture: how often which are drawn; each once without it. Sorting by
-    target, then source, keeps nearly all padding out of the decoder, where a position costs most; ties are broken at
-    random, so that batches differ between epochs. What is sorted together is a random million, so that memory beyond
+    target, then source, keeps nearly all padding out of the decoder, where a position costs most; the source goes up
+    and down in turn, so that a batch of two targets' lengths has sources of like length; ties are broken at random, so
+    that batches differ between epochs. What is sorted together is a random million, so that memory beyond
     eight bytes a sentence does not grow with their number.
     """
     rng = np.random.default_rng([seed, epoch])
@@ -94,17 +96,24 @@ def make_batches(
 
 
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
-    """Sort rows in place by target, then source, then where they stood; gives the longer side of each, </s> included.
+    """Sort rows in place by target, then source (of targets of odd length the longest first), then where they stood;
+    gives the longer side of each, </s> included.
 
     The three are packed into one number each: faster than `numpy.lexsort`, and no rows are gathered a second time.
     """
-    keys = target[block].astype(np.uint64) << np.uint64(42)
-    keys |= source[block].astype(np.uint64) << np.uint64(20)
+    targets = target[block].astype(np.uint64)
+    keys = targets << np.uint64(42)
+    keys |= _turned(source[block].astype(np.uint64), targets) << np.uint64(20)
     keys |= np.arange(len(block), dtype=np.uint64)
     keys.sort()
-    block[:] = block[(keys & np.uint64(2**20 - 1)).astype(np.int64)]
-    longer: npt.NDArray[np.uint64] = np.maximum(keys >> np.uint64(42), (keys >> np.uint64(20)) & np.uint64(2**22 - 1))
-    return longer.astype(np.int64) + 1
+    block[:] = block[(keys & _PLACE).astype(np.int64)]
+    targets = keys >> np.uint64(42)
+    return np.maximum(targets, _turned((keys >> np.uint64(20)) & _SOURCE, targets)).astype(np.int64) + 1
+
+
+def _turned(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Where the target's length is odd, what sorts the source the other way round; twice, it is the source again."""
+    return np.where(targets & np.uint64(1), _SOURCE - sources, sources)
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:
