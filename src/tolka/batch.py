@@ -24,7 +24,7 @@ class Batch:
 
     source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
     target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
-    target_positions (N,): where target_out, flattened, is no padding, row by row.
+    source_positions (M,), target_positions (N,): where source and target_out, flattened, are no padding, row by row.
     tokens: N, the target tokens that count, </s> included.
     """
 
@@ -33,6 +33,7 @@ class Batch:
     target_in: Tensor
     target_out: Tensor
     target_lengths: Tensor
+    source_positions: Tensor
     target_positions: Tensor
     tokens: int
 
@@ -75,14 +76,15 @@ class Batch:
     def _part(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())
-        target_out = self.target_out[rows, :longest_target]
+        source, target_out = self.source[rows, :longest_source], self.target_out[rows, :longest_target]
         return Batch(
-            source=self.source[rows, :longest_source],
+            source=source,
             source_lengths=source_lengths,
             target_in=self.target_in[rows, :longest_target],
             target_out=target_out,
             target_lengths=target_lengths,
-            target_positions=(target_out.flatten() != PAD).nonzero().squeeze(1),
+            source_positions=_tokens(source),
+            target_positions=_tokens(target_out),
             tokens=int(target_lengths.sum()),
         )
 
@@ -93,6 +95,11 @@ class Batch:
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
         moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
         return replace(self, **moved)
+
+
+def _tokens(ids: Tensor) -> Tensor:
+    """(B, L) -> where, flattened, there is no padding."""
+    return (ids.flatten() != PAD).nonzero().squeeze(1)
 
 
 def _dropped(ids: Tensor, rate: float) -> Tensor:
@@ -120,6 +127,7 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
         target_in=target_in,
         target_out=target_out,
         target_lengths=target_lengths,
-        target_positions=(target_out.flatten() != PAD).nonzero().squeeze(1),
+        source_positions=_tokens(source),
+        target_positions=_tokens(target_out),
         tokens=int(target_lengths.sum()),
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,9 @@ import torch
 from tolka.batch import collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
+from tolka.models import transformer
 from tolka.models.transformer import Transformer, TransformerConfig
+from tolka.nn.packing import Packing
 from tolka.nn.positions import sinusoids
 from tolka.settings import build
 
@@ -179,9 +182,35 @@ def test_norm_stands_where_it_should(norm: str) -> None:
     layer = TransformerConfig(d_model=16, heads=2, layers=1, norm=norm, dropout=0.0).build(9, 9, True).encoder[0]
     for module in (layer.attention.output, layer.feedforward.outer):
         torch.nn.init.zeros_(module.weight)
-    x = torch.randn(1, 3, 16) * 5 + 2
+    x, rows = torch.randn(3, 16) * 5 + 2, Packing(torch.tensor([3]), 3)
     expected = x if norm == "pre" else torch.nn.functional.layer_norm(x, (16,))
-    torch.testing.assert_close(layer(x, None), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(layer(x, rows), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"norm": "pre"},
+        {"norm": "post", "positions": "learned", "max_positions": 3},
+        {"positions": "rotary", "d_v": 3, "normalization": "rmsnorm", "activation": "swiglu"},
+    ],
+    ids=str,
+)
+def test_without_a_row_for_padding_all_is_as_with_one(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
+    batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
+    found, computed = [], []
+    model.encoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
+    model.decoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
+    for worth in (0.01, 1.0):
+        monkeypatch.setattr(transformer, "_WORTH_PACKING", worth)
+        features = model(batch)
+        weights = [weight for weight in model.parameters() if weight is not model.output_embedding.weight]
+        found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, model.output_embedding.weight])])
+    assert computed == [11, 12, 18, 21]
+    for packed, padded in zip(*found, strict=True):
+        torch.testing.assert_close(packed, padded)
 
 
 def test_the_look_ahead_mask_hides_the_future() -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tolka.nn.attention import CrossAttention, KeyValueCache, SelfAttention, attend, attention_weights
+from tolka.nn.packing import Packing
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -56,7 +57,7 @@ def test_fused_projections_are_three_and_two_matrices() -> None:
     assert (query.shape, key.shape, value.shape) == ((1, 2, 4, 4), (1, 2, 4, 4), (1, 2, 4, 3))
     torch.testing.assert_close(key[0, 1], (x[0] @ weight[12:16].T) + bias[12:16])
     cross = CrossAttention(d_model=8, heads=2, d_v=3, rate=0.0)
-    assert cross.keys_and_values(x)[1].shape == (1, 2, 4, 3)
+    assert cross.keys_and_values(x[0], Packing(torch.tensor([4]), 4))[1].shape == (1, 2, 4, 3)
 
 
 def test_step_turns_by_position_and_caches_turned_keys() -> None:
@@ -71,7 +72,8 @@ def test_step_turns_by_position_and_caches_turned_keys() -> None:
         for t in range(6):
             result, cache = attention.step(x[:, t : t + 1], cache)
             steps.append(result)
-        torch.testing.assert_close(torch.cat(steps, dim=1), attention(x, None, causal=True))
+        at_once = attention(x.flatten(0, 1), Packing(torch.full((3,), 6), 6), causal=True)
+        torch.testing.assert_close(torch.cat(steps, dim=1), at_once.view(3, 6, 8))
         both = [part.transpose(1, 2).flatten(2) for part in (keys, values)]
         torch.testing.assert_close(cache.filled, torch.cat(both, dim=-1))
 

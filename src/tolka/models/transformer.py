@@ -1,30 +1,32 @@
 """The Transformer (Vaswani et al. 2017), with post-norm as in the paper or pre-norm (Xiong et al. 2020).
 
-Shapes: B sentences, k hypotheses a sentence, S source, T target, H heads, D model width, V vocabulary.
+Shapes: B sentences, k hypotheses a sentence, S source, T target, N rows of a packing of targets, M of sources, H heads,
+D model width, V vocabulary.
 """
 
 import inspect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tolka.batch import PAD, Batch
+from tolka.batch import Batch
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
 from tolka.nn.attention import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
+from tolka.nn.packing import Packing
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.quantized import QuantizedScores
 
-Maps = dict[str, Tensor]
 _checkpoint = inspect.unwrap(checkpoint)  # without the decorator that imports torch's compiler
 _ENCODED_AT_ONCE = 1024  # positions: 0.37 s for 1000 sentences of 15, where 8192 take 0.56
+_WORTH_PACKING = 0.01  # share of padding, from which on rows are copied for attention rather than computed for nothing
 
 
 @MODELS.register("transformer")
@@ -99,13 +101,11 @@ class Transformer(Seq2Seq):
             return LearnedPositions(self.config.d_model, self.config.max_positions)
         return SinusoidalPositions(self.config.d_model)
 
-    def _embed(
-        self, ids: Tensor, embedding: nn.Module, positions: nn.Module | None, start: int = 0, length: int | None = None
-    ) -> Tensor:
-        """(B, L) -> (B, L, D): sqrt(D) * embedding + position."""
-        x: Tensor = embedding(ids) * math.sqrt(self.config.d_model)
+    def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
+        """(B, L) -> (N, D): sqrt(D) * embedding + position."""
+        x: Tensor = embedding(rows.ids(ids)) * math.sqrt(self.config.d_model)
         if positions is not None:
-            x = x + positions(start, ids.size(1) if length is None else length)
+            x = rows.add(x, positions(0, rows.longest))
         dropped: Tensor = self.dropout(x)
         return dropped
 
@@ -123,44 +123,50 @@ class Transformer(Seq2Seq):
             return cast(Tensor, _checkpoint(layer, *inputs, use_reentrant=False))
         return cast(Tensor, layer(*inputs))
 
-    def _encode(self, source: Tensor, mask: Tensor | None, maps: Maps | None = None) -> tuple[Tensor, list[Tensor]]:
-        """(B, S) -> encoder states (B, S, D), and those after each layer."""
-        x = self._embed(source, self.source_embedding, self.source_positions)
-        states = []
+    def _encode(self, source: Tensor, rows: Packing, seen: Inspection | None = None) -> Tensor:
+        """(B, S) -> encoder states (M, D)."""
+        x = self._embed(source, rows, self.source_embedding, self.source_positions)
         for number, layer in enumerate(self.encoder):
             if not self._skips_a_layer():
-                kept: list[Tensor] | None = None if maps is None else []
-                x = self._through(layer, x, mask, kept)
-                if maps is not None and kept:
-                    maps[f"encoder.{number}.self"] = kept[0]
-            states.append(x)
-        return self.encoder_norm(x), states
+                kept: list[Tensor] | None = None if seen is None else []
+                x = self._through(layer, x, rows, kept)
+                if seen is not None and kept:
+                    seen.attention[f"encoder.{number}.self"] = kept[0]
+            if seen is not None:
+                seen.encoder_states.append(rows.pad(x))
+                x = rows.pack(seen.encoder_states[-1])
+        normed: Tensor = self.encoder_norm(x)
+        return normed
 
-    def _decode(self, batch: Batch, encoded: Tensor, mask: Tensor | None, maps: Maps | None = None) -> Tensor:
+    def _decode(
+        self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, seen: Inspection | None = None
+    ) -> Tensor:
         """Features (N, D) of the valid target tokens."""
-        x = self._embed(batch.target_in, self.target_embedding, self.target_positions)
+        x = self._embed(batch.target_in, rows, self.target_embedding, self.target_positions)
         for number, layer in enumerate(self.decoder):
             if self._skips_a_layer():
                 continue
-            kept: list[list[Tensor]] | None = None if maps is None else [[], []]
-            x = self._through(layer, x, encoded, mask, kept)
-            if maps is not None and kept:
-                maps[f"decoder.{number}.self"], maps[f"decoder.{number}.cross"] = kept[0][0], kept[1][0]
-        normed: Tensor = self.decoder_norm(batch.valid(x))
+            kept: list[list[Tensor]] | None = None if seen is None else [[], []]
+            x = self._through(layer, x, rows, encoded, source, kept)
+            if seen is not None and kept:
+                for which, maps in zip(("self", "cross"), kept, strict=True):
+                    seen.attention[f"decoder.{number}.{which}"] = maps[0]
+        normed: Tensor = self.decoder_norm(x if rows.tokens is not None else x[batch.target_positions])
         return normed
 
     def forward(self, batch: Batch) -> Tensor:
         """See Seq2Seq.forward."""
-        mask = source_mask(batch.source)
-        encoded, _ = self._encode(batch.source, mask)
-        return self._decode(batch, encoded, mask)
+        source = packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
+        target = packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
+        return self._decode(batch, target, self._encode(batch.source, source), source)
 
     def inspect(self, batch: Batch) -> Inspection:
         """See Seq2Seq.inspect. Maps: encoder.L.self, decoder.L.self, decoder.L.cross for every layer L."""
-        maps: Maps = {}
-        mask = source_mask(batch.source)
-        encoded, states = self._encode(batch.source, mask, maps)
-        return Inspection(self._decode(batch, encoded, mask, maps), maps, states)
+        seen = Inspection(torch.empty(0))
+        source = Packing(batch.source_lengths, batch.source.size(1))
+        target = Packing(batch.target_lengths, batch.target_in.size(1))
+        encoded = self._encode(batch.source, source, seen)
+        return replace(seen, features=self._decode(batch, target, encoded, source, seen))
 
     def logits(self, features: Tensor) -> Tensor:
         """See Seq2Seq.logits: the output embedding's rows, one score each."""
@@ -180,18 +186,20 @@ class Transformer(Seq2Seq):
         """See Seq2Seq.start."""
         memory = self._memory(source, lengths)
         prefix = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
-        return TransformerState(prefix, memory, source_mask(source), position=0, beam=1)
+        mask = packing(lengths, source.size(1)).mask
+        return TransformerState(prefix, memory, mask, position=0, beam=1)
 
     def _memory(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """What each decoder layer needs of the encoder. On a CPU encoded a few sentences at a time, each without the
         padding of the others, so that what is between two layers stays in the processor's cache."""
         if source.device.type != "cpu":
-            return self._remember(source)
+            return self._remember(source, lengths)
         rows = max(1, _ENCODED_AT_ONCE // source.size(1))
         memory: list[tuple[Tensor, Tensor]] = []
         for start in range(0, len(source), rows):
-            longest = int(lengths[start : start + rows].max())
-            piece = self._remember(source[start : start + rows, :longest])
+            some = lengths[start : start + rows]
+            longest = int(some.max())
+            piece = self._remember(source[start : start + rows, :longest], some)
             if not memory:
                 heads, inner, outer = *piece[0][0].shape[1:3], piece[0][1].size(3)
                 shapes = (len(source), heads, inner, source.size(1)), (len(source), heads, source.size(1), outer)
@@ -201,15 +209,18 @@ class Transformer(Seq2Seq):
                 all_values[start : start + rows, :, :longest] = values
         return memory
 
-    def _remember(self, source: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """(B, S) -> the same, all at once."""
-        encoded, _ = self._encode(source, source_mask(source))
-        return [layer.cross.remember(encoded) for layer in self._decoder_layers]
+    def _remember(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """(B, S), (B,) -> the same, all at once."""
+        rows = packing(lengths, source.size(1))
+        encoded = self._encode(source, rows)
+        return [layer.cross.remember(encoded, rows) for layer in self._decoder_layers]
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""
         assert isinstance(state, TransformerState)
-        x = self._embed(token, self.target_embedding, self.target_positions, state.position, length=1)
+        x = self.target_embedding(token) * math.sqrt(self.config.d_model)
+        if self.target_positions is not None:
+            x = x + self.target_positions(state.position, 1)
         prefix = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
             x, cache = layer.step(x, cache, memory, state.mask)
@@ -217,10 +228,17 @@ class Transformer(Seq2Seq):
         return self.decoder_norm(x), TransformerState(prefix, state.memory, state.mask, state.position + 1, state.beam)
 
 
-def source_mask(source: Tensor) -> Tensor | None:
-    """(B, S) ids -> (B, 1, 1, S), true at tokens; None without padding, which spares the kernels a mask."""
-    tokens = source != PAD
-    # On a GPU the answer to "is there padding" would have to be waited for.
-    if source.device.type == "cpu" and bool(tokens.all()):
-        return None
-    return tokens[:, None, None, :]
+def packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:
+    """How sentences of `lengths` (B,) and padding up to `longest` are best computed on their device.
+
+    tokens: where in (B, longest), flattened, the tokens are; found where it is not given.
+    """
+    if lengths.device.type != "cpu":
+        return Packing(lengths, longest)  # to find out what there is to gain would be to wait for the device
+    positions = len(lengths) * longest
+    padding = 1 - int(lengths.sum()) / positions
+    if padding < _WORTH_PACKING:
+        return Packing(lengths, longest, masked=padding > 0)
+    if tokens is None:
+        tokens = (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
+    return Packing(lengths, longest, tokens)

@@ -1,6 +1,6 @@
 """What a Transformer is made of: its options, and the layers of its encoder and decoder.
 
-Shapes: B sentences, k hypotheses a sentence, S source, T target, D model width.
+Shapes: B sentences, k hypotheses a sentence, N rows of a packing of targets, M of sources, D model width.
 """
 
 import math
@@ -18,6 +18,7 @@ from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
+from tolka.nn.packing import Packing
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")
@@ -178,9 +179,9 @@ class EncoderLayer(nn.Module):
         self.feedforward = options.feedforward()
         self.around_feedforward = Residual(options)
 
-    def forward(self, x: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
-        """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), mask, False, maps))
+    def forward(self, x: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
+        """(M, D) -> (M, D)."""
+        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, False, maps))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
 
 
@@ -197,15 +198,12 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(options)
 
     def forward(
-        self, x: Tensor, encoded: Tensor, mask: Tensor | None, maps: list[list[Tensor]] | None = None
+        self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[list[Tensor]] | None = None
     ) -> Tensor:
-        """(B, T, D) -> (B, T, D), all positions at once.
-
-        The look-ahead mask alone keeps valid positions from padding, which only ever follows them.
-        """
+        """x (N, D), encoder states (M, D) -> (N, D), all positions at once."""
         self_maps, cross_maps = maps or (None, None)
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), None, True, self_maps))
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), encoded, mask, cross_maps))
+        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, True, self_maps))
+        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), rows, encoded, source, cross_maps))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
 
     def step(

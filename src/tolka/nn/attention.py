@@ -1,7 +1,7 @@
 """Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2) with one fused projection.
 
-Shapes: B sentences, k hypotheses a sentence, T queries, S keys, H heads, D model width, K and V widths of one head's
-keys and values.
+Shapes: B sentences, k hypotheses a sentence, T queries, S keys, N rows of a packing, H heads, D model width, K and V
+widths of one head's keys and values.
 """
 
 import math
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear
+from tolka.nn.packing import Packing
 from tolka.nn.positions import RotaryPositions
 
 
@@ -101,6 +102,25 @@ class _Heads(nn.Module):
         joined: Tensor = self.output(context.transpose(1, 2).flatten(2))
         return joined
 
+    def look(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        rows: Packing,
+        mask: Tensor | None,
+        causal: bool,
+        maps: list[Tensor] | None,
+    ) -> Tensor:
+        """The queries of `rows`, padded (B, H, T, K), their keys and values -> (N, D), through W_O; maps as below."""
+        if maps is not None:
+            maps.append(attention_weights(query, key, mask, causal))
+            context = maps[-1] @ value
+        else:
+            context = attend(query, key, value, mask, causal, self.rate if self.training else 0.0)
+        packed: Tensor = self.output(rows.pack(context.transpose(1, 2).flatten(2)))
+        return packed
+
 
 class SelfAttention(_Heads):
     """Queries, keys and values from one sequence: one matrix product makes all three.
@@ -115,7 +135,11 @@ class SelfAttention(_Heads):
 
     def project(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V) of positions from `start` on."""
-        parts = self.query_key_value(x).split(self.query_key_value.widths, dim=-1)
+        return self._divide(self.query_key_value(x), start)
+
+    def _divide(self, fused: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """What the matrix product gives for (B, T, D) -> as `project`."""
+        parts = torch.split(fused, self.query_key_value.widths, dim=-1)
         query, key, value = (
             self.split(parts[0], self.d_k),
             self.split(parts[1], self.d_k),
@@ -125,13 +149,13 @@ class SelfAttention(_Heads):
             query, key = self.rotary(query, start), self.rotary(key, start)
         return query, key, value
 
-    def forward(self, x: Tensor, mask: Tensor | None, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D). With `maps`, takes the unfused path and appends the weights (B, H, T, T)."""
-        query, key, value = self.project(x)
-        if maps is not None:
-            maps.append(attention_weights(query, key, mask, causal))
-            return self.join(maps[-1] @ value)
-        return self.join(attend(query, key, value, mask, causal, self.rate if self.training else 0.0))
+    def forward(self, x: Tensor, rows: Packing, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
+        """(N, D) -> (N, D). With `maps`, takes the unfused path and appends the weights (B, H, T, T).
+
+        The look-ahead mask alone keeps tokens from padding, which only ever follows them.
+        """
+        query, key, value = self._divide(rows.pad(self.query_key_value(x)))
+        return self.look(query, key, value, rows, None if causal else rows.mask, causal, maps)
 
     def empty_cache(self, x: Tensor, prefixes: int) -> KeyValueCache:
         """Of prefixes without a token; x: whose type and device it has."""
@@ -163,26 +187,25 @@ class CrossAttention(_Heads):
         self.query = nn.Linear(d_model, heads * self.d_k)
         self.key_value = FusedLinear(d_model, [heads * self.d_k, heads * d_v])
 
-    def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder states (B, S, D) -> keys (B, H, S, K) and values (B, H, S, V)."""
-        key, value = self.key_value(encoded).split(self.key_value.widths, dim=-1)
+    def keys_and_values(self, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:
+        """Encoder states (N, D), rows of `source` -> keys (B, H, S, K) and values (B, H, S, V)."""
+        key, value = torch.split(source.pad(self.key_value(encoded)), self.key_value.widths, dim=-1)
         return self.split(key, self.d_k), self.split(value, self.d_v)
 
-    def forward(self, x: Tensor, encoded: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
-        """x (B, T, D), encoder states (B, S, D) -> (B, T, D). With `maps`, as in `SelfAttention.forward`."""
-        query, (key, value) = self.split(self.query(x), self.d_k), self.keys_and_values(encoded)
-        if maps is not None:
-            maps.append(attention_weights(query, key, mask, causal=False))
-            return self.join(maps[-1] @ value)
-        return self.join(attend(query, key, value, mask, causal=False, rate=self.rate if self.training else 0.0))
+    def forward(
+        self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
+    ) -> Tensor:
+        """x (N, D) in `rows`, encoder states (M, D) in `source` -> (N, D). `maps`: as in `SelfAttention.forward`."""
+        query, (key, value) = self.split(rows.pad(self.query(x)), self.d_k), self.keys_and_values(encoded, source)
+        return self.look(query, key, value, rows, source.mask, False, maps)
 
-    def remember(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    def remember(self, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:
         """What `recall` needs, made once a sentence: K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V).
 
         Laid out for the products of a few queries, which so take a third of the time of the fused kernel (a CPU, five
         queries a sentence).
         """
-        key, value = self.keys_and_values(encoded)
+        key, value = self.keys_and_values(encoded, source)
         return key.transpose(-1, -2).contiguous() / math.sqrt(self.d_k), value.contiguous()
 
     def recall(self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:

@@ -1,0 +1,44 @@
+"""Rows without padding, and back."""
+
+import torch
+
+from tolka.nn.packing import Packing
+
+LENGTHS, TOKENS = torch.tensor([2, 3, 1]), torch.tensor([0, 1, 3, 4, 5, 6])
+PACKING, ALL = Packing(LENGTHS, 3, TOKENS), Packing(LENGTHS, 3)
+
+
+def test_where_everything_stands() -> None:
+    assert PACKING.places.tolist() == [0, 1, 0, 1, 2, 0]
+    assert PACKING.starts.tolist() == [0, 2, 5, 6]
+    assert PACKING.mask is not None
+    assert PACKING.mask[:, 0, 0].tolist() == [[True, True, False], [True, True, True], [True, False, False]]
+    assert Packing(LENGTHS, 3, masked=False).mask is None
+
+
+def test_ids_and_places_of_both_kinds() -> None:
+    ids = torch.tensor([[4, 5, 0], [6, 7, 8], [9, 0, 0]])
+    assert PACKING.ids(ids).tolist() == [4, 5, 6, 7, 8, 9]
+    assert ALL.ids(ids).tolist() == [4, 5, 0, 6, 7, 8, 9, 0, 0]
+    places = torch.tensor([[10.0], [20.0], [30.0]])
+    assert PACKING.add(torch.ones(6, 1), places).flatten().tolist() == [11, 21, 11, 21, 31, 11]
+    assert ALL.add(torch.ones(9, 1), places).flatten().tolist() == [11, 21, 31] * 3
+
+
+def test_tokens_come_back_from_padding_and_nothing_comes_from_it() -> None:
+    rows = torch.randn(6, 4, requires_grad=True)
+    padded = PACKING.pad(rows)
+    assert padded.shape == (3, 3, 4)
+    torch.testing.assert_close(PACKING.pack(padded), rows)
+    weights = torch.randn(3, 3, 4)
+    (gradient,) = torch.autograd.grad((PACKING.pack(padded) * PACKING.pack(weights)).sum(), rows)
+    torch.testing.assert_close(gradient, PACKING.pack(weights))
+    there = torch.randn(3, 3, 4, requires_grad=True)
+    (gradient,) = torch.autograd.grad(PACKING.pack(there).sum(), there)
+    assert gradient[..., 0].tolist() == [[1, 1, 0], [1, 1, 1], [1, 0, 0]]
+
+
+def test_with_all_positions_nothing_is_copied() -> None:
+    rows = torch.randn(9, 4)
+    assert ALL.pad(rows).data_ptr() == rows.data_ptr()
+    assert ALL.pack(ALL.pad(rows)).data_ptr() == rows.data_ptr()
