@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tolka.special import BOS, EOS, PAD, UNK
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Ids", "collate", "pad"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
 
@@ -108,23 +108,51 @@ def _dropped(ids: Tensor, rate: float) -> Tensor:
     return ids.masked_fill(dropped, UNK)
 
 
-def pad(rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Rows of ids -> ((B, longest) int64 filled up with <pad>, lengths (B,))."""
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    padded = np.full((len(rows), int(lengths.max())), PAD, dtype=np.int64)
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(rows)
-    return torch.from_numpy(padded), torch.from_numpy(lengths)
+@dataclass(frozen=True)
+class Flat:
+    """Rows of ids, one after the other: ids (all of them,), lengths (B,)."""
+
+    ids: npt.NDArray[np.integer]
+    lengths: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Ids]) -> "Flat":
+        """Rows that are at hand one by one, at least one."""
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        return cls(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), lengths)
+
+    def ended(self) -> tuple[Tensor, Tensor]:
+        """(B, longest) int64, each row with its </s>, filled up with <pad>; and their lengths (B,)."""
+        padded = self._padded(0)
+        padded[np.arange(len(padded)), self.lengths] = EOS
+        return torch.from_numpy(padded), torch.from_numpy(self.lengths + 1)
+
+    def begun(self) -> Tensor:
+        """(B, longest) int64, each row behind a <s>, filled up with <pad>."""
+        padded = self._padded(1)
+        padded[:, 0] = BOS
+        return torch.from_numpy(padded)
+
+    def _padded(self, first: int) -> npt.NDArray[np.int64]:
+        """Rows that begin at column `first`, with room for one symbol."""
+        padded = np.full((len(self.lengths), int(self.lengths.max()) + 1), PAD, dtype=np.int64)
+        places = np.arange(padded.shape[1]) - first
+        padded[(places >= 0) & (places < self.lengths[:, None])] = self.ids
+        return padded
 
 
 def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """Pairs of id rows without special symbols -> a Batch, which adds <s> and </s>."""
-    source, source_lengths = pad([np.append(row, EOS) for row in sources])
-    target_out, target_lengths = pad([np.append(row, EOS) for row in targets])
-    target_in, _ = pad([np.concatenate([[BOS], row]) for row in targets])
+    return collate_flat(Flat.of(sources), Flat.of(targets))
+
+
+def collate_flat(sources: Flat, targets: Flat) -> Batch:
+    """As `collate`."""
+    (source, source_lengths), (target_out, target_lengths) = sources.ended(), targets.ended()
     return Batch(
         source=source,
         source_lengths=source_lengths,
-        target_in=target_in,
+        target_in=targets.begun(),
         target_out=target_out,
         target_lengths=target_lengths,
         source_positions=_tokens(source),

@@ -8,7 +8,7 @@ from itertools import chain
 
 import torch
 
-from tolka.batch import EOS, pad
+from tolka.batch import Flat
 from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, one_of, zero_or_more
 from tolka.data.buckets import longest_first
@@ -200,7 +200,7 @@ class Translator:
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
         """The best hypothesis of each; None where memory has no room for so many."""
-        source, lengths = pad([[*row, EOS] for row in sources])
+        source, lengths = Flat.of(sources).ended()
         self.model.eval()
         try:
             with torch.inference_mode():

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tolka.batch import collate
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
 from tolka.text.corpus import in_chunks
@@ -31,6 +34,15 @@ def test_rows_come_back(tmp_path: Path, vocabularies: tuple[int, int]) -> None:
     assert read(store) == ROWS
     assert store.source_lengths.tolist() == [3, 0, 1]
     assert store.target_lengths.tolist() == [1, 2, 0]
+
+
+def test_a_batch_of_some_rows_in_any_order(tmp_path: Path) -> None:
+    write(tmp_path, ROWS, (2**17, 2**17))
+    for store in (TokenStore.open(tmp_path), TokenStore.from_rows([s for s, _ in ROWS], [t for _, t in ROWS])):
+        batch, expected = store.batch(np.array([2, 0])), collate([[70_000], [5, 6, 7]], [[], [8]])
+        for name, value in vars(expected).items():
+            assert torch.equal(torch.as_tensor(getattr(batch, name)), torch.as_tensor(value)), name
+        assert store.batch(np.array([1])).source.tolist() == [[2]]
 
 
 @given(st.lists(st.tuples(*[st.lists(st.integers(0, 2**31 - 1), max_size=4)] * 2), max_size=5))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tolka.batch import Batch, collate
+from tolka.batch import Batch
 from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
 from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
@@ -70,8 +70,7 @@ class Batches(ABC):
     def batch(self, epoch: int, number: int) -> Batch:
         """Batch `number` (from 0) of a round, on the CPU."""
         at = self._at(epoch)
-        rows = at.batches[number].tolist()
-        return collate([at.store.source(i) for i in rows], [at.store.target(i) for i in rows])
+        return at.store.batch(at.batches[number])
 
     def largest(self, epoch: int = 0) -> Batch:
         """The batch of a round that takes the most memory."""
@@ -125,4 +124,4 @@ def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:
     """Every pair once, in batches of like length: for validation, where the order does not matter."""
     config = BatchingConfig(tokens=tokens, max_length=tokens - 1)
     for rows in make_batches(store.source_lengths, store.target_lengths, config, seed=0, epoch=0):
-        yield collate([store.source(i) for i in rows.tolist()], [store.target(i) for i in rows.tolist()])
+        yield store.batch(rows)
