@@ -14,6 +14,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.losses import Objective
 from tolka.models.transformer import TransformerConfig
+from tolka.nn.variable_length import has_packed_attention
 from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -48,6 +49,24 @@ def test_the_gpu_computes_what_the_cpu_does(options: dict[str, Any]) -> None:
         expected = model(batch)
         device = choose_device("auto")
         torch.testing.assert_close(model.to(device)(batch.to(device)).cpu(), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "normalization": "rmsnorm"}], ids=str)
+def test_packed_rows_in_half_precision_are_what_the_cpu_computes(options: dict[str, Any]) -> None:
+    """The kernel for sentences of unlike length is in use: widths of 16 a head, bf16."""
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    assert has_packed_attention(torch.device("cuda", 0), torch.bfloat16, 16, 16)
+    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True)
+    objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS)
+    expected = objective(batch)
+    gradients = torch.autograd.grad(expected.loss, list(model.parameters()))
+    objective.to(device)
+    with Precision(device, "bf16").autocast():
+        found = objective(batch.to(device))
+    assert found.loss.item() == pytest.approx(expected.loss.item(), rel=0.02)
+    for one, other in zip(torch.autograd.grad(found.loss, list(model.parameters())), gradients, strict=True):
+        assert torch.nn.functional.cosine_similarity(one.cpu().flatten(), other.flatten(), dim=0) > 0.99
 
 
 def test_beam_of_one_equals_greedy_on_the_gpu() -> None:

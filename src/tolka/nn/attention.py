@@ -16,6 +16,7 @@ from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear
 from tolka.nn.packing import Packing
 from tolka.nn.positions import RotaryPositions
+from tolka.nn.variable_length import attend_packed
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
@@ -121,6 +122,14 @@ class _Heads(nn.Module):
         packed: Tensor = self.output(rows.pack(context.transpose(1, 2).flatten(2)))
         return packed
 
+    def look_packed(
+        self, query: Tensor, key: Tensor, value: Tensor, rows: Packing, seen: Packing, causal: bool
+    ) -> Tensor:
+        """Queries (N, H, K) of `rows`, keys and values of `seen` -> (N, D), through W_O: nothing is padded."""
+        context = attend_packed(query, key, value, rows, seen, causal, self.rate if self.training else 0.0)
+        packed: Tensor = self.output(context.flatten(1))
+        return packed
+
 
 class SelfAttention(_Heads):
     """Queries, keys and values from one sequence: one matrix product makes all three.
@@ -154,7 +163,14 @@ class SelfAttention(_Heads):
 
         The look-ahead mask alone keeps tokens from padding, which only ever follows them.
         """
-        query, key, value = self._divide(rows.pad(self.query_key_value(x)))
+        fused = self.query_key_value(x)
+        if rows.fused and maps is None:
+            parts = torch.split(fused, self.query_key_value.widths, dim=-1)
+            query, key, value = (part.view(len(part), self.heads, -1) for part in parts)
+            if self.rotary is not None:
+                query, key = (self.rotary.at(each, rows.places, rows.longest) for each in (query, key))
+            return self.look_packed(query, key, value, rows, rows, causal)
+        query, key, value = self._divide(rows.pad(fused))
         return self.look(query, key, value, rows, None if causal else rows.mask, causal, maps)
 
     def empty_cache(self, x: Tensor, prefixes: int) -> KeyValueCache:
@@ -196,8 +212,13 @@ class CrossAttention(_Heads):
         self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
     ) -> Tensor:
         """x (N, D) in `rows`, encoder states (M, D) in `source` -> (N, D). `maps`: as in `SelfAttention.forward`."""
-        query, (key, value) = self.split(rows.pad(self.query(x)), self.d_k), self.keys_and_values(encoded, source)
-        return self.look(query, key, value, rows, source.mask, False, maps)
+        query = self.query(x)
+        if rows.fused and maps is None:
+            parts = torch.split(self.key_value(encoded), self.key_value.widths, dim=-1)
+            query, key, value = (part.view(len(part), self.heads, -1) for part in (query, *parts))
+            return self.look_packed(query, key, value, rows, source, causal=False)
+        key, value = self.keys_and_values(encoded, source)
+        return self.look(self.split(rows.pad(query), self.d_k), key, value, rows, source.mask, False, maps)
 
     def remember(self, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:
         """What `recall` needs, made once a sentence: K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V).

@@ -17,13 +17,15 @@ class Packing:
     """N rows: those of the tokens, one sentence after the other; or all B x L positions, padding and all.
 
     lengths: (B,) tokens of each sentence. longest: L. tokens: (N,), where in (B, L), flattened, each row stands; None
-    where all positions have a row. masked: whether there may be padding among them.
+    where all positions have a row. masked: whether there may be padding among them. fused: whether the device attends
+    to packed rows as they are.
     """
 
     lengths: Tensor
     longest: int
     tokens: Tensor | None = None
     masked: bool = True
+    fused: bool = False
 
     @property
     def sentences(self) -> int:
@@ -48,7 +50,7 @@ class Packing:
 
     @cached_property
     def starts(self) -> Tensor:
-        """(B + 1,) int32: the row with which each sentence begins, and N; of packed rows."""
+        """(B + 1,) int32: the row with which each sentence begins, and their end; of packed rows."""
         ends = self.lengths.cumsum(0, dtype=torch.int32)
         return torch.cat([ends.new_zeros(1), ends])
 

@@ -1,0 +1,86 @@
+"""Attention over packed rows: what a CPU can show of a GPU's kernel."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tolka.batch import collate
+from tolka.models import transformer
+from tolka.models.transformer import TransformerConfig
+from tolka.nn import attention, variable_length
+from tolka.nn.packing import Packing
+from tolka.nn.variable_length import attend_packed, has_packed_attention, works
+
+
+def test_this_torch_has_the_operation_with_a_gradient() -> None:
+    """Shapes alone, which is as much as there is without a GPU."""
+    rows, seen = Packing(torch.tensor([2, 3], device="meta"), 3), Packing(torch.tensor([4, 1], device="meta"), 4)
+    query, key, value = (torch.empty(n, 2, 8, device="meta", requires_grad=True) for n in (5, 5, 5))
+    found = attend_packed(query, key, value, rows, seen, causal=False, rate=0.1)
+    assert found.shape == (5, 2, 8)
+    assert [each.shape for each in torch.autograd.grad(found.sum(), (query, key, value))] == [(5, 2, 8)] * 3
+
+
+def test_a_cpu_has_none() -> None:
+    assert not has_packed_attention(torch.device("cpu"), torch.bfloat16, 64, 64)
+
+
+def plain(
+    query: Tensor, key: Tensor, value: Tensor, rows: Packing, seen: Packing, causal: bool, rate: float = 0.0
+) -> Tensor:
+    """What the kernel should do, sentence by sentence."""
+    assert rate == 0.0
+    lengths = rows.lengths.tolist(), seen.lengths.tolist(), seen.lengths.tolist()
+    sentences = zip(*(torch.split(x, each) for x, each in zip((query, key, value), lengths, strict=True)), strict=True)
+    return torch.cat([variable_length._attend(*sentence, causal=causal) for sentence in sentences])
+
+
+def looks_ahead(*given: Any) -> Tensor:
+    return plain(*given[:-1], causal=False)
+
+
+def without_gradient(query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Tensor:
+    """Of keys and values, whose results are right."""
+    return plain(query, key.detach(), value.detach(), *others) + 0 * key.sum() + 0 * value.sum()
+
+
+def missing(*_given: Any) -> Tensor:
+    raise NotImplementedError("no such kernel")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "does"), [(plain, True), (looks_ahead, False), (without_gradient, False), (missing, False)]
+)
+def test_the_trial_tells_a_kernel_that_does_what_it_should(
+    monkeypatch: pytest.MonkeyPatch, kernel: Any, does: bool
+) -> None:
+    monkeypatch.setattr(variable_length, "attend_packed", kernel)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    assert works(torch.device("cpu"), torch.bfloat16, 8) == does
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"norm": "pre"}, {"norm": "post", "positions": "learned"}, {"positions": "rotary", "normalization": "rmsnorm"}],
+    ids=str,
+)
+def test_a_model_on_packed_rows_is_the_model(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
+    batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
+    expected = model(batch)
+    monkeypatch.setattr(transformer, "has_packed_attention", lambda *_asked: True)
+    monkeypatch.setattr(attention, "attend_packed", plain)
+    monkeypatch.setattr(attention, "attend", missing)
+    found = model(batch)
+    torch.testing.assert_close(found, expected)
+    weights = list(model.parameters())
+    for one, other in zip(*(torch.autograd.grad((x**3).sum(), weights) for x in (found, expected)), strict=True):
+        torch.testing.assert_close(one, other)
+    seen = model.inspect(batch)  # padded, as ever
+    torch.testing.assert_close(seen.features, expected)
+    assert seen.attention["encoder.1.self"].shape == (3, 2, 6, 6)
