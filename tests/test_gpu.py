@@ -18,8 +18,9 @@ from tolka.nn.variable_length import has_packed_attention
 from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.training.compilation import compile_layers
 from tolka.training.memory import fewest_batches
-from tolka.training.optim import OPTIMIZERS, AdamWConfig
+from tolka.training.optim import OPTIMIZERS, AdamWConfig, SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.step import TrainStep
@@ -67,6 +68,44 @@ def test_packed_rows_in_half_precision_are_what_the_cpu_computes(options: dict[s
     assert found.loss.item() == pytest.approx(expected.loss.item(), rel=0.02)
     for one, other in zip(torch.autograd.grad(found.loss, list(model.parameters())), gradients, strict=True):
         assert torch.nn.functional.cosine_similarity(one.cpu().flatten(), other.flatten(), dim=0) > 0.99
+
+
+def stepping(dropout: float = 0.0, **options: Any) -> tuple[TrainStep, list[torch.Tensor]]:
+    """A step in bf16, and its weights."""
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=dropout).build(12, 12, True).to(device)
+    config = TrainerConfig(**options)
+    optimizer = SGDConfig().build(model)
+    return TrainStep(config, config.objective(model), optimizer, Precision(device, "bf16")), list(model.parameters())
+
+
+def test_captured_passes_move_the_weights_as_plain_ones() -> None:
+    """Three shapes of batch, several to an update, each replayed more than once."""
+    batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
+    (plain, expected), (captured, found) = stepping(), stepping(cuda_graphs=True)
+    for number in range(1, 7):
+        group = batches[number % 3 :] + batches[:1]
+        one, other = plain(number, 0.1, group), captured(number, 0.1, group)
+        assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
+    for weight, same in zip(found, expected, strict=True):
+        assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
+
+
+def test_captured_passes_draw_new_masks_each_time() -> None:
+    captured, weights = stepping(dropout=0.5, cuda_graphs=True)
+    nlls = [captured(number, 0.0, [collate(SOURCES, TARGETS)]).nll.item() for number in range(1, 5)]
+    assert len(set(nlls)) == 4
+    assert all(weight.isfinite().all() for weight in weights)
+
+
+@pytest.mark.parametrize("cuda_graphs", [False, True])
+def test_compiled_layers_learn_by_heart(cuda_graphs: bool) -> None:
+    step, _ = stepping(cuda_graphs=cuda_graphs)
+    compile_layers(step.objective.model, torch.device("cuda"))
+    batch = collate(SOURCES, TARGETS)
+    made = [step(number, 1.0, [batch]) for number in range(1, 300)]
+    assert made[-1].nll.item() / batch.tokens < 0.3 * made[0].nll.item() / batch.tokens
 
 
 def test_beam_of_one_equals_greedy_on_the_gpu() -> None:

@@ -28,6 +28,8 @@ from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, snapshot
 from tolka.text.tokenizer import Tokenizer
+from tolka.training.compilation import compile_layers
+from tolka.training.graphs import check_graphs
 from tolka.training.memory import Fit, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
@@ -65,6 +67,8 @@ class Assembly:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
+        if self.config.trainer.cuda_graphs:
+            check_graphs(precision)
         optimizer = self.config.optimizer.build(model)
         options = self._fitted(objective, optimizer, precision, loader, resumed)
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
@@ -105,7 +109,10 @@ class Assembly:
                 self.run.log(f"note: it was trained from {source} to {target}")
         self.config.finetuning.apply(model)
         model.recompute = self.config.trainer.recompute
-        return model.to(self.device)
+        model = model.to(self.device)
+        if self.config.trainer.compile:
+            compile_layers(model, self.device)
+        return model
 
     def _fitted(
         self,

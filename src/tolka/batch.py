@@ -25,7 +25,7 @@ class Batch:
     source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
     target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
     source_positions (M,), target_positions (N,): where source and target_out, flattened, are no padding, row by row.
-    tokens: N, the target tokens that count, </s> included.
+    tokens: the target tokens that count, </s> included: N, or less of a batch that was `filled`.
     """
 
     source: Tensor
@@ -57,6 +57,31 @@ class Batch:
             return self
         return replace(self, source=_dropped(self.source, rate), target_in=_dropped(self.target_in, rate))
 
+    def filled(self, sentences: int, sources: int, targets: int, longest: int) -> "Batch":
+        """With as many pairs of <pad> behind it as make so many sentences, and so many tokens on each side, which count
+        for nothing: batches of unlike size get one shape, (sentences, longest) on both sides. On a CPU.
+
+        A pair has 1 to `longest` tokens on both sides, or none on either; ValueError where that cannot be.
+        """
+        known = (self.source_lengths, sources), (self.target_lengths, targets)
+        pairs = max(-(-(tokens - int(lengths.sum())) // longest) for lengths, tokens in known)
+        source_lengths, target_lengths = (_with_more(*side, pairs, sentences, longest) for side in known)
+        return Batch(
+            source=_enlarged(self.source, sentences, longest),
+            source_lengths=source_lengths,
+            target_in=_enlarged(self.target_in, sentences, longest),
+            target_out=_enlarged(self.target_out, sentences, longest),
+            target_lengths=target_lengths,
+            source_positions=_taken(source_lengths, longest),
+            target_positions=_taken(target_lengths, longest),
+            tokens=self.tokens,
+        )
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether some of its targets count for nothing."""
+        return self.tokens < len(self.target_positions)
+
     @property
     def positions(self) -> int:
         """Padded ones of both sides: what its computation costs grows with them."""
@@ -76,15 +101,14 @@ class Batch:
     def _part(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())
-        source, target_out = self.source[rows, :longest_source], self.target_out[rows, :longest_target]
         return Batch(
-            source=source,
+            source=self.source[rows, :longest_source],
             source_lengths=source_lengths,
             target_in=self.target_in[rows, :longest_target],
-            target_out=target_out,
+            target_out=self.target_out[rows, :longest_target],
             target_lengths=target_lengths,
-            source_positions=_tokens(source),
-            target_positions=_tokens(target_out),
+            source_positions=_taken(source_lengths, longest_source),
+            target_positions=_taken(target_lengths, longest_target),
             tokens=int(target_lengths.sum()),
         )
 
@@ -97,9 +121,28 @@ class Batch:
         return replace(self, **moved)
 
 
-def _tokens(ids: Tensor) -> Tensor:
-    """(B, L) -> where, flattened, there is no padding."""
-    return (ids.flatten() != PAD).nonzero().squeeze(1)
+def _taken(lengths: Tensor, longest: int) -> Tensor:
+    """(N,): where in (B, longest), flattened, rows of `lengths` (B,) have their ids."""
+    return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
+
+
+def _with_more(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest: int) -> Tensor:
+    """(sentences,): lengths, `pairs` more of 1 to `longest` that make the sum `tokens`, and 0 for the rest."""
+    none, left = sentences - len(lengths) - pairs, tokens - int(lengths.sum())
+    if none < 0 or not 0 <= pairs <= left <= pairs * longest or int(lengths.max()) > longest:
+        raise ValueError(
+            f"{len(lengths)} sentences of {int(lengths.sum())} tokens cannot be {sentences} of {tokens}, at most "
+            f"{longest} each"
+        )
+    more = 1 + (left - pairs - torch.arange(pairs) * (longest - 1)).clamp(0, longest - 1)
+    return torch.cat([lengths, more, more.new_zeros(none)])
+
+
+def _enlarged(ids: Tensor, sentences: int, longest: int) -> Tensor:
+    """(B, L) -> (sentences, longest), filled up with <pad>."""
+    room = ids.new_full((sentences, longest), PAD)
+    room[: len(ids), : ids.size(1)] = ids
+    return room
 
 
 def _dropped(ids: Tensor, rate: float) -> Tensor:
@@ -155,7 +198,7 @@ def collate_flat(sources: Flat, targets: Flat) -> Batch:
         target_in=targets.begun(),
         target_out=target_out,
         target_lengths=target_lengths,
-        source_positions=_tokens(source),
-        target_positions=_tokens(target_out),
+        source_positions=_taken(source_lengths, source.size(1)),
+        target_positions=_taken(target_lengths, target_out.size(1)),
         tokens=int(target_lengths.sum()),
     )

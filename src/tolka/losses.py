@@ -5,12 +5,13 @@ Shapes: N target tokens, D model width, V vocabulary, C tokens of one chunk.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tolka.batch import Batch
+from tolka.batch import PAD, Batch
 from tolka.models.base import Seq2Seq
 
 # One chunk's logits fill about this many values: 16 MB in fp32, which a CPU's last cache level still holds. A GPU has
@@ -60,13 +61,17 @@ def simcut(weight: float, cut: float) -> Agreement:
     return Agreement((1.0, 0.0), (weight, 0.0), cut)
 
 
-def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def smoothed_gradient(
+    logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Loss sum, nll sum and d loss / d logits of one chunk; overwrites `logits` (C, V) with the gradient.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
+    counts: (C,) true where a token counts at all; None where each does.
     """
-    loss, nll, _ = _into_probabilities(logits, targets, smoothing)
-    return loss, nll, _less_target(logits, targets, smoothing)
+    loss, nll, _ = _into_probabilities(logits, targets, smoothing, counts)
+    gradient = _less_target(logits, targets, smoothing)
+    return loss, nll, gradient if counts is None else gradient.mul_(counts[:, None])
 
 
 def agreement_gradients(
@@ -106,7 +111,9 @@ def _agreement_of_rows(
     return loss, share_p * nll_p + share_q * nll_q
 
 
-def _into_probabilities(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def _into_probabilities(
+    logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Softmax in place over (C, V); the loss sum, the nll sum and the logarithms of the normalisers, (C, 1)."""
     chosen = logits.gather(1, targets[:, None])
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else chosen
@@ -115,8 +122,11 @@ def _into_probabilities(logits: Tensor, targets: Tensor, smoothing: float) -> tu
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
     logits.div_(normaliser)
     log_z = top + normaliser.log()
-    nll = (log_z - chosen).sum()
-    return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll, log_z
+    each, dense = log_z - chosen, log_z - mean
+    if counts is not None:
+        each, dense = each * counts[:, None], dense * counts[:, None]
+    nll = each.sum()
+    return (1.0 - smoothing) * nll + smoothing * dense.sum(), nll, log_z
 
 
 def _less_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
@@ -228,7 +238,7 @@ class Objective(nn.Module):
         features = [self.model(seen) for seen in self._passes(batch)]
         loss, nll = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
-            self._gradients,
+            partial(self._gradients, filled=batch.is_filled),
             batch.targets,
             max(1, _chunk(self.model, features[0]) // len(features)),
             len(features),
@@ -246,12 +256,16 @@ class Objective(nn.Module):
         second = batch.with_words_dropped(self.agreement.cut)
         return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]
 
-    def _gradients(self, logits: list[Tensor], targets: Tensor) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+    def _gradients(
+        self, logits: list[Tensor], targets: Tensor, filled: bool
+    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
         smoothing = self.label_smoothing if self.training else 0.0
         if len(logits) == 1:
-            loss, nll, gradient = smoothed_gradient(logits[0], targets, smoothing)
+            counts = targets != PAD if filled else None
+            loss, nll, gradient = smoothed_gradient(logits[0], targets, smoothing, counts)
             return loss, nll, [gradient]
         assert self.agreement is not None
+        assert not filled, "two passes count every target"
         return agreement_gradients(logits[0], logits[1], targets, smoothing, self.agreement)
 
     def _without_gradient(self, batch: Batch) -> LossSum:

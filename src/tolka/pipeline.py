@@ -24,6 +24,7 @@ from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_
 from tolka.report.runs import SHOWN, read_run
 from tolka.runtime import Precision, choose_device, make_deterministic, use_threads
 from tolka.snapshot import rescore
+from tolka.training.compilation import compile_now
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import look_at_memory
 from tolka.training.pace import Pace, measure_pace
@@ -65,6 +66,11 @@ class Pipeline:
         self._record_provenance()
         resumed = self._assembly.resumed() if self.resuming else None
         trainer = self.trainer(resumed)
+        if self.config.trainer.compile:
+            seconds = compile_now(trainer.step, trainer.loader.largest())
+            self.run.log(
+                f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"
+            )
         if resumed:
             self._assembly.put_into(trainer, resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")

@@ -5,7 +5,7 @@ import torch
 from tolka.nn.packing import Packing
 
 LENGTHS, TOKENS = torch.tensor([2, 3, 1]), torch.tensor([0, 1, 3, 4, 5, 6])
-PACKING, ALL = Packing(LENGTHS, 3, TOKENS), Packing(LENGTHS, 3)
+PACKING, ALL = Packing(LENGTHS, 3, TOKENS, fused=True), Packing(LENGTHS, 3)
 
 
 def test_where_everything_stands() -> None:

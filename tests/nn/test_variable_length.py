@@ -16,7 +16,7 @@ from tolka.nn.variable_length import attend_packed, has_packed_attention, works
 
 def test_this_torch_has_the_operation_with_a_gradient() -> None:
     """Shapes alone, which is as much as there is without a GPU."""
-    rows, seen = Packing(torch.tensor([2, 3], device="meta"), 3), Packing(torch.tensor([4, 1], device="meta"), 4)
+    rows, seen = (Packing(torch.empty(2, device="meta"), longest, fused=True) for longest in (3, 4))
     query, key, value = (torch.empty(n, 2, 8, device="meta", requires_grad=True) for n in (5, 5, 5))
     found = attend_packed(query, key, value, rows, seen, causal=False, rate=0.1)
     assert found.shape == (5, 2, 8)

@@ -85,6 +85,10 @@ class Seq2Seq(nn.Module, ABC):
         """Put matrices in eight bits, for decoding alone: all linear layers, and what else an architecture has."""
         quantize(self)
 
+    def compile_layers(self, backend: str = "inductor") -> None:
+        """Have torch.compile fuse what each layer does in training; ConfigError for an architecture without such."""
+        raise ConfigError(f"{type(self).__name__} has no layers to compile")
+
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
         """Every parameter that `logits` reads."""

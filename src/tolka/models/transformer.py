@@ -187,6 +187,11 @@ class Transformer(Seq2Seq):
         if isinstance(self.output_embedding, Pieces):
             self.output_embedding = QuantizedScores(self.output_embedding)
 
+    def compile_layers(self, backend: str = "inductor") -> None:
+        """See Seq2Seq.compile_layers: one program serves all layers of a stack, and batches of all sizes."""
+        for layer in (*self.encoder, *self.decoder):
+            layer.compile(dynamic=True, backend=backend)
+
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
         return list(self.output_embedding.parameters())

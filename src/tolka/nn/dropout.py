@@ -47,7 +47,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, the rest scaled by 1 / (1 - rate)."""
     if not training or rate == 0.0:
         return x
-    if x.device.type != "cpu":
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # then it is fused, masks and all
         return F.dropout(x, rate)
     result: Tensor = _MaskedScale.apply(x, keep_mask(x.shape, rate), 1.0 / (1.0 - rate))  # type: ignore[no-untyped-call]
     return result

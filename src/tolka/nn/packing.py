@@ -3,8 +3,6 @@
 Shapes: B sentences, L positions of the longest, N rows, W numbers a row.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,54 +10,36 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-@dataclass(frozen=True)
 class Packing:
     """N rows: those of the tokens, one sentence after the other; or all B x L positions, padding and all.
 
-    lengths: (B,) tokens of each sentence. longest: L. tokens: (N,), where in (B, L), flattened, each row stands; None
-    where all positions have a row. masked: whether there may be padding among them. fused: whether the device attends
-    to packed rows as they are.
+    mask: (B, 1, 1, L), true at tokens; None without padding, which spares the kernels a mask.
+    places: (N,), of packed rows: how manieth of its sentence each one is, from 0.
+    starts: (B + 1,) int32, of fused ones: the row with which each sentence begins, and their end.
     """
 
-    lengths: Tensor
-    longest: int
-    tokens: Tensor | None = None
-    masked: bool = True
-    fused: bool = False
+    def __init__(
+        self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True, fused: bool = False
+    ) -> None:
+        """lengths: (B,) tokens of each sentence. longest: L. tokens: (N,), where in (B, L), flattened, each row stands;
+        None where all positions have a row. masked: whether there may be padding among them. fused: whether the device
+        attends to packed rows as they are.
+        """
+        self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
+        self.tokens, self.fused = tokens, fused
+        self._padding = torch.arange(longest, device=lengths.device) >= lengths[:, None]
+        self.mask = ~self._padding[:, None, None, :] if masked else None
+        if tokens is not None:
+            self.places = tokens % longest
+            self._rows = self._row_of_each_position(tokens)
+        if fused:
+            ends = lengths.cumsum(0, dtype=torch.int32)
+            self.starts = torch.cat([ends.new_zeros(1), ends])
 
-    @property
-    def sentences(self) -> int:
-        """B."""
-        return len(self.lengths)
-
-    @cached_property
-    def padding(self) -> Tensor:
-        """(B, L), true where there is no token."""
-        return torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
-
-    @cached_property
-    def mask(self) -> Tensor | None:
-        """(B, 1, 1, L), true at tokens; None without padding, which spares the kernels a mask."""
-        return ~self.padding[:, None, None, :] if self.masked else None
-
-    @cached_property
-    def places(self) -> Tensor:
-        """(N,): how manieth of its sentence each row is, from 0; of packed rows."""
-        assert self.tokens is not None
-        return self.tokens % self.longest
-
-    @cached_property
-    def starts(self) -> Tensor:
-        """(B + 1,) int32: the row with which each sentence begins, and their end; of packed rows."""
-        ends = self.lengths.cumsum(0, dtype=torch.int32)
-        return torch.cat([ends.new_zeros(1), ends])
-
-    @cached_property
-    def _rows(self) -> Tensor:
-        """(B * L,): the row of each position; at padding the first one."""
-        assert self.tokens is not None
-        rows = self.tokens.new_zeros(self.sentences * self.longest)
-        return rows.index_copy_(0, self.tokens, torch.arange(len(self.tokens), device=rows.device))
+    def _row_of_each_position(self, tokens: Tensor) -> Tensor:
+        """(B * L,); at padding the first one."""
+        rows = tokens.new_zeros(self.sentences * self.longest)
+        return rows.index_copy_(0, tokens, torch.arange(len(tokens), device=rows.device))
 
     def ids(self, padded: Tensor) -> Tensor:
         """Ids (B, L) -> (N,)."""
@@ -83,7 +63,7 @@ class Packing:
         flat = padded.flatten(0, 1)
         if self.tokens is None:
             return flat
-        packed: Tensor = _Packed.apply(flat, self.tokens, self._rows, self.padding.flatten())  # type: ignore[no-untyped-call]
+        packed: Tensor = _Packed.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
         return packed
 
 

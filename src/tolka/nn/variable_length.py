@@ -57,7 +57,7 @@ def _agrees(device: torch.device, dtype: torch.dtype, width: int, causal: bool) 
     lengths = (targets, sources, sources)
     given = [torch.randn(sum(each), 2, width, device=device).to(dtype) for each in lengths]
     upstream = torch.randn(given[0].shape, device=device)
-    rows, seen = (Packing(torch.tensor(each, device=device), max(each)) for each in (targets, sources))
+    rows, seen = (Packing(torch.tensor(each, device=device), max(each), fused=True) for each in (targets, sources))
 
     def packed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return attend_packed(query, key, value, rows, seen, causal).float()

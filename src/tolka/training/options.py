@@ -69,6 +69,10 @@ class TrainerConfig:
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """keep of each Transformer layer its input alone, and compute the rest once more for the backward pass"""
+    compile: bool = False
+    """have torch.compile fuse what each Transformer layer does, once for batches of all sizes; for a GPU"""
+    cuda_graphs: bool = False
+    """on a GPU in bf16, start all of a batch's computation at once: for small models, which wait for Python"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
@@ -97,6 +101,11 @@ class TrainerConfig:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
             raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
+        if self.cuda_graphs and (self.r_drop or self.simcut or self.recompute):
+            raise ConfigError(
+                "trainer.cuda_graphs captures one pass over a batch, computed once: set trainer.r_drop and "
+                "trainer.simcut to 0 and trainer.recompute=false, or leave it out"
+            )
         if self.agreement_after and not (self.r_drop or self.simcut):
             raise ConfigError(
                 f"trainer.agreement_after ({self.agreement_after}) puts off a second pass, and there is none: set "

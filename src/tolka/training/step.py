@@ -22,6 +22,7 @@ from tolka.runtime import (
     torch_random_kept,
 )
 from tolka.training.averaging import Ema
+from tolka.training.graphs import CapturedPasses
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
 
@@ -55,11 +56,14 @@ class TrainStep:
         # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         self._most_positions = sys.maxsize  # of a batch, as far as memory is known to have room
+        self._captured: CapturedPasses | None = None  # from the first update on, if asked for
         # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
     def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Made:
         """Update `number` (from 1), with the gradient of all batches' mean per token."""
+        if self.config.cuda_graphs and self._captured is None:
+            self._captured = CapturedPasses(self.objective, self.precision)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.agreeing = number > self.config.agreement_after
@@ -89,7 +93,7 @@ class TrainStep:
         """
         with torch_random_kept(self.precision.device):
             _, splits = self._gradient([batch], batch.tokens)
-        self.optimizer.zero_grad(set_to_none=True)
+        self._clear_gradients()
         return splits
 
     def has_room_for(self, batch: Batch) -> bool:
@@ -102,7 +106,7 @@ class TrainStep:
                 if not is_out_of_memory(error):
                     raise
                 fits = False
-        self.optimizer.zero_grad(set_to_none=True)
+        self._clear_gradients()
         empty_cache(self.precision.device)
         return fits
 
@@ -114,7 +118,7 @@ class TrainStep:
         """
         parts, splits = [part for batch in group for part in self._fitting(batch)], 0
         while True:
-            self.optimizer.zero_grad(set_to_none=True)
+            self._clear_gradients()
             nll = torch.zeros((), device=self.precision.device)
             failed = None
             for number, batch in enumerate(parts):
@@ -141,8 +145,16 @@ class TrainStep:
         for half in batch.halves():
             yield from self._fitting(half)
 
+    def _clear_gradients(self) -> None:
+        if self._captured:
+            self._captured.clear_gradients()
+        else:
+            self.optimizer.zero_grad(set_to_none=True)
+
     def _pass(self, batch: Batch, tokens: int) -> Tensor:
         """Forward and backward; its nll."""
+        if self._captured and (captured := self._captured(batch, 1 / tokens)) is not None:
+            return captured
         with self.precision.autocast():
             sums = self.objective(batch.to(self.precision.device))
         if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
