@@ -155,3 +155,34 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
     quality.VARIANTS["torch-optimizer"]()
     optimizer = optim.AdamWConfig().build(torch.nn.Linear(3, 3))
     assert not optimizer.defaults["fused"]
+
+
+def test_the_gpu_s_measurements_can_be_tried_on_a_cpu_and_are_gone_on_with(tmp_path: Path) -> None:
+    import subprocess
+
+    def call(*tasks: str) -> str:
+        command = [sys.executable, f"{BENCH}/gpu.py", str(tmp_path), "--device", "cpu"]
+        only = [part for task in tasks for part in ("--only", task)]
+        return subprocess.run([*command, *only], capture_output=True, text=True, check=True).stdout
+
+    said = call("limits", "training:toy:packed", "training:toy:graphs", "decoding:toy:fp32:5")
+    assert "training:toy:graphs (" in said
+    assert "cannot be captured" in said
+    again = call("training:toy:packed", "training:toy:graphs", "decoding:toy:fp32:5")
+    assert "training:toy:packed (" not in again  # measured before
+    assert "training:toy:graphs (" in again  # failed before
+    table = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "| decoding:toy:fp32:5 |" in table
+    assert "limits: {" in table
+
+
+def test_the_cost_of_a_token_on_a_gpu_by_hand() -> None:
+    from gpu_tasks import cost
+
+    from tolka.models.transformer import TransformerConfig
+
+    d, f, v = 16, 40, 50
+    model = TransformerConfig(d_model=d, heads=2, layers=2, decoder_layers=3, d_ff=f).build(v, v, True)
+    found = cost(model)
+    assert found.source == 6 * (2 * (4 * d * d + 2 * d * f) + 3 * 2 * d * d)
+    assert found.target == 6 * (3 * (6 * d * d + 2 * d * f) + v * d)
