@@ -204,7 +204,7 @@ class Translator:
         self.model.eval()
         try:
             with torch.inference_mode():
-                found = self.search.search(self.model, source.to(self.device), lengths.to(self.device))
+                found = self.search.search(self.model, source.to(self.device), lengths.to(self.device), scored=False)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise

@@ -135,7 +135,9 @@ def test_beam_of_one_equals_greedy(config: ModelConfig) -> None:
     with torch.no_grad():
         greedy = GreedyConfig(max_length_extra=4).search(model, batch.source, batch.source_lengths)
         beam = BeamConfig(beam_size=1, max_length_extra=4).search(model, batch.source, batch.source_lengths)
-    assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+        unscored = GreedyConfig(max_length_extra=4).search(model, batch.source, batch.source_lengths, scored=False)
+    assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam] == [h[0].tokens for h in unscored]
+    assert all(math.isnan(h[0].score) for h in unscored)
     assert [h[0].finished for h in greedy] == [h[0].finished for h in beam]
     for one, other in zip(greedy, beam, strict=True):
         assert one[0].log_probability == pytest.approx(other[0].log_probability, abs=1e-4)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from tolka.batch import BOS, EOS, Batch
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
-from tolka.search.base import SEARCHES, likeliest
+from tolka.search.base import SEARCHES, likeliest, likeliest_token
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
-A, B = 4, 5
+C, A, B = 3, 4, 5
 # P(next | last): greedy takes A (0.6), which then spreads out; B (0.4) surely ends.
 TABLE = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 0.36, A: 0.34, B: 0.3}, B: {EOS: 0.99, A: 0.01}}
 
@@ -89,8 +89,19 @@ def test_what_never_ends_stops_at_the_limit_and_says_so(config: GreedyConfig) ->
 
 def test_special_symbols_are_never_chosen() -> None:
     for config in (GreedyConfig(), BeamConfig(beam_size=4)):
-        (found, *_), _ = config.search(Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}}), SOURCE, LENGTHS)
-        assert found.tokens == [A]
+        for scored in (True, False):
+            model = Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}})
+            (found, *_), _ = config.search(model, SOURCE, LENGTHS, scored)
+            assert found.tokens == [A]
+
+
+def test_several_hypotheses_end_in_one_step() -> None:
+    table = {BOS: {A: 0.4, B: 0.35, C: 0.25}, A: {EOS: 0.7, A: 0.3}, B: {EOS: 1.0}, C: {EOS: 0.9, A: 0.1}}
+    for sentence in BeamConfig(beam_size=3, length_penalty=0.0).search(Known(table), SOURCE, LENGTHS):
+        assert [hypothesis.tokens for hypothesis in sentence] == [[B], [A], [C]]
+        expected = [math.log(0.35), math.log(0.4 * 0.7), math.log(0.25 * 0.9)]
+        assert [hypothesis.log_probability for hypothesis in sentence] == pytest.approx(expected, abs=1e-5)
+        assert all(hypothesis.finished for hypothesis in sentence)
 
 
 @pytest.mark.parametrize("vocabulary", [3, 255, 256, 257, 300, 511, 512, 8000])
@@ -111,6 +122,8 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     assert torch.equal(sums.flatten(1).gather(1, places)[possible], wanted[possible])
     assert int(places.max()) < 2 * vocabulary
     assert int(found.token.max()) < vocabulary
+    features[..., :2] = float("-inf")
+    assert torch.equal(likeliest_token(model, features[:, :1]), features[:, :1].argmax(dim=-1))
 
 
 def test_registered_names_and_complaints() -> None:

@@ -19,7 +19,8 @@ from tolka.registry import Registry
 class Hypothesis:
     """One translation. tokens: ids without `<s>` and `</s>`. log_probability: of all tokens, `</s>` included, in nats.
 
-    score: what hypotheses are ranked by. finished: whether `</s>` was reached before the length limit.
+    score: what hypotheses are ranked by. finished: whether `</s>` was reached before the length limit. Both numbers are
+    NaN where they were neither asked for nor needed.
     """
 
     tokens: list[int]
@@ -49,8 +50,11 @@ class SearchConfig(ABC):
         """Hypotheses kept per sentence: what memory and time grow with."""
 
     @abstractmethod
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
-        """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first."""
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+        """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
+
+        scored: whether its numbers are asked for, beside its tokens.
+        """
 
     def limits(self, lengths: Tensor) -> Tensor:
         """(B,): how many tokens, `</s>` included, each sentence's translation may have."""
@@ -80,24 +84,38 @@ def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Ca
     return Candidates(*_largest(log_p, total, count))
 
 
+def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
+    """(B, 1, D) -> (B, 1): the likeliest token, by logits alone: nothing is normalised. `<pad>` and `<s>` are none."""
+    logits = model.logits(features)[:, 0]
+    logits[:, (PAD, BOS)] = float("-inf")
+    groups = min(_GROUPS, logits.size(1))
+    group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
+    column = (group + torch.arange(0, logits.size(1), groups, device=group.device)).clamp_(max=logits.size(1) - 1)
+    return column.gather(1, logits.gather(1, column).argmax(dim=1, keepdim=True))
+
+
 _GROUPS = 256
+
+
+def _maxima(scores: Tensor, groups: int) -> Tensor:
+    """(..., V) -> (..., groups): columns are dealt out to groups by turns; the largest of each."""
+    turns, rest = divmod(scores.size(-1), groups)
+    maxima = scores[..., : turns * groups].view(*scores.shape[:-1], turns, groups).amax(dim=-2)
+    if rest:
+        last = scores[..., turns * groups :]
+        maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
+    return maxima
 
 
 def _largest(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of log_p (B, k, V) + total (B, k): a sentence's largest sums, their rows and their columns, (B, count) each.
 
-    In two steps, as `topk` over all k * V takes longer than the output layer's softmax: the columns are dealt out to
-    groups by turns, and the largest `count` are among the `count` groups with the largest maxima.
+    In two steps, as `topk` over all k * V takes longer than the output layer's softmax: the largest `count` are among
+    the `count` groups of columns with the largest maxima.
     """
     vocabulary = log_p.size(-1)
     groups = min(_GROUPS, vocabulary)
-    turns, rest = divmod(vocabulary, groups)
-    dealt = log_p[..., : turns * groups].view(*log_p.shape[:2], turns, groups)
-    maxima = dealt.amax(dim=2)  # (B, k, groups)
-    if rest:
-        last = log_p[..., turns * groups :]
-        maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
-    sums = (maxima + total[..., None]).flatten(1)
+    sums = (_maxima(log_p, groups) + total[..., None]).flatten(1)
     chosen = sums.topk(min(count, sums.size(1)), dim=1, sorted=False).indices[..., None]  # (B, c, 1)
     row, group = chosen // groups, chosen % groups
     column = group + torch.arange(0, vocabulary, groups, device=log_p.device)  # (B, c, turns)

@@ -43,7 +43,7 @@ class BeamConfig(SearchConfig):
         """lp(Y) = ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7), `</s>` counted in |Y|."""
         return float(((5.0 + length) / 6.0) ** self.length_penalty)
 
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """See SearchConfig.search; the finished hypotheses of a sentence, beam_size of them or a few more or less.
 
         A sentence is done when beam_size hypotheses have ended, or when no open one can still beat the best that

@@ -3,6 +3,7 @@
 Shapes: B sentences still at work, t tokens so far.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from tolka.batch import EOS
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest, likeliest_token
 
 _GONE_TOGETHER = 0.1  # share of the sentences: to let one go, all the others' states are copied
 
@@ -28,7 +29,7 @@ class GreedyConfig(SearchConfig):
         """See SearchConfig.width."""
         return 1
 
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor) -> list[list[Hypothesis]]:
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """See SearchConfig.search; one hypothesis a sentence, scored by its log-probability. Finished ones leave,
         some at a time."""
         done: list[Hypothesis | None] = [None] * len(source)
@@ -36,15 +37,18 @@ class GreedyConfig(SearchConfig):
         token = first_tokens(len(source), source.device)
         alive = torch.arange(len(source), device=source.device)  # (B,): which input each row is
         tokens = token.new_empty(len(source), 0)
-        total = torch.zeros(len(source), 1, device=source.device)
+        total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
         limits = self.limits(lengths)
         gone = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): done, and not yet left
         step = 0
         while len(alive):
             features, state = model.step(token, state)
-            best = likeliest(model, features, total, count=1)
+            if scored:
+                best = likeliest(model, features, total, count=1)
+                total, token = best.log_probability, best.token
+            else:
+                token = likeliest_token(model, features)
             step += 1
-            total, token = best.log_probability, best.token
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
             leaves = (ended | (limits == step)) & ~gone
