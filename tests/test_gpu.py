@@ -19,6 +19,7 @@ from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.training.compilation import compile_layers
+from tolka.training.graphs import CapturedPasses
 from tolka.training.memory import fewest_batches
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, SGDConfig
 from tolka.training.options import TrainerConfig
@@ -90,6 +91,27 @@ def test_captured_passes_move_the_weights_as_plain_ones() -> None:
         assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
     for weight, same in zip(found, expected, strict=True):
         assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
+
+
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary"}, {"positions": "learned"}], ids=str)
+def test_a_captured_pass_outlives_longer_sentences(options: dict[str, Any]) -> None:
+    """Which make new tables of positions; the one that was captured stays where it is."""
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).to(device)
+    captured = CapturedPasses(Objective(model, 0.1), Precision(device, "bf16"))
+    batch = collate(SOURCES, TARGETS)
+    captured.clear_gradients()
+    before = captured(batch, 0.1)
+    with torch.no_grad():
+        long = torch.full((1, 900), 4, device=device)
+        model.start(long, torch.tensor([900], device=device))
+    filling = [torch.full((256, 256), 7.0, device=device) for _ in range(64)]
+    after = captured(batch, 0.1)
+    assert before is not None
+    assert after is not None
+    assert after.item() == pytest.approx(before.item(), rel=1e-3)
+    assert (len(captured._captured), len(filling)) == (1, 64)
 
 
 def test_captured_passes_draw_new_masks_each_time() -> None:

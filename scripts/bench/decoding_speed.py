@@ -5,6 +5,7 @@ little, which the table shows. "Decoding" is from lines to lines, tokenisation i
 the model and translated two lines; "whole process" is the command, from its start to its end.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -58,11 +59,16 @@ class Decoded:
     tokens: int = 0
 
 
+@functools.cache
+def digest(model: Path) -> str:
+    """Of its weights: a converted model is known by them."""
+    return hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()[:16]
+
+
 def decode(program: Program, model: Path, work: Path, beam: int, threads: int, into: Decoded | None) -> None:
     """One turn; `into` is None where it does not count."""
     with tempfile.TemporaryDirectory() as folder:
-        digest = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()[:16]
-        converted = [str(work / f"{program.converts}-{digest}")] if program.converts else []
+        converted = [str(work / f"{program.converts}-{digest(model)}")] if program.converts else []
         command = [program.python, str(HERE / program.script), str(model), *converted, str(work / "test.en")]
         command += [str(Path(folder) / "out"), str(beam), str(threads), *program.options]
         started_at = time.perf_counter()

@@ -46,13 +46,13 @@ def parsed() -> argparse.Namespace:
 
 
 def run(command: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Exit code and what was said; 124 when it took too long."""
+    """Exit code and what was said, complaints too where it failed; 124 when it took too long."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:
         said = error.stdout or b""
         return 124, said.decode(errors="replace") if isinstance(said, bytes) else said
-    return done.returncode, done.stdout + done.stderr[-2000:]
+    return done.returncode, done.stdout if done.returncode == 0 else done.stdout + done.stderr[-2000:]
 
 
 def measure(name: str, options: argparse.Namespace, seconds: float) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memory import Watch, peak_so_far
 from toolkits import TOOLKITS
 from work import GATES, Work
 
@@ -36,6 +36,19 @@ class Measured:
         return statistics.median(self.rates)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What is measured how long: rounds of so many updates, in windows, of which the first ones warm up."""
+
+    rounds: int
+    updates: int
+    window: int
+    warm_up: int
+    threads: int
+    family: str
+    settings: Sequence[str]
+
+
 @dataclass
 class Turn:
     """One round of one system. process: its number, once it runs."""
@@ -43,17 +56,13 @@ class Turn:
     name: str
     python: str
     precision: str
-    updates: int
-    window: int
-    threads: int
-    family: str
-    settings: list[str]
+    plan: Plan
     process: int | None = None
 
     def run(self, work: Work, folder: Path) -> Iterator[tuple[float, float | None]]:
         """(seconds since the command, target tokens a second) for each window; None for the first update."""
         command, pattern = self._command(work, folder), TOOLKITS.get(self.name, (None, None))[1]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.plan.threads)}
         started_at = time.perf_counter()
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=folder
@@ -74,68 +83,32 @@ class Turn:
             raise SystemExit(f"{self.name} failed:\n{''.join(said[-30:])}")
 
     def _command(self, work: Work, folder: Path) -> list[str]:
+        plan = self.plan
         if self.name in SCRIPTS:
-            name = RECURRENT if self.name == "plain" and self.family in GATES else SCRIPTS[self.name]
-            script = [self.python, str(HERE / name), str(work.folder), str(self.updates), str(self.window)]
-            return [*script, self.precision, self.family, *(self.settings if self.name == "tolka" else [])]
+            name = RECURRENT if self.name == "plain" and plan.family in GATES else SCRIPTS[self.name]
+            script = [self.python, str(HERE / name), str(work.folder), str(plan.updates), str(plan.window)]
+            return [*script, self.precision, plan.family, *(plan.settings if self.name == "tolka" else [])]
         configure = TOOLKITS[self.name][0]
-        program, *arguments = configure(work, folder, self.updates, self.window)
+        program, *arguments = configure(work, folder, plan.updates, plan.window)
         if program.startswith("-"):
             return [self.python, program, *arguments]
         return [str(Path(self.python).parent / program), *arguments]
 
 
-class MemoryWatch:
-    """The most resident memory of a process, read while it runs (Linux)."""
-
-    def __init__(self, turn: Turn) -> None:
-        self.peak, self._turn, self._done = 0.0, turn, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> "MemoryWatch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.2):
-            try:
-                lines = Path(f"/proc/{self._turn.process}/status").read_text(encoding="ascii").splitlines()
-            except OSError:
-                continue
-            peak = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
-            self.peak = max(self.peak, peak * 1024 / 1e9)
-
-
-def one_turn(turn: Turn, work: Work, warm_up: int, into: Measured) -> None:
+def one_turn(turn: Turn, work: Work, into: Measured) -> None:
     """Add what it came to."""
-    with tempfile.TemporaryDirectory(dir=work.folder) as folder, MemoryWatch(turn) as memory:
+    watch = Watch(lambda: peak_so_far(turn.process))
+    with tempfile.TemporaryDirectory(dir=work.folder) as folder, watch as memory:
         rates, seconds = [], 0.0
         for seconds, rate in turn.run(work, Path(folder)):
             if rate is None:
                 into.first.append(seconds)
             else:
                 rates.append(rate)
-    into.memory = max(into.memory, memory.peak)
+    into.memory = max(into.memory, memory.peak / 1e9)
     into.last.append(seconds)
-    into.rates += rates[warm_up:]
+    into.rates += rates[turn.plan.warm_up :]
     print(f"{turn.precision} {turn.name}: {' '.join(f'{rate:.0f}' for rate in rates)}", file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is measured how long: rounds of so many updates, in windows, of which the first ones warm up."""
-
-    rounds: int
-    updates: int
-    window: int
-    warm_up: int
-    threads: int
-    family: str
-    settings: Sequence[str]
 
 
 def measure(pythons: Mapping[str, str], work: Work, plan: Plan, precision: str) -> dict[str, Measured]:
@@ -147,9 +120,7 @@ def measure(pythons: Mapping[str, str], work: Work, plan: Plan, precision: str) 
     found = {name: Measured() for name in systems}
     for _ in range(plan.rounds):
         for name in systems:
-            settings = list(plan.settings)
-            turn = Turn(name, pythons[name], precision, plan.updates, plan.window, plan.threads, plan.family, settings)
-            one_turn(turn, work, plan.warm_up, found[name])
+            one_turn(Turn(name, pythons[name], precision, plan), work, found[name])
     return found
 
 

@@ -68,7 +68,7 @@ class Assembly:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
         if self.config.trainer.cuda_graphs:
-            check_graphs(precision)
+            check_graphs(precision, self.config.model)
         optimizer = self.config.optimizer.build(model)
         options = self._fitted(objective, optimizer, precision, loader, resumed)
         epoch = resumed.facts["train"]["epoch"] if resumed else 0

@@ -10,13 +10,13 @@ from tolka.batch import collate
 from tolka.models import transformer
 from tolka.models.transformer import TransformerConfig
 from tolka.nn import attention, variable_length
-from tolka.nn.packing import Packing
+from tolka.nn.packing import FusedPacking
 from tolka.nn.variable_length import attend_packed, has_packed_attention, works
 
 
 def test_this_torch_has_the_operation_with_a_gradient() -> None:
     """Shapes alone, which is as much as there is without a GPU."""
-    rows, seen = (Packing(torch.empty(2, device="meta"), longest, fused=True) for longest in (3, 4))
+    rows, seen = (FusedPacking(torch.empty(2, device="meta"), longest) for longest in (3, 4))
     query, key, value = (torch.empty(n, 2, 8, device="meta", requires_grad=True) for n in (5, 5, 5))
     found = attend_packed(query, key, value, rows, seen, causal=False, rate=0.1)
     assert found.shape == (5, 2, 8)
@@ -28,7 +28,7 @@ def test_a_cpu_has_none() -> None:
 
 
 def plain(
-    query: Tensor, key: Tensor, value: Tensor, rows: Packing, seen: Packing, causal: bool, rate: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, rows: FusedPacking, seen: FusedPacking, causal: bool, rate: float = 0.0
 ) -> Tensor:
     """What the kernel should do, sentence by sentence."""
     assert rate == 0.0

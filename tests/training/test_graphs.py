@@ -17,6 +17,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError
 from tolka.losses import Objective
+from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.overrides import train_config
 from tolka.runtime import Precision
@@ -104,7 +105,7 @@ def test_where_there_are_as_many_as_may_be_nothing_is_done(monkeypatch: pytest.M
 
 
 def test_a_run_with_them_is_the_run_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Skipped updates, moving average and all that stands around a pass included."""
+    """Moving average and all else that stands around a pass included."""
     monkeypatch.setattr(graphs, "record", run_again)
     options: dict[str, Any] = {"updates": 8, "accumulate": 2, "dropout": 0.0, "ema": 0.9, "optimizer": SGDConfig()}
     plain = Bench(tmp_path / "plain", **options)
@@ -117,7 +118,15 @@ def test_a_run_with_them_is_the_run_without(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_what_cannot_be_captured_is_said(tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"needs a CUDA device that calculates in bf16, not cpu in fp32: leave it"):
-        check_graphs(CPU)
+        check_graphs(CPU, TransformerConfig())
+    gpu = Precision(torch.device("cuda"), "bf16")
+    monkeypatch.setattr(graphs, "has_packed_attention", lambda *_asked: False)
+    with pytest.raises(ConfigError, match=r"none for keys of 12 and values of 16 numbers a head"):
+        check_graphs(gpu, TransformerConfig(d_model=24, heads=2, d_v=16))
+    monkeypatch.setattr(graphs, "has_packed_attention", lambda *_asked: True)
+    check_graphs(gpu, TransformerConfig())
+    with pytest.raises(ConfigError, match="is for a Transformer"):
+        check_graphs(gpu, RnnConfig())
     for more in (["trainer.r_drop=5"], ["trainer.recompute=true"], ["model.layerdrop=0.2"]):
         with pytest.raises(ConfigError, match=r"trainer\.cuda_graphs"):
             train_config([*tiny, "trainer.cuda_graphs=true", *more])
@@ -126,12 +135,29 @@ def test_what_cannot_be_captured_is_said(tiny: list[str], monkeypatch: pytest.Mo
         train_config(["model=lstm", "trainer.cuda_graphs=true"])
 
     def broken(*_given: Any) -> Recording:
-        raise RuntimeError("operation not permitted when stream is capturing\nsecond line")
+        try:
+            raise RuntimeError("operation not permitted when stream is capturing\nsecond line")
+        finally:
+            raise RuntimeError("the capture was broken off by an earlier error")
 
     monkeypatch.setattr(graphs, "record", broken)
-    captured = CapturedPasses(made(), CPU)
-    with pytest.raises(graphs.TolkaError, match=r"over 8 sentences cannot be captured \(operation not permitted when"):
-        captured(BATCHES[0], 1.0)
+    with pytest.raises(graphs.TolkaError, match=r"over 4 sentences cannot be captured \(operation not permitted when"):
+        CapturedPasses(made(), CPU)(BATCHES[0], 1.0)
+
+
+def test_a_batch_that_memory_cannot_capture_is_halved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried = []
+
+    def sometimes(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Recording:
+        tried.append(run)
+        if len(tried) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run_again(run, device, pool)
+
+    monkeypatch.setattr(graphs, "record", sometimes)
+    bench = Bench(tmp_path, updates=3, cuda_graphs=True)
+    state = bench.trainer.fit()
+    assert (state.update, state.splits) == (3, 1)
 
 
 def test_a_filled_batch_counts_its_own_tokens_alone() -> None:

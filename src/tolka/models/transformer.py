@@ -20,7 +20,7 @@ from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, Transfor
 from tolka.nn.attention import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
-from tolka.nn.packing import Packing
+from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.quantized import QuantizedScores
 from tolka.nn.variable_length import has_packed_attention
@@ -166,7 +166,7 @@ class Transformer(Seq2Seq):
         half = torch.is_autocast_enabled(lengths.device.type)
         dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.weight.dtype
         if has_packed_attention(lengths.device, dtype, self.config.key_width, self.config.value_width):
-            return Packing(lengths, longest, tokens, fused=True)
+            return FusedPacking(lengths, longest, tokens)
         return packing(lengths, longest, tokens)
 
     def inspect(self, batch: Batch) -> Inspection:

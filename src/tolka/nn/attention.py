@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear
-from tolka.nn.packing import Packing
+from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import RotaryPositions
 from tolka.nn.variable_length import attend_packed
 
@@ -123,7 +123,7 @@ class _Heads(nn.Module):
         return packed
 
     def look_packed(
-        self, query: Tensor, key: Tensor, value: Tensor, rows: Packing, seen: Packing, causal: bool
+        self, query: Tensor, key: Tensor, value: Tensor, rows: FusedPacking, seen: FusedPacking, causal: bool
     ) -> Tensor:
         """Queries (N, H, K) of `rows`, keys and values of `seen` -> (N, D), through W_O: nothing is padded."""
         context = attend_packed(query, key, value, rows, seen, causal, self.rate if self.training else 0.0)
@@ -159,12 +159,13 @@ class SelfAttention(_Heads):
         return query, key, value
 
     def forward(self, x: Tensor, rows: Packing, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
-        """(N, D) -> (N, D). With `maps`, takes the unfused path and appends the weights (B, H, T, T).
+        """(N, D) -> (N, D). With `maps`, takes the unfused path, over rows that can be padded, and appends the weights
+        (B, H, T, T).
 
         The look-ahead mask alone keeps tokens from padding, which only ever follows them.
         """
         fused = self.query_key_value(x)
-        if rows.fused and maps is None:
+        if isinstance(rows, FusedPacking):
             parts = torch.split(fused, self.query_key_value.widths, dim=-1)
             query, key, value = (part.view(len(part), self.heads, -1) for part in parts)
             if self.rotary is not None:
@@ -213,7 +214,7 @@ class CrossAttention(_Heads):
     ) -> Tensor:
         """x (N, D) in `rows`, encoder states (M, D) in `source` -> (N, D). `maps`: as in `SelfAttention.forward`."""
         query = self.query(x)
-        if rows.fused and maps is None:
+        if isinstance(rows, FusedPacking) and isinstance(source, FusedPacking):
             parts = torch.split(self.key_value(encoded), self.key_value.widths, dim=-1)
             query, key, value = (part.view(len(part), self.heads, -1) for part in (query, *parts))
             return self.look_packed(query, key, value, rows, source, causal=False)

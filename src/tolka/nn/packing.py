@@ -15,26 +15,23 @@ class Packing:
 
     mask: (B, 1, 1, L), true at tokens; None without padding, which spares the kernels a mask.
     places: (N,), of packed rows: how manieth of its sentence each one is, from 0.
-    starts: (B + 1,) int32, of fused ones: the row with which each sentence begins, and their end.
     """
 
-    def __init__(
-        self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True, fused: bool = False
-    ) -> None:
+    def __init__(self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True) -> None:
         """lengths: (B,) tokens of each sentence. longest: L. tokens: (N,), where in (B, L), flattened, each row stands;
-        None where all positions have a row. masked: whether there may be padding among them. fused: whether the device
-        attends to packed rows as they are.
+        None where all positions have a row. masked: whether there may be padding among them.
         """
-        self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
-        self.tokens, self.fused = tokens, fused
-        self._padding = torch.arange(longest, device=lengths.device) >= lengths[:, None]
-        self.mask = ~self._padding[:, None, None, :] if masked else None
+        self.sentences, self.lengths, self.longest, self.tokens = len(lengths), lengths, longest, tokens
         if tokens is not None:
             self.places = tokens % longest
-            self._rows = self._row_of_each_position(tokens)
-        if fused:
-            ends = lengths.cumsum(0, dtype=torch.int32)
-            self.starts = torch.cat([ends.new_zeros(1), ends])
+        self._spread_out(masked)
+
+    def _spread_out(self, masked: bool) -> None:
+        """What attention over padded sentences needs."""
+        self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
+        self.mask = ~self._padding[:, None, None, :] if masked else None
+        if self.tokens is not None:
+            self._rows = self._row_of_each_position(self.tokens)
 
     def _row_of_each_position(self, tokens: Tensor) -> Tensor:
         """(B * L,); at padding the first one."""
@@ -65,6 +62,17 @@ class Packing:
             return flat
         packed: Tensor = _Packed.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
         return packed
+
+
+class FusedPacking(Packing):
+    """Rows of tokens to which the device attends as they are: they are never padded.
+
+    starts: (B + 1,) int32, the row with which each sentence begins, and their end.
+    """
+
+    def _spread_out(self, masked: bool) -> None:
+        ends = self.lengths.cumsum(0, dtype=torch.int32)
+        self.starts = torch.cat([ends.new_zeros(1), ends])
 
 
 class _Padded(torch.autograd.Function):

@@ -25,12 +25,14 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.width = width
         self.register_buffer("table", torch.empty(0, width), persistent=False)
+        self._outgrown: list[Tensor] = []  # a CUDA graph goes on reading the table that it was captured with
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the encodings of positions start .. start + length - 1, counted from 0."""
         if self.table.size(0) < start + length:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
                 positions = torch.arange(max(256, 2 * (start + length)), device=self.table.device)
+                self._outgrown.append(self.table)
                 self.table = sinusoids(positions, self.width).to(self.table.dtype)
         return self.table[start : start + length]
 
@@ -61,6 +63,7 @@ class RotaryPositions(nn.Module):
         self.rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
         # No buffer: a change of the model's dtype would round the table, or drop its imaginary part.
         self.table = torch.empty(0, width // 2, dtype=torch.complex64)
+        self._outgrown: list[Tensor] = []  # as above
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         """x (..., T, width): the vectors of positions start .. start + T - 1, counted from 0. Same shape out as in."""
@@ -84,5 +87,6 @@ class RotaryPositions(nn.Module):
         if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
                 angles = torch.arange(max(256, 2 * length), dtype=torch.float64)[:, None] * self.rates
+                self._outgrown.append(self.table)
                 self.table = torch.polar(torch.ones_like(angles), angles).to(x.device, dtype)
         return self.table[:length]

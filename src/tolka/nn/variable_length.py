@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tolka.nn.packing import Packing
-from tolka.runtime import torch_random_kept
+from tolka.nn.packing import FusedPacking
+from tolka.runtime import is_out_of_memory, torch_random_kept
 
 _HALVES = (torch.bfloat16, torch.float16)
 _TRIED = ([3, 1, 9], [2, 5, 4])  # tokens of sentences, targets and sources, that the kernel is tried on
@@ -19,7 +19,7 @@ _TOLERANCE = 0.05  # between results in half precision and in fp32, of numbers a
 
 
 def attend_packed(
-    query: Tensor, key: Tensor, value: Tensor, rows: Packing, seen: Packing, causal: bool, rate: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, rows: FusedPacking, seen: FusedPacking, causal: bool, rate: float = 0.0
 ) -> Tensor:
     """As `attend`, sentence by sentence: query (N, H, K) in `rows`, key and value (M, H, K) in `seen` -> (N, H, K).
 
@@ -42,10 +42,13 @@ def has_packed_attention(device: torch.device, dtype: torch.dtype, key_width: in
 
 def works(device: torch.device, dtype: torch.dtype, width: int) -> bool:
     """Whether `attend_packed` gives there what it should, and its gradient."""
-    with torch_random_kept(device), torch.autocast(device.type, enabled=False), torch.enable_grad():
+    plainly = torch.inference_mode(False), torch.autocast(device.type, enabled=False), torch.enable_grad()
+    with torch_random_kept(device), plainly[0], plainly[1], plainly[2]:
         try:
             return all(_agrees(device, dtype, width, causal) for causal in (False, True))
-        except (RuntimeError, NotImplementedError, TypeError):
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            if is_out_of_memory(error):  # says nothing of the kernel
+                raise
             return False
 
 
@@ -57,7 +60,7 @@ def _agrees(device: torch.device, dtype: torch.dtype, width: int, causal: bool) 
     lengths = (targets, sources, sources)
     given = [torch.randn(sum(each), 2, width, device=device).to(dtype) for each in lengths]
     upstream = torch.randn(given[0].shape, device=device)
-    rows, seen = (Packing(torch.tensor(each, device=device), max(each), fused=True) for each in (targets, sources))
+    rows, seen = (FusedPacking(torch.tensor(each, device=device), max(each)) for each in (targets, sources))
 
     def packed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return attend_packed(query, key, value, rows, seen, causal).float()

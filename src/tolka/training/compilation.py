@@ -39,4 +39,4 @@ def compile_now(step: TrainStep, batch: Batch) -> float:
         if step.precision.device.type == "cuda":
             torch.cuda.synchronize(step.precision.device)
         seconds.append(time.perf_counter() - started_at)
-    return seconds[0] - seconds[1]
+    return max(0.0, seconds[0] - seconds[1])

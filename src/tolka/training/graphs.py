@@ -14,6 +14,9 @@ from torch import Tensor
 from tolka.batch import Batch
 from tolka.errors import ConfigError, TolkaError
 from tolka.losses import Objective
+from tolka.models.base import ModelConfig
+from tolka.models.transformer_layers import TransformerOptions
+from tolka.nn.variable_length import has_packed_attention
 from tolka.runtime import Precision, is_out_of_memory, torch_random_kept
 
 _MOST = 128  # graphs; batches of further shapes are computed without one
@@ -29,8 +32,9 @@ def shape_for(batch: Batch) -> Shape:
     """What the batch is filled up to, so that few shapes serve all batches: see `Batch.filled`."""
     longest = _power_of_two(max(_LEAST, batch.source.size(1), batch.target_in.size(1)))
     sources, targets = int(batch.source_lengths.sum()), int(batch.target_lengths.sum())
-    # So many more sentences, of a token at least, have room for what either side is rounded up by.
-    more = 1 + 2 * max(_step(sources), _step(targets)) // (longest - 1)
+    more = 1  # sentences, of a token at least: as few as have room for what either side is rounded up by
+    while max(_rounded(tokens + more) - tokens for tokens in (sources, targets)) > more * longest:
+        more += 1
     return _power_of_two(len(batch.source) + more), _rounded(sources + more), _rounded(targets + more), longest
 
 
@@ -39,14 +43,10 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _step(size: int) -> int:
-    """What a number of tokens is rounded up to a multiple of."""
-    return max(_LEAST, 1 << max(0, size.bit_length() - _FINENESS))
-
-
-def _rounded(size: int) -> int:
-    step = _step(size)
-    return -(-size // step) * step
+def _rounded(tokens: int) -> int:
+    """Up to as many as are told apart."""
+    step = max(_LEAST, 1 << max(0, tokens.bit_length() - _FINENESS))
+    return -(-tokens // step) * step
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,26 @@ def record(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Record
     pool: memory of graphs that are never replayed at the same time.
     """
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch_random_kept(device), torch.cuda.stream(stream):
-        for _ in range(_WARM_UP):
-            run()
-    torch.cuda.current_stream(device).wait_stream(stream)
+    current = torch.cuda.current_stream(device)
+    stream.wait_stream(current)
     graph = torch.cuda.CUDAGraph()
-    # Another thread may be copying the model to save it.
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        result = run()
+    # The last of these leads back to the current stream, also when a capture fails.
+    with torch.cuda.device(device), torch.cuda.stream(current):
+        with torch_random_kept(device), torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                run()
+        current.wait_stream(stream)
+        # Another thread may be copying the model to save it.
+        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            result = run()
     return Recording(graph.replay, result)
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong; the end of the capture that it broke off raises another error."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 @dataclass(frozen=True)
@@ -84,12 +94,21 @@ class _Captured:
     share: Tensor
 
 
-def check_graphs(precision: Precision) -> None:
+def check_graphs(precision: Precision, model: ModelConfig) -> None:
     """ConfigError where passes cannot be captured: padded attention would compute the most of it for nothing."""
     if precision.device.type != "cuda" or precision.name != "bf16":
         raise ConfigError(
             f"trainer.cuda_graphs=true needs a CUDA device that calculates in bf16, not {precision.device.type} in "
             f"{precision.name}: leave it out"
+        )
+    if not isinstance(model, TransformerOptions):
+        raise ConfigError("trainer.cuda_graphs=true is for a Transformer: leave it out")
+    keys, values = model.key_width, model.value_width
+    if not has_packed_attention(precision.device, torch.bfloat16, keys, values):
+        raise ConfigError(
+            "trainer.cuda_graphs=true needs a GPU's kernel for sentences of unlike length, and here there is none for "
+            f"keys of {keys} and values of {values} numbers a head (model.d_model / model.heads, model.d_v; a multiple "
+            "of 8, and alike): leave it out"
         )
 
 
@@ -141,10 +160,12 @@ class CapturedPasses:
         try:
             recording = record(lambda: self._pass(batch, share), device, self._pool)
         except RuntimeError as error:
-            reason = "no memory is left" if is_out_of_memory(error) else str(error).partition("\n")[0]
+            first = _first(error)
+            if is_out_of_memory(first):  # the batch is halved
+                raise first from None
             raise TolkaError(
-                f"trainer.cuda_graphs=true: a pass over {len(filled.source)} sentences cannot be captured ({reason}); "
-                "leave it out, or lower batching.tokens"
+                f"trainer.cuda_graphs=true: a pass over {len(filled.source)} sentences cannot be captured "
+                f"({str(first).partition(chr(10))[0]}); leave it out"
             ) from None
         torch._foreach_copy_(self._gradients, kept)  # without what running it has added
         return _Captured(recording, batch, share)

@@ -2,7 +2,7 @@
 
 Preparation, a start on its finished store, and going on in the middle of an epoch are processes of their own.
 scripts/make_large_corpus.py makes a text of any size. Usage:
-    python scripts/bench_preparation.py OUT/train en de --valid DIR/valid [--processes 2] [key=value ...]
+    python scripts/bench/preparation.py OUT/train en de --valid DIR/valid [--processes 2] [key=value ...]
 """
 
 import argparse
@@ -10,13 +10,13 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
+from memory import Watch, family_now
+
 STAGES = ("read", "clean", "train_tokenizer", "encode", "deliver")
-SAMPLE_EVERY = 0.2  # seconds between two looks at the memory
 UPDATES = 5  # before a training is stopped in the middle of its first epoch
 
 
@@ -52,8 +52,6 @@ def prepare(settings: list[str]) -> dict[str, Any]:
 
 def begin(settings: list[str]) -> dict[str, Any]:
     """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
-    import torch._dynamo  # which an optimiser imports  # noqa: F401
-
     import tolka.api  # noqa: F401
     from tolka.overrides import train_config
     from tolka.pipeline import Pipeline
@@ -94,8 +92,6 @@ def interrupt(settings: list[str]) -> dict[str, Any]:
 
 def resume(settings: list[str]) -> dict[str, Any]:
     """Go on with it: seconds until the first update begins, and ends; imports left out."""
-    import torch._dynamo  # which an optimiser imports  # noqa: F401
-
     import tolka.api  # noqa: F401
     from tolka.overrides import train_config
     from tolka.pipeline import Pipeline
@@ -115,48 +111,17 @@ def resume(settings: list[str]) -> dict[str, Any]:
 STEPS = {step.__name__: step for step in (prepare, begin, interrupt, resume)}
 
 
-def family_memory(root: int) -> int:
-    """Resident bytes of a process and all that it has started, what they share counted once (Linux's Pss)."""
-    parents = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:  # gone meanwhile
-                continue
-    family, found = {root}, 1
-    while found:
-        more = {process for process, parent in parents.items() if parent in family} - family
-        family, found = family | more, len(more)
-    memory = 0
-    for process in family:
-        try:
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        memory += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return memory
-
-
 def measured(what: str, settings: list[str]) -> dict[str, Any]:
     """The result of one of STEPS in a fresh process, with the peak memory of it and all that it starts, in GB."""
     command = [sys.executable, __file__, "--step", what, *settings]
-    peak, done = 0, threading.Event()
-
-    def watch(process: int) -> None:
-        nonlocal peak
-        while not done.wait(SAMPLE_EVERY):
-            peak = max(peak, family_memory(process))
-
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        watcher = threading.Thread(target=watch, args=(child.pid,))
-        watcher.start()
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child,
+        Watch(lambda: family_now(child.pid)) as memory,
+    ):
         said, _ = child.communicate()
-        done.set()
-        watcher.join()
     if child.returncode:
         sys.exit(child.returncode)
-    return {**json.loads(said.splitlines()[-1]), "memory": peak / 1e9}
+    return {**json.loads(said.splitlines()[-1]), "memory": memory.peak / 1e9}
 
 
 def main() -> None:
