@@ -30,7 +30,11 @@ def made(**options: Any) -> Transformer:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"norm": "post", "normalization": "rmsnorm", "activation": "swiglu"}, {"positions": "rotary"}],
+    [
+        {},
+        pytest.param({"norm": "post", "normalization": "rmsnorm", "activation": "swiglu"}, marks=pytest.mark.slow),
+        pytest.param({"positions": "rotary"}, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_a_compiled_model_is_the_model(options: dict[str, Any]) -> None:
