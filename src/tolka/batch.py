@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tolka.special import BOS, EOS, PAD, UNK
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat", "token_positions"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
 
@@ -72,8 +72,8 @@ class Batch:
             target_in=_enlarged(self.target_in, sentences, longest),
             target_out=_enlarged(self.target_out, sentences, longest),
             target_lengths=target_lengths,
-            source_positions=_taken(source_lengths, longest),
-            target_positions=_taken(target_lengths, longest),
+            source_positions=token_positions(source_lengths, longest),
+            target_positions=token_positions(target_lengths, longest),
             tokens=self.tokens,
         )
 
@@ -107,8 +107,8 @@ class Batch:
             target_in=self.target_in[rows, :longest_target],
             target_out=self.target_out[rows, :longest_target],
             target_lengths=target_lengths,
-            source_positions=_taken(source_lengths, longest_source),
-            target_positions=_taken(target_lengths, longest_target),
+            source_positions=token_positions(source_lengths, longest_source),
+            target_positions=token_positions(target_lengths, longest_target),
             tokens=int(target_lengths.sum()),
         )
 
@@ -121,7 +121,7 @@ class Batch:
         return replace(self, **moved)
 
 
-def _taken(lengths: Tensor, longest: int) -> Tensor:
+def token_positions(lengths: Tensor, longest: int) -> Tensor:
     """(N,): where in (B, longest), flattened, rows of `lengths` (B,) have their ids."""
     return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
 
@@ -198,7 +198,7 @@ def collate_flat(sources: Flat, targets: Flat) -> Batch:
         target_in=targets.begun(),
         target_out=target_out,
         target_lengths=target_lengths,
-        source_positions=_taken(source_lengths, source.size(1)),
-        target_positions=_taken(target_lengths, target_out.size(1)),
+        source_positions=token_positions(source_lengths, source.size(1)),
+        target_positions=token_positions(target_lengths, target_out.size(1)),
         tokens=int(target_lengths.sum()),
     )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tolka.batch import Batch
+from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
@@ -254,5 +254,5 @@ def packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Pack
     if padding < _WORTH_PACKING:
         return Packing(lengths, longest, masked=padding > 0)
     if tokens is None:
-        tokens = (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
+        tokens = token_positions(lengths, longest)
     return Packing(lengths, longest, tokens)
