@@ -42,8 +42,12 @@ def has_packed_attention(device: torch.device, dtype: torch.dtype, key_width: in
 
 def works(device: torch.device, dtype: torch.dtype, width: int) -> bool:
     """Whether `attend_packed` gives there what it should, and its gradient."""
-    plainly = torch.inference_mode(False), torch.autocast(device.type, enabled=False), torch.enable_grad()
-    with torch_random_kept(device), plainly[0], plainly[1], plainly[2]:
+    with (
+        torch_random_kept(device),
+        torch.inference_mode(False),
+        torch.autocast(device.type, enabled=False),
+        torch.enable_grad(),
+    ):
         try:
             return all(_agrees(device, dtype, width, causal) for causal in (False, True))
         except (RuntimeError, NotImplementedError, TypeError) as error:

@@ -139,12 +139,12 @@ class CapturedPasses:
         TolkaError when the passes cannot be captured.
         """
         shape = shape_for(batch)
-        if shape not in self._captured:
-            if len(self._captured) == _MOST:
-                return None
-            self._captured[shape] = self._capture(batch.filled(*shape))
-        captured = self._captured[shape]
+        if shape not in self._captured and len(self._captured) == _MOST:
+            return None
         given = batch.filled(*shape).to(self._precision.device)
+        if shape not in self._captured:
+            self._captured[shape] = self._capture(given)
+        captured = self._captured[shape]
         for field in fields(given):
             place = getattr(captured.batch, field.name)
             if isinstance(place, Tensor):
@@ -153,22 +153,23 @@ class CapturedPasses:
         captured.recording.replay()
         return captured.recording.result.clone()
 
-    def _capture(self, filled: Batch) -> _Captured:
+    def _capture(self, given: Batch) -> _Captured:
+        """given: whose tensors the recording reads from then on."""
         device = self._precision.device
-        batch, share = filled.to(device), torch.zeros((), device=device)
+        share = torch.zeros((), device=device)
         kept = [gradient.clone() for gradient in self._gradients]
         try:
-            recording = record(lambda: self._pass(batch, share), device, self._pool)
+            recording = record(lambda: self._pass(given, share), device, self._pool)
         except RuntimeError as error:
             first = _first(error)
             if is_out_of_memory(first):  # the batch is halved
                 raise first from None
             raise TolkaError(
-                f"trainer.cuda_graphs=true: a pass over {len(filled.source)} sentences cannot be captured "
+                f"trainer.cuda_graphs=true: a pass over {len(given.source)} sentences cannot be captured "
                 f"({str(first).partition(chr(10))[0]}); leave it out"
             ) from None
         torch._foreach_copy_(self._gradients, kept)  # without what running it has added
-        return _Captured(recording, batch, share)
+        return _Captured(recording, given, share)
 
     def _pass(self, batch: Batch, share: Tensor) -> Tensor:
         with self._precision.autocast():
