@@ -68,6 +68,9 @@ def test_a_quantized_layer_by_hand() -> None:
     x = torch.tensor([[1.27, 0.0], [0.0, 1.27]])
     torch.testing.assert_close(layer(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
     assert layer.widths == [1, 1]
+    positive = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1], relu=True)
+    assert torch.equal(positive(x), layer(x).clamp(min=0))
+    assert not torch.equal(positive(x), layer(x))
     zeros = QuantizedLinear(torch.zeros(3, 2), None, [3])
     assert torch.equal(zeros(x), torch.zeros(2, 3))
 

@@ -16,11 +16,12 @@ from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear
 from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import RotaryPositions
+from tolka.nn.short_attention import attend_short, suits_short
 from tolka.nn.variable_length import attend_packed
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V through the device's fused kernel.
+    """softmax(Q K^T / sqrt(d_k)) V by the fastest way there is: on most devices, their fused kernel.
 
     query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
     mask: bool, broadcastable to (B, H, T, S), true where a query may look. rate: dropout on the weights.
@@ -28,6 +29,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causa
     if rate > 0.0 and query.device.type == "cpu":  # torch's own would draw from its slow generator
         weights = dropout(attention_weights(query, key, mask, causal), rate, training=True)
         return weights @ value
+    if suits_short(query, key):
+        return attend_short(query, key, value, mask, causal)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=rate)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -15,7 +16,8 @@ def swiglu(x: Tensor) -> Tensor:
     return F.silu(gate) * value
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": swiglu}
+# ReLU in place: its gradient is made of its result.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "gelu": F.gelu, "swiglu": swiglu}
 _GATED = ("swiglu",)  # take two inner products instead of one
 
 
@@ -41,3 +43,10 @@ class FeedForward(nn.Module):
         """(..., D) -> (..., D)."""
         result: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return result
+
+    def hand_over_relu(self) -> bool:
+        """Whether ReLU is the activation; from now on it is left to the first map then."""
+        if self.activation is not ACTIVATIONS["relu"]:
+            return False
+        self.activation = nn.Identity()
+        return True

@@ -9,6 +9,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from tolka.nn.feedforward import FeedForward
 from tolka.nn.linear import FusedLinear
 
 _LARGEST = 127
@@ -23,8 +24,8 @@ def can_quantize() -> bool:
 class QuantizedLinear(nn.Module):
     """x W^T + b with W in eight bits. widths: of the maps that stand side by side, as in `FusedLinear`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, widths: list[int]) -> None:
-        """weight (out, in), in fp32 on the CPU."""
+    def __init__(self, weight: Tensor, bias: Tensor | None, widths: list[int], relu: bool = False) -> None:
+        """weight (out, in), in fp32 on the CPU. relu: whether negative results become 0, on the way."""
         super().__init__()
         self.widths = widths
         scales = (weight.abs().amax(dim=1) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
@@ -33,10 +34,11 @@ class QuantizedLinear(nn.Module):
             warnings.filterwarnings("ignore", message=".*quantize_per", category=UserWarning)
             rounded = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
         self._packed = torch.ops.quantized.linear_prepack(rounded, bias)
+        self._product = torch.ops.quantized.linear_relu_dynamic if relu else torch.ops.quantized.linear_dynamic
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        result: Tensor = torch.ops.quantized.linear_dynamic(x, self._packed, True)
+        result: Tensor = self._product(x, self._packed, True)
         return result
 
 
@@ -55,8 +57,9 @@ class QuantizedScores(QuantizedLinear):
 def quantize(model: nn.Module) -> None:
     """Put its linear layers in eight bits, but for the smallest. For decoding alone: nothing can be trained then."""
     for parent in list(model.modules()):
-        for name, child in parent.named_children():
+        for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear) and min(child.weight.shape) >= _SMALLEST_WIDTH:
                 widths = child.widths if isinstance(child, FusedLinear) else [child.out_features]
                 bias = None if child.bias is None else child.bias.detach()
-                setattr(parent, name, QuantizedLinear(child.weight.detach(), bias, widths))
+                relu = isinstance(parent, FeedForward) and child is parent.inner and parent.hand_over_relu()
+                setattr(parent, name, QuantizedLinear(child.weight.detach(), bias, widths, relu))

@@ -78,10 +78,17 @@ def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Ca
 
     features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. In fp32, whatever the model has.
     """
-    log_p = model.logits(features).log_softmax(dim=-1, dtype=torch.float32)  # (B, k, V)
+    log_p = _log_softmax(model.logits(features))  # (B, k, V)
     for symbol in (PAD, BOS):
         log_p[..., symbol] = float("-inf")
     return Candidates(*_largest(log_p, total, count))
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    """Over the last dimension, in fp32; in place where that can be, which spares a CPU half its time."""
+    if torch.is_grad_enabled() or logits.dtype != torch.float32:
+        return logits.log_softmax(dim=-1, dtype=torch.float32)
+    return torch.log_softmax(logits, dim=-1, out=logits)
 
 
 def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:

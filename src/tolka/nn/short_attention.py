@@ -1,0 +1,92 @@
+"""Attention over short sentences as batched matrix products, for a CPU.
+
+There torch's fused kernel goes through sentences and heads one by one, which costs more than the products themselves
+while these are small; and it gives gradients in a layout that takes long to put together again.
+
+Shapes: B sentences, T queries, S keys, H heads, K and V widths of one head's keys and values.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Keys up to which it is the faster way (forward alone, and backward too): 4096 tokens of 256 take 8.5 ms instead of 15
+# in sentences of 15, 17.8 instead of 20.5 in sentences of 120.
+_MOST_KEYS, _MOST_KEYS_TRAINING = 32, 128
+_TYPES = (torch.float32, torch.float64)
+
+
+def suits_short(query: Tensor, key: Tensor) -> bool:
+    """Whether `attend_short` is the faster way for query (B, H, T, K) and key (B, H, S, K)."""
+    most = _MOST_KEYS_TRAINING if torch.is_grad_enabled() and query.requires_grad else _MOST_KEYS
+    return (
+        query.device.type == "cpu"
+        and query.dtype in _TYPES
+        and query.size(2) > 1
+        and key.size(2) <= most
+        and not torch.compiler.is_compiling()
+    )
+
+
+def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
+
+    mask: bool, broadcastable to (B, H, T, S), true where a query may look.
+    """
+    bias = None
+    if mask is not None:
+        bias = query.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+    if causal:
+        ahead = query.new_full((query.size(2), key.size(2)), float("-inf")).triu_(1)
+        bias = ahead if bias is None else bias + ahead
+    attended: Tensor = _Attention.apply(query, key, value, bias)  # type: ignore[no-untyped-call]
+    return attended
+
+
+class _Attention(torch.autograd.Function):
+    """With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P * G V^T)), dQ = dS K and
+    dK = dS^T Q, both over sqrt(d_k)."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        heads = query.size(1)
+        query, key, value = (_flat(each) for each in (query, key, value))
+        weights = query.new_empty(len(query), query.size(1), key.size(1))
+        scale = 1 / math.sqrt(query.size(2))
+        torch.baddbmm(weights, query, key.transpose(1, 2), beta=0, alpha=scale, out=weights)
+        if bias is not None:  # to add is several times as fast as to fill
+            _of_heads(weights, heads).add_(bias)
+        torch.softmax(weights, dim=-1, out=weights)
+        ctx.save_for_backward(query, key, value, weights)
+        ctx.heads, ctx.scale = heads, scale
+        return _by_position(weights @ value, heads)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        query, key, value, weights = ctx.saved_tensors
+        gradient = _flat(gradient)
+        of_value = weights.transpose(1, 2) @ gradient
+        of_weights = gradient @ value.transpose(1, 2)
+        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype).mul_(ctx.scale)
+        of_query, of_key = of_scores @ key, of_scores.transpose(1, 2) @ query
+        of_query, of_key, of_value = (_by_position(each, ctx.heads) for each in (of_query, of_key, of_value))
+        return of_query, of_key, of_value, None
+
+
+def _flat(x: Tensor) -> Tensor:
+    """(B, H, L, W) -> (B * H, L, W), in one piece."""
+    return x.flatten(0, 1).contiguous()
+
+
+def _by_position(x: Tensor, heads: int) -> Tensor:
+    """(B * H, L, W) -> (B, H, L, W), of which a position's heads lie side by side, as linear layers have them."""
+    return _of_heads(x, heads).transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _of_heads(x: Tensor, heads: int) -> Tensor:
+    """(B * H, L, W) -> (B, H, L, W), a view."""
+    return x.view(-1, heads, *x.shape[1:])

@@ -1,0 +1,70 @@
+"""Attention by batched products against torch's own kernel, and its gradient against differences."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tolka.nn.attention import attend
+from tolka.nn.short_attention import attend_short, suits_short
+
+MASK = torch.tensor([[True, True, True, False], [True, False, False, False]])[:, None, None]
+
+
+def inputs(queries: int) -> list[Tensor]:
+    """Query (2, 3, T, 5), key (2, 3, 4, 5) and value (2, 3, 4, 6), as views of what linear layers give."""
+    torch.manual_seed(0)
+    shapes = (queries, 5), (4, 5), (4, 6)
+    flat = [torch.randn(2, length, 3 * width, dtype=torch.float64) for length, width in shapes]
+    return [x.view(2, -1, 3, x.size(2) // 3).transpose(1, 2).requires_grad_() for x in flat]
+
+
+@pytest.mark.parametrize(("queries", "masked", "causal"), [(3, False, False), (7, True, False), (4, True, True)])
+def test_results_and_gradients_are_those_of_torchs_kernel(queries: int, masked: bool, causal: bool) -> None:
+    given, mask = inputs(queries), MASK if masked else None
+    found = attend_short(*given, mask, causal)
+    seen = mask if not causal else MASK & torch.ones(4, 4, dtype=torch.bool).tril()
+    expected = F.scaled_dot_product_attention(*given, attn_mask=seen)
+    torch.testing.assert_close(found, expected)
+    upstream = torch.randn_like(expected)
+    for ours, theirs in zip(
+        torch.autograd.grad(found, given, upstream), torch.autograd.grad(expected, given, upstream), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_gradient_is_that_of_small_differences() -> None:
+    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, MASK, False), inputs(2))
+    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, None, True), inputs(4))
+
+
+def test_a_positions_heads_lie_side_by_side() -> None:
+    """So that neither the output's map nor the split projection's gradient has anything to rearrange."""
+    given = inputs(4)
+    found = attend_short(*given, None, True)
+    for x in (found, *torch.autograd.grad(found.sum(), given)):
+        assert x.transpose(1, 2).is_contiguous()
+
+
+def test_where_it_is_used() -> None:
+    def query(length: int, **options: object) -> Tensor:
+        return torch.zeros(1, 1, length, 4, **options)  # type: ignore[call-overload, no-any-return]
+
+    trained = query(100, requires_grad=True)
+    assert suits_short(query(8), query(8))
+    assert suits_short(trained, query(100))
+    assert not suits_short(query(100), query(100)), "forward alone the fused kernel is faster with so many keys"
+    assert not suits_short(query(500, requires_grad=True), query(500))
+    assert not suits_short(query(1), query(8)), "a step of decoding"
+    assert not suits_short(query(8, dtype=torch.bfloat16), query(8, dtype=torch.bfloat16))
+    with torch.no_grad():
+        assert not suits_short(trained, trained)
+
+
+@pytest.mark.parametrize("length", [8, 200])
+def test_attention_chooses_without_a_difference_in_the_result(length: int) -> None:
+    torch.manual_seed(0)
+    given = [torch.randn(2, 2, length, 4, requires_grad=True) for _ in range(3)]
+    torch.testing.assert_close(
+        attend(*given, None, causal=True), F.scaled_dot_product_attention(*given, is_causal=True)
+    )
