@@ -264,7 +264,7 @@ class Rnn(Seq2Seq):
         """See Seq2Seq.quantize; the recurrences stay as they are."""
         super().quantize()
         if isinstance(self.output_embedding, Pieces):
-            self.output_embedding = QuantizedScores(self.output_embedding)
+            self.output_embedding = QuantizedScores(self.output_embedding, self.output_bias.detach())
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""

@@ -45,13 +45,13 @@ class QuantizedLinear(nn.Module):
 class QuantizedScores(QuantizedLinear):
     """An output layer: see `Pieces.scores`."""
 
-    def __init__(self, pieces: nn.Embedding) -> None:
-        super().__init__(pieces.weight.detach(), None, [pieces.num_embeddings])
+    def __init__(self, pieces: nn.Embedding, bias: Tensor | None = None) -> None:
+        super().__init__(pieces.weight.detach(), bias, [pieces.num_embeddings])
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., D) -> (..., V)."""
+        """(..., D) -> (..., V). bias: the one that it was made with, which it adds of itself."""
         scores: Tensor = self(features)
-        return scores if bias is None else scores + bias
+        return scores
 
 
 def quantize(model: nn.Module) -> None:
