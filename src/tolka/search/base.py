@@ -85,8 +85,8 @@ def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Ca
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    """Over the last dimension, in fp32; in place where that can be, which spares a CPU half its time."""
-    if torch.is_grad_enabled() or logits.dtype != torch.float32:
+    """Over the last dimension, in fp32; in place on a CPU, which is 1.2 to 1.3 times as fast there."""
+    if torch.is_grad_enabled() or logits.dtype != torch.float32 or logits.device.type != "cpu":
         return logits.log_softmax(dim=-1, dtype=torch.float32)
     return torch.log_softmax(logits, dim=-1, out=logits)
 
