@@ -3,7 +3,8 @@
     python scripts/bench/growth.py CORPUS WORK [--out docs/figures/growth.png] [--seconds 15] [--threads N]
 
 One thing grows at a time, from the sizes of `work.py`; each point is the median over the updates of some seconds, in
-one process after the other. Printed as a table, with the share of the machine's limit in matrix products; drawn.
+one process after the other. Printed as a table, with the share of the machine's limit in matrix products, measured
+right before and after; drawn.
 """
 
 import argparse
@@ -75,7 +76,9 @@ def join_lines(work: Path, lines: int) -> Path:
 
 
 def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
-    """In this process: target tokens a second, and a sentence's mean tokens."""
+    """In this process: target tokens a second, a sentence's mean tokens, and the machine's limit, in GFLOP/s."""
+    import torch
+    from limits import products
     from tolka_train import settings
 
     from tolka.overrides import train_config
@@ -88,6 +91,7 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
         trainer = Pipeline(config).trainer()
         trainer.objective.train()
         rates: list[float] = []
+        limits = [products("square", torch.float32)]
         before, done, ends_at = 0, 0, float("inf")
         while done < WARM_UP + 3 or time.perf_counter() < ends_at:
             started_at = time.perf_counter()
@@ -98,9 +102,11 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
             elif done > WARM_UP:
                 rates.append((trainer.state.tokens - before) / (time.perf_counter() - started_at))
             before = trainer.state.tokens
+        limits.append(products("square", torch.float32))
         store = trainer.loader.store
         sides = [float(lengths.mean()) + 1 for lengths in (store.source_lengths, store.target_lengths)]
-    return {"rate": statistics.median(rates), "source": sides[0], "target": sides[1]}
+    limit = statistics.mean(limits)
+    return {"rate": statistics.median(rates), "source": sides[0], "target": sides[1], "limit": limit}
 
 
 def draw(found: Mapping[str, Sequence[Sequence[float]]], out: Path) -> None:
@@ -145,17 +151,15 @@ def main() -> None:
         command = [sys.executable, *arguments]
         return subprocess.check_output(command, env=environment, text=True, stderr=subprocess.DEVNULL)
 
-    limit = json.loads(run([str(HERE / "limits.py"), str(options.threads)]))["fp32 square GFLOP/s"]
-    print(f"limit {limit:.0f} GFLOP/s, {options.threads} threads\n")
-    print("| | | target tokens/s | of the limit |\n|---|---|---|---|", flush=True)
+    print("| | | target tokens/s | the limit, GFLOP/s | of the limit |\n|---|---|---|---|---|", flush=True)
     found: dict[str, list[tuple[float, float, float]]] = {}
     for name, points in GROWING.items():
         for number, (size, point) in enumerate(points):
             child = [__file__, str(options.corpus), str(work), "--seconds", str(options.seconds)]
             facts = json.loads(run([*child, "--point", f"{name}:{number}"]).splitlines()[-1])
-            share = facts["rate"] * point.flop(facts["source"], facts["target"]) / limit / 1e9
+            share = facts["rate"] * point.flop(facts["source"], facts["target"]) / facts["limit"] / 1e9
             found.setdefault(name, []).append((size, facts["rate"], share))
-            print(f"| {name} | {size:g} | {facts['rate']:.0f} | {share:.0%} |", flush=True)
+            print(f"| {name} | {size:g} | {facts['rate']:.0f} | {facts['limit']:.0f} | {share:.0%} |", flush=True)
     (work / "growth.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     draw(found, options.out)
 

@@ -33,17 +33,22 @@ def seconds(work: Callable[[], object]) -> float:
     return statistics.median(took)
 
 
+def products(shape: str, dtype: torch.dtype) -> float:
+    """GFLOP/s."""
+    rows, inner, columns = SHAPES[shape]
+    a, b = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
+    out = torch.empty(rows, columns, dtype=dtype)
+    return 2 * rows * inner * columns / seconds(lambda: torch.mm(a, b, out=out)) / 1e9
+
+
 def main() -> None:
     """All of it."""
     if len(sys.argv) > 1:
         torch.set_num_threads(int(sys.argv[1]))
     found: dict[str, float] = {"threads": torch.get_num_threads()}
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
-        for shape, (rows, inner, columns) in SHAPES.items():
-            a, b = torch.randn(rows, inner).to(dtype), torch.randn(inner, columns).to(dtype)
-            out = torch.empty(rows, columns, dtype=dtype)
-            took = seconds(lambda a=a, b=b, out=out: torch.mm(a, b, out=out))  # type: ignore[misc]
-            found[f"{name} {shape} GFLOP/s"] = 2 * rows * inner * columns / took / 1e9
+        for shape in SHAPES:
+            found[f"{name} {shape} GFLOP/s"] = products(shape, dtype)
     source, target = torch.ones(2**26), torch.empty(2**26)
     found["copy GB/s"] = 2 * 2**28 / seconds(lambda: target.copy_(source)) / 1e9
     print(json.dumps(found))
