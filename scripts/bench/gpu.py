@@ -26,7 +26,9 @@ TASKS = [
     *(f"training:base:{variant}" for variant in VARIANTS),
     *(f"training:tiny:{variant}" for variant in VARIANTS),
     "multi30k",
-    *(f"decoding:base:{number_format}:{beam}" for number_format in ("bf16", "fp16", "fp32") for beam in (1, 5)),
+    *(f"decoding:base:bf16:{beam}:{how}" for beam in (1, 5) for how in ("plain", "graphs")),
+    *(f"decoding:tiny:bf16:{beam}:{how}" for beam in (1, 5) for how in ("plain", "graphs")),
+    *(f"decoding:base:{number_format}:{beam}:plain" for number_format in ("fp16", "fp32") for beam in (1, 5)),
     *(f"training:big:{variant}" for variant in VARIANTS),
 ]
 MOST_SECONDS = {"tests": 300, "multi30k": 400}

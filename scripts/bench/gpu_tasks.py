@@ -23,6 +23,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import TolkaError
 from tolka.models import transformer
+from tolka.models.captured import CapturedModel, check_captured
 from tolka.models.precision import in_format
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision, has_fast_bf16, is_out_of_memory
@@ -47,7 +48,7 @@ VARIANTS: dict[str, dict[str, bool]] = {
     "compiled graphs": {"compile": True, "cuda_graphs": True},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
-DECODED = {"toy": (4, 5), "base": (1024, 25)}  # sentences at once, their tokens
+DECODED = {"toy": (4, 5), "tiny": (64, 25), "base": (1024, 25)}  # sentences at once, their tokens
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,15 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
     }
 
 
-def decoding(size: str, number_format: str, beam: int, device: torch.device) -> dict[str, Any]:
-    """Tokens a second in one large batch, of weights that never end a sentence before its limit."""
+def decoding(size: str, number_format: str, beam: int, graphs: bool, device: torch.device) -> dict[str, Any]:
+    """Tokens a second in one batch, of weights that never end a sentence before its limit."""
     config, vocabulary, _ = SIZES[size]
     sentences, length = DECODED[size]
     torch.manual_seed(0)
     model = in_format(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
+    if graphs:
+        check_captured(device)
+        model = CapturedModel(model, device)
     source = torch.randint(4, vocabulary, (sentences, length), device=device)
     lengths = torch.full((sentences,), length, device=device)
     options = {"max_length_factor": 1.0, "max_length_extra": 0}
@@ -164,7 +168,8 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     tokens = sum(len(hypotheses[0].tokens) for hypotheses in found)
     took = statistics.median(each[1:])
     peak = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0
-    return {"tokens/s": tokens / took, "sentences/s": sentences / took, "GB": peak}
+    rates = {"tokens/s": tokens / took, "sentences/s": sentences / took}
+    return {**rates, "first pass": each[0] - took, "GB": peak}
 
 
 def limits(device: torch.device) -> dict[str, Any]:
@@ -194,14 +199,15 @@ def limits(device: torch.device) -> dict[str, Any]:
 
 
 def measure(name: str, device: torch.device) -> dict[str, Any]:
-    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM. `failed` says why not."""
+    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM plain or graphs. `failed` says
+    why not."""
     kind, *what = name.split(":")
     try:
         if kind == "limits":
             return limits(device)
         if kind == "training":
             return training(what[0], what[1], device)
-        return decoding(what[0], what[1], int(what[2]), device)
+        return decoding(what[0], what[1], int(what[2]), what[3] == "graphs", device)
     except (RuntimeError, TolkaError) as error:
         return {"failed": "no memory" if is_out_of_memory(error) else str(error).partition("\n")[0]}
 

@@ -13,6 +13,7 @@ from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, one_of, zero_or_more
 from tolka.data.buckets import longest_first
 from tolka.models.base import Seq2Seq
+from tolka.models.captured import CapturedModel, check_captured
 from tolka.models.precision import FORMATS, check_format, in_format
 from tolka.progress import say
 from tolka.runtime import MOST_THREADS, choose_device, empty_cache, is_out_of_memory, use_threads
@@ -42,6 +43,8 @@ class DecodingConfig:
     """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "fp32"
     """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; 1.4 times as fast); perplexity stays fp32's"""
+    cuda_graphs: bool = False
+    """a step's kernels started at once; for many lines on a GPU, as each shape of batch has to be captured first"""
     tokens: int = 16384
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000
@@ -126,7 +129,11 @@ class Translator:
         max_length = decoding.max_length or saved.longest_source
         unicode = unicode_form(saved.config)
         check_format(decoding.precision, device, "decoding.precision")
+        if decoding.cuda_graphs:
+            check_captured(device)
         model = in_format(saved.model.to(device), decoding.precision)
+        if decoding.cuda_graphs:
+            model = CapturedModel(model, device)
         return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode)
 
     def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from tape import Recorder
 
 from tolka.batch import EOS, collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
+from tolka.models import captured
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.captured import CapturedModel
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
@@ -177,6 +180,32 @@ def test_many_sentences_together_are_searched_as_each_alone(
             (alone,) = search.search(model, one.source, one.source_lengths)
             assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in alone]
             assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3, max_length_extra=4)])
+def test_steps_can_be_captured(
+    config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
+) -> None:
+    """Once for each shape: sentences leave, hypotheses outgrow their room, and batches of like shapes follow."""
+    monkeypatch.setattr(captured, "_LEAST_ROOM", 8)
+    monkeypatch.setattr(captured, "_LEAST_WIDTH", 4)
+    model, rng, made = make(config), random.Random(3), []
+    logits = model.logits
+    rarely = torch.zeros(VOCABULARY).double().index_fill_(0, torch.tensor(EOS), -1.0)  # random weights end many at once
+    monkeypatch.setattr(model, "logits", lambda features: logits(features) + rarely)
+    steps = CapturedModel(model, torch.device("cpu"))
+    for sentences in (11, 3, 11, 16, 1):
+        sources = [rng.choices(range(4, VOCABULARY), k=rng.randint(1, 7)) for _ in range(sentences)]
+        batch = collate(sources, sources)
+        with torch.inference_mode():
+            expected = search.search(model, batch.source, batch.source_lengths)
+            found = search.search(steps, batch.source, batch.source_lengths)
+        for one, other in zip(found, expected, strict=True):
+            assert [(h.tokens, h.finished) for h in one] == [(h.tokens, h.finished) for h in other]
+            assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-6)
+        made.append(recorder.made)
+    assert recorder.played > 2 * recorder.made
+    assert made[2] - made[1] < made[0]  # the third batch finds the first one's
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:

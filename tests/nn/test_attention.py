@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from tolka.nn.attention import CrossAttention, KeyValueCache, SelfAttention, attend, attention_weights
+from tolka.nn.attention import CrossAttention, SelfAttention, attend, attention_weights
+from tolka.nn.cache import KeyValueCache
 from tolka.nn.packing import Packing
 
 
@@ -75,7 +76,7 @@ def test_step_turns_by_position_and_caches_turned_keys() -> None:
         at_once = attention(x.flatten(0, 1), Packing(torch.full((3,), 6), 6), causal=True)
         torch.testing.assert_close(torch.cat(steps, dim=1), at_once.view(3, 6, 8))
         both = [part.transpose(1, 2).flatten(2) for part in (keys, values)]
-        torch.testing.assert_close(cache.filled, torch.cat(both, dim=-1))
+        torch.testing.assert_close(cache.attended, torch.cat(both, dim=-1))
 
 
 def test_a_cache_grows_and_is_copied_from_where_it_is_filled() -> None:
@@ -83,11 +84,11 @@ def test_a_cache_grows_and_is_copied_from_where_it_is_filled() -> None:
     steps = torch.randn(20, 2, 3)
     for new in steps[:17]:
         cache = cache.append(new)
-    torch.testing.assert_close(cache.filled, steps[:17].transpose(0, 1))
+    torch.testing.assert_close(cache.attended, steps[:17].transpose(0, 1))
     rows = torch.tensor([1, 1, 0])
     chosen = cache.select(rows).append(steps[17][rows])
-    torch.testing.assert_close(chosen.filled, steps[:18].transpose(0, 1)[rows])
-    torch.testing.assert_close(cache.filled, steps[:17].transpose(0, 1))
+    torch.testing.assert_close(chosen.attended, steps[:18].transpose(0, 1)[rows])
+    torch.testing.assert_close(cache.attended, steps[:17].transpose(0, 1))
 
 
 def test_values_are_not_turned() -> None:

@@ -1,6 +1,5 @@
 """Passes that are captured once for a shape of batch; what is CUDA's own is in test_gpu.py."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +7,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from tape import Recorder
 from trainer_bench import Bench
 
 from tolka.batch import Batch, collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, TolkaError
 from tolka.losses import Objective
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.overrides import train_config
 from tolka.runtime import Precision
 from tolka.training import graphs
-from tolka.training.graphs import CapturedPasses, Recording, check_graphs, shape_for
+from tolka.training.graphs import CapturedPasses, check_graphs, shape_for
 from tolka.training.optim import SGDConfig
 
 CPU = Precision(torch.device("cpu"), "fp32")
@@ -37,10 +36,11 @@ def rows(lengths: list[int]) -> list[list[int]]:
     return [[4] * length for length in lengths]
 
 
-def run_again(run: Callable[[], Tensor], _device: torch.device, _pool: Any) -> Recording:
-    """A recording that computes what a graph would: from tensors that stay where they are, into one that does."""
-    result = run()
-    return Recording(lambda: result.copy_(run()) and None, result)
+@pytest.fixture
+def recorder(recorder: Recorder) -> Recorder:
+    """On a CPU a pass looks at lengths, to see what there is to gain by packing."""
+    recorder.may_read = True
+    return recorder
 
 
 @given(
@@ -75,8 +75,7 @@ def made(**options: Any) -> Objective:
     return Objective(model, label_smoothing=0.1)
 
 
-def test_the_gradient_of_several_batches_is_that_of_plain_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "record", run_again)
+def test_the_gradient_of_several_batches_is_that_of_plain_passes(recorder: Recorder) -> None:
     expected, found = made(dropout=0.0), made(dropout=0.0)
     captured = CapturedPasses(found, CPU)
     for batches in (BATCHES[:2], BATCHES[1:], BATCHES[:1]):
@@ -91,22 +90,21 @@ def test_the_gradient_of_several_batches_is_that_of_plain_passes(monkeypatch: py
             torch.testing.assert_close(nll, sums.nll.detach())
         for one, other in zip(expected.parameters(), found.parameters(), strict=True):
             torch.testing.assert_close(other.grad, one.grad)
-    assert len(captured._captured) == 2  # the first two batches have one shape
+    assert (recorder.made, recorder.played) == (2, 5)  # the first two batches have one shape
 
 
-def test_where_there_are_as_many_as_may_be_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "record", run_again)
+def test_where_there_are_as_many_as_may_be_nothing_is_done(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "_MOST", 1)
     captured = CapturedPasses(made(), CPU)
     captured.clear_gradients()
     assert captured(BATCHES[0], 1.0) is not None
     assert captured(BATCHES[1], 1.0) is not None
     assert captured(BATCHES[2], 1.0) is None
+    assert (recorder.made, recorder.played) == (1, 2)
 
 
-def test_a_run_with_them_is_the_run_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_with_them_is_the_run_without(recorder: Recorder, tmp_path: Path) -> None:
     """Moving average and all else that stands around a pass included."""
-    monkeypatch.setattr(graphs, "record", run_again)
     options: dict[str, Any] = {"updates": 8, "accumulate": 2, "dropout": 0.0, "ema": 0.9, "optimizer": SGDConfig()}
     plain = Bench(tmp_path / "plain", **options)
     captured = Bench(tmp_path / "captured", cuda_graphs=True, **options)
@@ -114,9 +112,10 @@ def test_a_run_with_them_is_the_run_without(monkeypatch: pytest.MonkeyPatch, tmp
     captured.trainer.fit()
     for one, other in zip(plain.model.parameters(), captured.model.parameters(), strict=True):
         torch.testing.assert_close(other, one)
+    assert recorder.played > recorder.made > 0
 
 
-def test_what_cannot_be_captured_is_said(tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_captured_is_said(tiny: list[str], recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"needs a CUDA device that calculates in bf16, not cpu in fp32: leave it"):
         check_graphs(CPU, TransformerConfig())
     gpu = Precision(torch.device("cuda"), "bf16")
@@ -134,27 +133,16 @@ def test_what_cannot_be_captured_is_said(tiny: list[str], monkeypatch: pytest.Mo
     with pytest.raises(ConfigError, match=r"trainer\.cuda_graphs speed up a Transformer's"):
         train_config(["model=lstm", "trainer.cuda_graphs=true"])
 
-    def broken(*_given: Any) -> Recording:
-        try:
-            raise RuntimeError("operation not permitted when stream is capturing\nsecond line")
-        finally:
-            raise RuntimeError("the capture was broken off by an earlier error")
-
-    monkeypatch.setattr(graphs, "record", broken)
-    with pytest.raises(graphs.TolkaError, match=r"over 4 sentences cannot be captured \(operation not permitted when"):
+    first = RuntimeError("operation not permitted when stream is capturing\nsecond line")
+    last = RuntimeError("the capture was broken off by an earlier error")
+    last.__context__ = first
+    recorder.errors.append(last)
+    with pytest.raises(TolkaError, match=r"over 4 sentences cannot be captured \(operation not permitted when"):
         CapturedPasses(made(), CPU)(BATCHES[0], 1.0)
 
 
-def test_a_batch_that_memory_cannot_capture_is_halved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tried = []
-
-    def sometimes(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Recording:
-        tried.append(run)
-        if len(tried) == 1:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return run_again(run, device, pool)
-
-    monkeypatch.setattr(graphs, "record", sometimes)
+def test_a_batch_that_memory_cannot_capture_is_halved(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.errors.append(torch.OutOfMemoryError("CUDA out of memory"))
     bench = Bench(tmp_path, updates=3, cuda_graphs=True)
     state = bench.trainer.fit()
     assert (state.update, state.splits) == (3, 1)

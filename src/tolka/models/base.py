@@ -36,6 +36,16 @@ class DecoderState(ABC):
         sentences stay, they stay in order.
         """
 
+    def fixed(self, filled: int, room: int, width: int) -> Self:
+        """The same in tensors of sizes that steps leave as they are, filled up with what no step looks at; steps may
+        write into them. ConfigError for an architecture that has no such.
+
+        filled: steps so far. room: steps that there may come to be. width: source tokens that a sentence has room for.
+        """
+        raise ConfigError(
+            f"decoding.cuda_graphs=true: {type(self).__name__} has no tensors of fixed sizes; leave it out"
+        )
+
 
 def staying(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
     """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.

@@ -5,6 +5,7 @@ Shapes: B sentences, k hypotheses a sentence, N valid target tokens, V vocabular
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -14,15 +15,19 @@ from tolka.batch import Batch
 from tolka.models.base import DecoderState, Seq2Seq
 
 
+@dataclass(frozen=True)
 class EnsembleState(DecoderState):
     """A state of each member, all of the same hypotheses."""
 
-    def __init__(self, states: Sequence[DecoderState]) -> None:
-        self.states = states
+    states: list[DecoderState]
 
     def select(self, rows: Tensor) -> "EnsembleState":
         """See DecoderState.select."""
         return EnsembleState([state.select(rows) for state in self.states])
+
+    def fixed(self, filled: int, room: int, width: int) -> "EnsembleState":
+        """See DecoderState.fixed."""
+        return EnsembleState([state.fixed(filled, room, width) for state in self.states])
 
 
 class Ensemble(Seq2Seq):
@@ -70,4 +75,4 @@ class Ensemble(Seq2Seq):
         features, states = zip(
             *(member.step(token, own) for member, own in zip(self._members, state.states, strict=True)), strict=True
         )
-        return torch.cat(features, dim=-1), EnsembleState(states)
+        return torch.cat(features, dim=-1), EnsembleState(list(states))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
@@ -110,6 +111,12 @@ class Memory:
         parts = (self.encoded, self.keys, self.mask)
         return type(self)(*(part.index_select(0, sentences) for part in parts))
 
+    def widened(self, width: int) -> Self:
+        """With room for so many source tokens."""
+        more = width - self.mask.size(1)
+        encoded, keys = (F.pad(part, (0, 0, 0, more)) for part in (self.encoded, self.keys))
+        return type(self)(encoded, keys, F.pad(self.mask, (0, more)))
+
 
 @dataclass(frozen=True)
 class RnnState(DecoderState):
@@ -129,6 +136,10 @@ class RnnState(DecoderState):
             sentences = staying(rows, self.beam, len(memory.mask))
             memory = memory if sentences is None else memory.select(sentences)
         return type(self)(layers, fed, memory, rows.size(1))
+
+    def fixed(self, filled: int, room: int, width: int) -> Self:
+        """See DecoderState.fixed; only what attention looks at has a size that could change."""
+        return replace(self, memory=None if self.memory is None else self.memory.widened(width))
 
 
 class Rnn(Seq2Seq):

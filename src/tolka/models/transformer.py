@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -17,7 +18,7 @@ from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
-from tolka.nn.attention import KeyValueCache
+from tolka.nn.cache import Cache, FixedCache, Place
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.packing import FusedPacking, Packing
@@ -47,22 +48,32 @@ class TransformerConfig(TransformerOptions):
 class TransformerState(DecoderState):
     """Keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    prefix: list[KeyValueCache]  # per layer, of B * k prefixes
+    prefix: list[Cache]  # per layer, of B * k prefixes
     memory: list[tuple[Tensor, Tensor]]  # per layer, what CrossAttention.remember made of B sentences
-    mask: Tensor | None  # (B, 1, 1, S), true where there is a source token
-    position: int
+    padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
+    position: int | Place
     beam: int
 
     def select(self, rows: Tensor) -> Self:
         """See DecoderState.select."""
         flat = rows.flatten()
         prefix = [cache.select(flat) for cache in self.prefix]
-        memory, mask = self.memory, self.mask
+        memory, padding = self.memory, self.padding
         sentences = staying(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
             memory = [(key.index_select(0, sentences), value.index_select(0, sentences)) for key, value in memory]
-            mask = None if mask is None else mask.index_select(0, sentences)
-        return type(self)(prefix, memory, mask, self.position, rows.size(1))
+            padding = None if padding is None else padding.index_select(0, sentences)
+        return type(self)(prefix, memory, padding, self.position, rows.size(1))
+
+    def fixed(self, filled: int, room: int, width: int) -> Self:
+        """See DecoderState.fixed."""
+        keys, _ = self.memory[0]
+        more, place = width - keys.size(3), Place.after(filled, room, keys.device)
+        prefix: list[Cache] = [FixedCache.of(cache.attended[:, :filled], place) for cache in self.prefix]
+        none = keys.new_zeros(len(keys), 1, 1, keys.size(3), dtype=torch.bool)
+        memory = [(F.pad(key, (0, more)), F.pad(value, (0, 0, 0, more))) for key, value in self.memory]
+        padding = F.pad(none if self.padding is None else self.padding, (0, more), value=True)
+        return type(self)(prefix, memory, padding, place, self.beam)
 
 
 class Transformer(Seq2Seq):
@@ -199,9 +210,9 @@ class Transformer(Seq2Seq):
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """See Seq2Seq.start."""
         memory = self._memory(source, lengths)
-        prefix = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
+        prefix: list[Cache] = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
         mask = packing(lengths, source.size(1)).mask
-        return TransformerState(prefix, memory, mask, position=0, beam=1)
+        return TransformerState(prefix, memory, None if mask is None else ~mask, position=0, beam=1)
 
     def _memory(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """What each decoder layer needs of the encoder. On a CPU encoded a few sentences at a time, each without the
@@ -232,14 +243,24 @@ class Transformer(Seq2Seq):
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""
         assert isinstance(state, TransformerState)
-        x = self.target_embedding(token) * math.sqrt(self.config.d_model)
+        x, position = self.target_embedding(token) * math.sqrt(self.config.d_model), state.position
+        if isinstance(position, Place):
+            position.move_on()
         if self.target_positions is not None:
-            x = x + self.target_positions(state.position, 1)
+            x = x + _vector(self.target_positions, position)
         prefix = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
-            x, cache = layer.step(x, cache, memory, state.mask)
+            x, cache = layer.step(x, cache, memory, state.padding)
             prefix.append(cache)
-        return self.decoder_norm(x), TransformerState(prefix, state.memory, state.mask, state.position + 1, state.beam)
+        after = position if isinstance(position, Place) else position + 1
+        return self.decoder_norm(x), TransformerState(prefix, state.memory, state.padding, after, state.beam)
+
+
+def _vector(positions: SinusoidalPositions | LearnedPositions, position: int | Place) -> Tensor:
+    """(1, D): what is added to the embedding of the token at work."""
+    if isinstance(position, Place):
+        return positions.at(position.number, position.room)
+    return positions(position, 1)  # type: ignore[no-any-return]
 
 
 def packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:

@@ -13,7 +13,7 @@ from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
-from tolka.nn.attention import CrossAttention, KeyValueCache, SelfAttention
+from tolka.nn.attention import CrossAttention, SelfAttention, SomeCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
@@ -207,11 +207,11 @@ class DecoderLayer(nn.Module):
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
 
     def step(
-        self, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], mask: Tensor | None
-    ) -> tuple[Tensor, KeyValueCache]:
+        self, x: Tensor, cache: SomeCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
+    ) -> tuple[Tensor, SomeCache]:
         """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
         sentences, beam, width = x.shape
         new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
         x = self.around_attention.after(x, new.view(sentences, beam, width))
-        x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, mask))
+        x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, padding))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache

@@ -5,19 +5,21 @@ widths of one head's keys and values.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Self
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tolka.nn.cache import Cache, KeyValueCache
 from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear
 from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import RotaryPositions
 from tolka.nn.short_attention import attend_short, suits_short
 from tolka.nn.variable_length import attend_packed
+
+SomeCache = TypeVar("SomeCache", bound=Cache)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
@@ -43,47 +45,6 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: b
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1)
-
-
-_ROOM = 8  # positions by which a cache grows
-
-
-@dataclass(frozen=True)
-class KeyValueCache:
-    """Keys and values of N prefixes: store (N, room, W), of which the first `length` positions are filled.
-
-    W holds a position's keys and values side by side, those of all heads. Room ahead spares a copy of all there is at
-    every step.
-    """
-
-    store: Tensor
-    length: int
-
-    @property
-    def filled(self) -> Tensor:
-        """(N, length, W), a view."""
-        return self.store[:, : self.length]
-
-    def append(self, key_value: Tensor) -> Self:
-        """With one position more, key_value (N, W). In the same store while it has room: this one is then used up."""
-        store = self.store
-        if self.length == store.size(1):
-            store = self._roomier(len(store))
-            store[:, : self.length] = self.filled
-        store[:, self.length] = key_value
-        return type(self)(store, self.length + 1)
-
-    def select(self, rows: Tensor) -> Self:
-        """Of the prefixes numbered (N',), with room for the next position: one copy of what is filled."""
-        store = self._roomier(len(rows))
-        if torch.is_grad_enabled():  # an operation that writes into its argument has no gradient
-            store[:, : self.length] = self.filled.index_select(0, rows)
-        else:
-            torch.index_select(self.filled, 0, rows, out=store[:, : self.length])
-        return type(self)(store, self.length)
-
-    def _roomier(self, prefixes: int) -> Tensor:
-        return self.store.new_empty(prefixes, (self.length // _ROOM + 1) * _ROOM, self.store.size(2))
 
 
 class _Heads(nn.Module):
@@ -145,11 +106,11 @@ class SelfAttention(_Heads):
         self.query_key_value = FusedLinear(d_model, [heads * self.d_k, heads * self.d_k, heads * d_v])
         self.rotary = RotaryPositions(self.d_k) if rotary else None
 
-    def project(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V) of positions from `start` on."""
-        return self._divide(self.query_key_value(x), start)
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, T, D) -> query (B, H, T, K), key (B, H, T, K), value (B, H, T, V)."""
+        return self._divide(self.query_key_value(x))
 
-    def _divide(self, fused: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    def _divide(self, fused: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What the matrix product gives for (B, T, D) -> as `project`."""
         parts = torch.split(fused, self.query_key_value.widths, dim=-1)
         query, key, value = (
@@ -158,7 +119,7 @@ class SelfAttention(_Heads):
             self.split(parts[2], self.d_v),
         )
         if self.rotary is not None:
-            query, key = self.rotary(query, start), self.rotary(key, start)
+            query, key = self.rotary(query, 0), self.rotary(key, 0)
         return query, key, value
 
     def forward(self, x: Tensor, rows: Packing, causal: bool, maps: list[Tensor] | None = None) -> Tensor:
@@ -181,21 +142,21 @@ class SelfAttention(_Heads):
         """Of prefixes without a token; x: whose type and device it has."""
         return KeyValueCache(x.new_empty(prefixes, 0, sum(self.query_key_value.widths[1:])), 0)
 
-    def step(self, x: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+    def step(self, x: Tensor, cache: SomeCache) -> tuple[Tensor, SomeCache]:
         """One new position, (N, 1, D), that sees the cached ones and itself -> (N, 1, D), and the longer cache.
 
         Cached keys are already turned where positions are rotary.
         """
-        if self.rotary is None:  # keys and values stand side by side already
-            query_width, *widths = self.query_key_value.widths
-            query, new = self.query_key_value(x).split([query_width, sum(widths)], dim=-1)
-            query = self.split(query, self.d_k)
-        else:
-            query, key, value = self.project(x, start=cache.length)
-            new = torch.cat([key.transpose(1, 2).flatten(2), value.transpose(1, 2).flatten(2)], dim=-1)
+        query_width, *widths = self.query_key_value.widths
+        query, new = self.query_key_value(x).split([query_width, sum(widths)], dim=-1)
+        query = self.split(query, self.d_k)
+        if self.rotary is not None:
+            key, value = torch.split(new, widths, dim=-1)
+            query, key = (cache.turned(self.rotary, part) for part in (query, self.split(key, self.d_k)))
+            new = torch.cat([key.transpose(1, 2).flatten(2), value], dim=-1)
         cache = cache.append(new[:, 0])
-        keys, values = torch.split(cache.filled, self.query_key_value.widths[1:], dim=-1)
-        context = attend(query, self.split(keys, self.d_k), self.split(values, self.d_v), mask=None, causal=False)
+        keys, values = torch.split(cache.attended, widths, dim=-1)
+        context = attend(query, self.split(keys, self.d_k), self.split(values, self.d_v), cache.mask, causal=False)
         return self.join(context), cache
 
 
@@ -233,10 +194,13 @@ class CrossAttention(_Heads):
         key, value = self.keys_and_values(encoded, source)
         return key.transpose(-1, -2).contiguous() / math.sqrt(self.d_k), value.contiguous()
 
-    def recall(self, x: Tensor, memory: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """While decoding: x (B, k, D), a position of each of a sentence's k hypotheses -> (B, k, D)."""
+    def recall(self, x: Tensor, memory: tuple[Tensor, Tensor], padding: Tensor | None) -> Tensor:
+        """While decoding: x (B, k, D), a position of each of a sentence's k hypotheses -> (B, k, D).
+
+        padding: (B, 1, 1, S), true where there is no token to look at.
+        """
         keys, values = memory
         scores = self.split(self.query(x), self.d_k) @ keys  # (B, H, k, S)
-        if mask is not None:
-            scores = scores.masked_fill_(~mask, float("-inf"))
+        if padding is not None:
+            scores = scores.masked_fill_(padding, float("-inf"))
         return self.join(scores.softmax(dim=-1) @ values)

@@ -29,12 +29,19 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the encodings of positions start .. start + length - 1, counted from 0."""
-        if self.table.size(0) < start + length:
+        return self._upto(start + length)[start:]
+
+    def at(self, places: Tensor, longest: int) -> Tensor:
+        """(T,) -> (T, width): the encodings of positions `places`, all below `longest`."""
+        return self._upto(longest).index_select(0, places)
+
+    def _upto(self, length: int) -> Tensor:
+        if self.table.size(0) < length:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
-                positions = torch.arange(max(256, 2 * (start + length)), device=self.table.device)
+                positions = torch.arange(max(256, 2 * length), device=self.table.device)
                 self._outgrown.append(self.table)
                 self.table = sinusoids(positions, self.width).to(self.table.dtype)
-        return self.table[start : start + length]
+        return self.table[:length]
 
 
 class LearnedPositions(nn.Module):
@@ -47,7 +54,11 @@ class LearnedPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the vectors of positions start .. start + length - 1, counted from 0."""
         positions = torch.arange(start, start + length, device=self.embedding.weight.device)
-        vectors: Tensor = self.embedding(positions.clamp(max=self.embedding.num_embeddings - 1))
+        return self.at(positions, start + length)
+
+    def at(self, places: Tensor, longest: int) -> Tensor:
+        """(T,) -> (T, width): the vectors of positions `places`, all below `longest`, however long that is."""
+        vectors: Tensor = self.embedding(places.clamp(max=self.embedding.num_embeddings - 1))
         return vectors
 
 
@@ -70,7 +81,10 @@ class RotaryPositions(nn.Module):
         return self._turned(x, self._turns(start + x.size(-2), x)[start:])
 
     def at(self, x: Tensor, places: Tensor, longest: int) -> Tensor:
-        """x (N, H, width): the vectors of positions `places` (N,), all below `longest`. Same shape out as in."""
+        """x (N, H, width): the vectors of positions `places` (N,), all below `longest`. Same shape out as in.
+
+        A single place serves all rows; they may then be of any shape (..., width).
+        """
         return self._turned(x, self._turns(longest, x).index_select(0, places)[:, None])
 
     @staticmethod

@@ -1,26 +1,20 @@
-"""Forward and backward passes as CUDA graphs: all their kernels are started at once.
+"""Training's forward and backward passes as CUDA graphs, one for each shape of batch (see `tolka.cuda_graph`)."""
 
-A small model's pass is a thousand kernels of a few microseconds each, which Python starts more slowly than a GPU runs
-them. Captured once for each shape of batch, they are replayed with other numbers (Nguyen et al. 2021, PyTorch's blog).
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from tolka.batch import Batch
-from tolka.errors import ConfigError, TolkaError
+from tolka.cuda_graph import Recording, memory_pool, power_of_two, recorded
+from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import ModelConfig
 from tolka.models.transformer_layers import TransformerOptions
 from tolka.nn.variable_length import has_packed_attention
-from tolka.runtime import Precision, is_out_of_memory, torch_random_kept
+from tolka.runtime import Precision
 
 _MOST = 128  # graphs; batches of further shapes are computed without one
-_WARM_UP = 2  # passes before a capture: libraries set themselves up in the first
 _FINENESS = 4  # bits of a number of tokens that are told apart: at most an eighth is added to it, 5 % as a rule
 _LEAST = 16  # of what sizes are multiples
 
@@ -30,59 +24,18 @@ Shape = tuple[int, int, int, int]
 
 def shape_for(batch: Batch) -> Shape:
     """What the batch is filled up to, so that few shapes serve all batches: see `Batch.filled`."""
-    longest = _power_of_two(max(_LEAST, batch.source.size(1), batch.target_in.size(1)))
+    longest = power_of_two(max(_LEAST, batch.source.size(1), batch.target_in.size(1)))
     sources, targets = int(batch.source_lengths.sum()), int(batch.target_lengths.sum())
     more = 1  # sentences, of a token at least: as few as have room for what either side is rounded up by
     while max(_rounded(tokens + more) - tokens for tokens in (sources, targets)) > more * longest:
         more += 1
-    return _power_of_two(len(batch.source) + more), _rounded(sources + more), _rounded(targets + more), longest
-
-
-def _power_of_two(size: int) -> int:
-    """The next, or itself."""
-    return 1 << (size - 1).bit_length()
+    return power_of_two(len(batch.source) + more), _rounded(sources + more), _rounded(targets + more), longest
 
 
 def _rounded(tokens: int) -> int:
     """Up to as many as are told apart."""
     step = max(_LEAST, 1 << max(0, tokens.bit_length() - _FINENESS))
     return -(-tokens // step) * step
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What was recorded: how to have it done again, and where its result is then."""
-
-    replay: Callable[[], None]
-    result: Tensor
-
-
-def record(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Recording:
-    """Capture a function of tensors that stay where they are; it is run a few times first. RuntimeError if it cannot.
-
-    pool: memory of graphs that are never replayed at the same time.
-    """
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    current = torch.cuda.current_stream(device)
-    stream.wait_stream(current)
-    graph = torch.cuda.CUDAGraph()
-    # The last of these leads back to the current stream, also when a capture fails.
-    with torch.cuda.device(device), torch.cuda.stream(current):
-        with torch_random_kept(device), torch.cuda.stream(stream):
-            for _ in range(_WARM_UP):
-                run()
-        current.wait_stream(stream)
-        # Another thread may be copying the model to save it.
-        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-            result = run()
-    return Recording(graph.replay, result)
-
-
-def _first(error: BaseException) -> BaseException:
-    """What went wrong; the end of the capture that it broke off raises another error."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 @dataclass(frozen=True)
@@ -119,7 +72,7 @@ class CapturedPasses:
         self._objective, self._precision = objective, precision
         self._weights = [weight for weight in objective.parameters() if weight.requires_grad]
         self._captured: dict[Shape, _Captured] = {}
-        self._pool = torch.cuda.graph_pool_handle() if precision.device.type == "cuda" else None
+        self._pool = memory_pool(precision.device)
 
     def clear_gradients(self) -> None:
         """To zero, in place: the graphs add to these very tensors."""
@@ -158,16 +111,8 @@ class CapturedPasses:
         device = self._precision.device
         share = torch.zeros((), device=device)
         kept = [gradient.clone() for gradient in self._gradients]
-        try:
-            recording = record(lambda: self._pass(given, share), device, self._pool)
-        except RuntimeError as error:
-            first = _first(error)
-            if is_out_of_memory(first):  # the batch is halved
-                raise first from None
-            raise TolkaError(
-                f"trainer.cuda_graphs=true: a pass over {len(given.source)} sentences cannot be captured "
-                f"({str(first).partition(chr(10))[0]}); leave it out"
-            ) from None
+        what = f"a pass over {len(given.source)} sentences"
+        recording = recorded(lambda: self._pass(given, share), device, self._pool, "trainer.cuda_graphs", what)
         torch._foreach_copy_(self._gradients, kept)  # without what running it has added
         return _Captured(recording, given, share)
 

@@ -1,0 +1,154 @@
+"""What a decoder's self-attention remembers of the tokens so far: a cache that grows, and one that stays where it is.
+
+Shapes: N prefixes, W width of a position's keys and values side by side, those of all heads.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from tolka.nn.positions import RotaryPositions
+
+_ROOM = 8  # positions by which a cache grows
+
+
+class Cache(ABC):
+    """Keys and values of N prefixes."""
+
+    @property
+    @abstractmethod
+    def attended(self) -> Tensor:
+        """(N, S, W): the positions that a query is laid against."""
+
+    @property
+    @abstractmethod
+    def mask(self) -> Tensor | None:
+        """(1, 1, 1, S), true at those that have been filled; None where all have."""
+
+    @abstractmethod
+    def append(self, key_value: Tensor) -> Self:
+        """With the next position, key_value (N, W). May be in the same store: this one is then used up."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> Self:
+        """Of the prefixes numbered (N',), in a store of its own."""
+
+    @abstractmethod
+    def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
+        """Queries or keys (N, H, 1, K), turned as those of the position that is appended next."""
+
+
+@dataclass(frozen=True)
+class KeyValueCache(Cache):
+    """Grows: store (N, room, W), of which the first `length` positions are filled.
+
+    Room ahead spares a copy of all there is at every step.
+    """
+
+    store: Tensor
+    length: int
+
+    @property
+    def attended(self) -> Tensor:
+        """See Cache.attended: what is filled, a view."""
+        return self.store[:, : self.length]
+
+    @property
+    def mask(self) -> None:
+        """See Cache.mask."""
+        return
+
+    def append(self, key_value: Tensor) -> Self:
+        """See Cache.append; in the same store while it has room."""
+        store = self.store
+        if self.length == store.size(1):
+            store = self._roomier(len(store))
+            store[:, : self.length] = self.attended
+        store[:, self.length] = key_value
+        return type(self)(store, self.length + 1)
+
+    def select(self, rows: Tensor) -> Self:
+        """See Cache.select; with room for the next position: one copy of what is filled."""
+        store = self._roomier(len(rows))
+        if torch.is_grad_enabled():  # an operation that writes into its argument has no gradient
+            store[:, : self.length] = self.attended.index_select(0, rows)
+        else:
+            torch.index_select(self.attended, 0, rows, out=store[:, : self.length])
+        return type(self)(store, self.length)
+
+    def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
+        """See Cache.turned."""
+        turned: Tensor = rotary(x, self.length)
+        return turned
+
+    def _roomier(self, prefixes: int) -> Tensor:
+        return self.store.new_empty(prefixes, (self.length // _ROOM + 1) * _ROOM, self.store.size(2))
+
+
+@dataclass(frozen=True)
+class Place:
+    """The last position, in tensors that a CUDA graph reads and moves on: number (1,), seen (room,), true up to it.
+
+    One for all layers.
+    """
+
+    number: Tensor
+    seen: Tensor
+
+    @classmethod
+    def after(cls, length: int, room: int, device: torch.device) -> Self:
+        """Of `length` positions that are filled, of `room` that there are."""
+        numbers = torch.arange(-1, room, device=device)
+        return cls(numbers[length : length + 1].clone(), numbers[1:] < length)
+
+    @property
+    def room(self) -> int:
+        """How many positions there are."""
+        return len(self.seen)
+
+    def move_on(self) -> None:
+        """To the next position, in place."""
+        self.number.add_(1)
+        self.seen.index_fill_(0, self.number, True)
+
+
+@dataclass(frozen=True)
+class FixedCache(Cache):
+    """Never moves nor grows, as a CUDA graph wants it: store (N, room, W), all of it attended to through a mask."""
+
+    store: Tensor
+    place: Place
+
+    @classmethod
+    def of(cls, filled: Tensor, place: Place) -> Self:
+        """With the positions (N, length, W) that are filled, in a store of its own. The others are zero, as a mask does
+        not hide what is no number."""
+        store = filled.new_zeros(len(filled), place.room, filled.size(2))
+        store[:, : filled.size(1)] = filled
+        return cls(store, place)
+
+    @property
+    def attended(self) -> Tensor:
+        """See Cache.attended: all."""
+        return self.store
+
+    @property
+    def mask(self) -> Tensor:
+        """See Cache.mask."""
+        return self.place.seen.view(1, 1, 1, -1)
+
+    def append(self, key_value: Tensor) -> Self:
+        """See Cache.append; at the place, which the model has moved on."""
+        self.store.index_copy_(1, self.place.number, key_value[:, None])
+        return self
+
+    def select(self, rows: Tensor) -> Self:
+        """See Cache.select."""
+        return type(self)(self.store.index_select(0, rows), self.place)
+
+    def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
+        """See Cache.turned."""
+        return rotary.at(x, self.place.number, self.place.room)
