@@ -163,16 +163,65 @@ def test_captured_steps_find_what_plain_ones_do(config: ModelConfig, search: Sea
     model = config.build(12, 12, True).to(device).eval()
     captured = CapturedModel(model, device)
     batches = [[[4 + (i * j) % 8 for j in range(1 + i % 20)] for i in range(count)] for count in (40, 3, 40, 1, 17)]
+    agree, sentences = 0, 0
     for rows in (*batches, [[5] * 300], *batches):
         batch = collate(rows, rows).to(device)
         with torch.inference_mode():
             expected = search.search(model, batch.source, batch.source_lengths)
             found = search.search(captured, batch.source, batch.source_lengths)
-        agree = sum(one[0].tokens == other[0].tokens for one, other in zip(found, expected, strict=True))
-        assert agree >= 0.95 * len(rows)  # kernels differ by shape in the last bits
+        agree += sum(one[0].tokens == other[0].tokens for one, other in zip(found, expected, strict=True))
+        sentences += len(rows)
         for one, other in zip(found, expected, strict=True):
-            assert one[0].score == pytest.approx(other[0].score, rel=1e-2, abs=1e-2)
+            assert one[0].score == pytest.approx(other[0].score, rel=2e-2, abs=2e-2)
+    assert agree >= 0.9 * sentences  # kernels differ by shape in the last bits
     assert any(step.recording is not None for step in captured._steps.values())
+
+
+def test_the_features_of_captured_steps_are_those_of_plain_ones() -> None:
+    """The same tokens are given to both, in several shapes in turn, more of them than a device has streams to deal out;
+    memory does not grow with each."""
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=2, positions="rotary").build(12, 12, True).to(device).eval()
+    captured, reserved = CapturedModel(model, device), []
+    for sentences in (300, 200, 100, 60, 30, 10, 5, 2, 1) * 2:
+        for width in (10, 20, 40, 80):
+            rows = [[4 + i % 8] * width for i in range(sentences)]
+            batch = collate(rows, rows).to(device)
+            with torch.inference_mode():
+                one, other = (each.start(batch.source, batch.source_lengths) for each in (model, captured))
+                for place in range(40):
+                    token = batch.source[:, place % width][:, None]
+                    expected, one = model.step(token, one)
+                    found, other = captured.step(token, other)
+                    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+            reserved.append(torch.cuda.memory_reserved(device))
+    assert sum(step.recording is not None for step in captured._steps.values()) > 32
+    assert reserved[-1] < 1.5 * reserved[0] + 2e8
+
+
+def test_after_a_full_memory_steps_are_captured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    model = TransformerConfig(d_model=32, layers=1).build(12, 12, True).to(device).eval()
+    captured, batch = CapturedModel(model, device), collate(SOURCES, TARGETS).to(device)
+    real, fails = type(model).step, [True]
+
+    def step(self: Any, *given: Any) -> Any:
+        if torch.cuda.is_current_stream_capturing() and fails.pop():
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, *given)
+
+    monkeypatch.setattr(type(model), "step", step)
+    with torch.inference_mode():
+        with pytest.raises(torch.OutOfMemoryError):
+            GreedyConfig().search(captured, batch.source, batch.source_lengths)
+        captured.forget()
+        torch.cuda.empty_cache()
+        fails.extend([False] * 100)
+        found = GreedyConfig().search(captured, batch.source, batch.source_lengths)
+        expected = GreedyConfig().search(model, batch.source, batch.source_lengths)
+    assert [one[0].tokens for one in found] == [one[0].tokens for one in expected]
 
 
 def test_captured_steps_in_half_precision_end_as_plain_ones(tmp_path: Path) -> None:
@@ -184,12 +233,16 @@ def test_captured_steps_in_half_precision_end_as_plain_ones(tmp_path: Path) -> N
     folders = [f"run.dir={tmp_path / 'run'}", f"run.prepared={tmp_path / 'prepared'}"]
     more = ["trainer.device=cuda", "trainer.updates=100", "trainer.validate_every=100", "scheduler.warmup=50"]
     train(train_config(["experiment=sample", *folders, *more]))
-    texts = [f"the {word} is here ." for word in ("boat", "ferry", "red bird", "old harbour")] * 20
+    words = ["boat", "ferry", "bird", "harbour", "garden", "letter", "window", "teacher", "river", "bread"]
+    texts = [f"the {one} is near the {other} ." for one in words for other in words]
     said = []
     for graphs in (False, True):
         decoding = DecodingConfig(device="cuda", precision="bf16", cuda_graphs=graphs)
-        said.append(Translator.load(tmp_path / "run", GreedyConfig(), decoding)(texts))
-    assert sum(one == other for one, other in zip(*said, strict=True)) >= 0.9 * len(texts)
+        translator = Translator.load(tmp_path / "run", GreedyConfig(), decoding)
+        said.append(translator(texts))
+    assert isinstance(translator.model, CapturedModel)
+    assert any(step.recording is not None for step in translator.model._steps.values())
+    assert sum(one == other for one, other in zip(*said, strict=True)) >= 0.8 * len(texts)  # bf16 has many ties
 
 
 @pytest.mark.parametrize(

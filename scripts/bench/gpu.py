@@ -99,7 +99,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
         share = f"{row['FLOP/s'] / limit:.0%}" if limit and "FLOP/s" in row else ""
         tera = f"{row['FLOP/s'] / 1e12:.0f}" if "FLOP/s" in row else ""
         update = f"{row['ms an update']:.1f}" if "ms an update" in row else ""
-        first = f"{row['first pass']:.0f} s" if "first pass" in row else ""
+        first = f"{row['first pass']:.1f} s" if "first pass" in row else ""
         text.append(f"| {name} | {row['tokens/s']:,.0f} | {tera} | {share} | {update} | {first} | {row['GB']:.1f} |")
     others = [f"{name}: {json.dumps(row)}" for name, row in rows.items() if "tokens/s" not in row]
     return "\n".join([*others, "", *text]) + "\n"

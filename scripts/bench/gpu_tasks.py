@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from tolka.data.buckets import BatchingConfig
+from tolka.batch import Flat
+from tolka.data.buckets import BatchingConfig, longest_first
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import TolkaError
@@ -33,6 +34,7 @@ from tolka.training.compilation import compile_layers
 from tolka.training.optim import AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.step import TrainStep
+from tolka.translator import DecodingConfig
 
 SIZES = {
     "tiny": (TransformerConfig(d_model=256, heads=4, d_ff=1024, layers=3), 8000, 8192),
@@ -48,7 +50,7 @@ VARIANTS: dict[str, dict[str, bool]] = {
     "compiled graphs": {"compile": True, "cuda_graphs": True},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
-DECODED = {"toy": (4, 5), "tiny": (64, 25), "base": (1024, 25)}  # sentences at once, their tokens
+DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
         "tokens/s": targets / took,
         "FLOP/s": (worth.source * sources + worth.target * targets) / took,
         "first pass": each[0] - took,
-        "GB": torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0,
+        "GB": torch.cuda.max_memory_reserved(device) / 1e9 if device.type == "cuda" else 0.0,
         "ms an update": 1000 * took / len(numbers),
         "parameters": model.parameter_count(),
         "spread": [targets / seconds for seconds in each[1:]],
@@ -145,30 +147,34 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
 
 
 def decoding(size: str, number_format: str, beam: int, graphs: bool, device: torch.device) -> dict[str, Any]:
-    """Tokens a second in one batch, of weights that never end a sentence before its limit."""
-    config, vocabulary, _ = SIZES[size]
-    sentences, length = DECODED[size]
+    """Tokens a second, in batches as the translator makes them, of weights that hardly end a sentence before its limit,
+    which is as many tokens as its source has."""
+    config, vocabulary, enough = SIZES[size]
     torch.manual_seed(0)
     model = in_format(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
     if graphs:
         check_captured(device)
         model = CapturedModel(model, device)
-    source = torch.randint(4, vocabulary, (sentences, length), device=device)
-    lengths = torch.full((sentences,), length, device=device)
+    store = random_store(vocabulary, enough)
+    rows = [store.source(number).tolist() for number in range(DECODED[size])]
+    batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
+    given = [Flat.of([rows[number] for number in batch]).ended() for batch in batches]
     options = {"max_length_factor": 1.0, "max_length_extra": 0}
     search = GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)  # type: ignore[arg-type]
     each = []
     for _ in range(1 + ROUNDS):
         wait(device)
         started_at = time.perf_counter()
-        with torch.inference_mode():
-            found = search.search(model, source, lengths, scored=False)  # as the translator does
+        tokens = 0
+        for source, lengths in given:
+            with torch.inference_mode():
+                found = search.search(model, source.to(device), lengths.to(device), scored=False)
+            tokens += sum(len(hypotheses[0].tokens) for hypotheses in found)
         wait(device)
         each.append(time.perf_counter() - started_at)
-    tokens = sum(len(hypotheses[0].tokens) for hypotheses in found)
     took = statistics.median(each[1:])
-    peak = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0
-    rates = {"tokens/s": tokens / took, "sentences/s": sentences / took}
+    peak = torch.cuda.max_memory_reserved(device) / 1e9 if device.type == "cuda" else 0.0
+    rates = {"tokens/s": tokens / took, "sentences/s": len(rows) / took, "batches": len(batches)}
     return {**rates, "first pass": each[0] - took, "GB": peak}
 
 

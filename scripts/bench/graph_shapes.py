@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from tolka import cuda_graph
 from tolka.checkpoint import load_ensemble
-from tolka.cuda_graph import Recording
+from tolka.cuda_graph import GraphPool, Recording
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
@@ -36,7 +35,7 @@ class Counting:
     graphs: int = 0
     replays: int = 0
 
-    def __call__(self, run: Callable[[], Tensor], _device: torch.device, _pool: Any) -> Recording:
+    def __call__(self, run: Callable[[], Tensor], _pool: GraphPool) -> Recording:
         result = run()
         self.graphs += 1
 

@@ -6,7 +6,6 @@ them. Captured once for each shape, they are replayed with other numbers (Nguyen
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,15 +24,31 @@ class Recording:
     result: Tensor
 
 
-def record(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Recording:
-    """Capture a function of tensors that stay where they are; it is run a few times first. RuntimeError if it cannot.
+class GraphPool:
+    """Memory for graphs that are never replayed at the same time; nothing of it unless the device is a CUDA device.
 
-    pool: memory of graphs that are never replayed at the same time.
+    They share a stream too, without which none gets memory that another has done with, and end together, as the end of
+    one takes the workspace of all that were captured on its stream.
     """
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.graphs: list[torch.cuda.CUDAGraph] = []
+        if device.type == "cuda":
+            self.handle = torch.cuda.graph_pool_handle()
+            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def record(run: Callable[[], Tensor], pool: GraphPool) -> Recording:
+    """Capture a function of tensors that stay where they are, after a few runs of it. RuntimeError if it cannot."""
+    device = pool.device
+    if device.type != "cuda":
+        raise RuntimeError(f"no CUDA graphs on {device}")
+    stream = pool.stream
     current = torch.cuda.current_stream(device)
     stream.wait_stream(current)
     graph = torch.cuda.CUDAGraph()
+    pool.graphs.append(graph)
     # The last of these leads back to the current stream, also when a capture fails.
     with torch.cuda.device(device), torch.cuda.stream(current):
         with torch_random_kept(device), torch.cuda.stream(stream):
@@ -41,24 +56,27 @@ def record(run: Callable[[], Tensor], device: torch.device, pool: Any) -> Record
                 run()
         current.wait_stream(stream)
         # Another thread may be copying the model to save it.
-        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=pool.handle, stream=stream, capture_error_mode="thread_local"):
             result = run()
     return Recording(graph.replay, result)
 
 
-def recorded(run: Callable[[], Tensor], device: torch.device, pool: Any, key: str, what: str) -> Recording:
+def recorded(run: Callable[[], Tensor], pool: GraphPool, key: str, what: str) -> Recording:
     """As `record`; TolkaError where it cannot be captured, memory's own error where that is full.
 
     key: the setting that asks for it. what: is captured.
     """
     try:
-        return record(run, device, pool)
+        return record(run, pool)
     except RuntimeError as error:
         first = _first(error)
-        if is_out_of_memory(first):  # the batch is halved
-            raise first from None
-        reason = str(first).partition("\n")[0]
-        raise TolkaError(f"{key}=true: {what} cannot be captured ({reason}); leave it out") from None
+        try:
+            if is_out_of_memory(first):  # the batch is halved
+                raise first from None
+            reason = str(first).partition("\n")[0]
+            raise TolkaError(f"{key}=true: {what} cannot be captured ({reason}); leave it out") from None
+        finally:
+            del first  # whose traceback has this frame: neither would be freed at once
 
 
 def _first(error: BaseException) -> BaseException:
@@ -66,11 +84,6 @@ def _first(error: BaseException) -> BaseException:
     while error.__context__ is not None:
         error = error.__context__
     return error
-
-
-def memory_pool(device: torch.device) -> Any:
-    """For `record`; None but on a CUDA device."""
-    return torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
 
 def power_of_two(size: int) -> int:

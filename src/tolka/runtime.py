@@ -17,14 +17,21 @@ from tolka.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process for want of memory
+_NO_MEMORY = (
+    "can't allocate memory",
+    "CUDA error: out of memory",
+    "STATUS_ALLOC_FAILED",
+)  # CPU, CUDA, cuBLAS
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """`auto` takes the first CUDA device, else the CPU; `cpu`, `cuda`, `cuda:N` are taken at their word.
 
-    key: the setting that `name` came from, for the message of the ConfigError.
+    key: the setting that `name` came from, for the message of the ConfigError. cuDNN's attention is not used from then
+    on: it makes a plan for every shape anew, and texts have many.
     """
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -171,7 +178,7 @@ def peak_memory_bytes() -> int:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether it says that a device, or this machine, has no memory left."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in _NO_MEMORY)
 
 
 def empty_cache(device: torch.device) -> None:

@@ -182,6 +182,8 @@ class Translator:
             numbers = left.popleft()
             best = self._best([sources[i] for i in numbers])
             if best is None:
+                if isinstance(self.model, CapturedModel):
+                    self.model.forget()
                 empty_cache(self.device)
                 longest = max(len(sources[i]) + 1 for i in numbers)
                 failed = len(numbers) * longest * self.search.width

@@ -12,9 +12,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tolka.cuda_graph import WARM_UP, Recording
+from tolka.cuda_graph import WARM_UP, GraphPool, Recording
 
-_READS = torch.ops.aten._local_scalar_dense.default
+_WAIT = [  # for the device: numbers are looked at, or how many there are
+    *("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "is_nonzero", "repeat_interleave"),
+    "lift_fresh",  # numbers of Python's
+]
+_BY_MASK = ("index", "index_put_", "index_put", "_index_put_impl_")
 
 
 def _tensors(tree: object) -> list[Tensor]:
@@ -32,8 +36,10 @@ class _Tape(TorchDispatchMode):
         self.operations: list[tuple[Any, Any, Any, list[Tensor]]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _READS and not self.may_read:
-            raise RuntimeError("operation not permitted when stream is capturing")
+        name = func.overloadpacket.__name__
+        masks = [part for part in _tensors(args) if part.dtype == torch.bool] if name in _BY_MASK else []
+        if (name in _WAIT or masks) and not self.may_read:
+            raise RuntimeError(f"operation not permitted when stream is capturing: {name}")
         result = func(*args, **(kwargs or {}))
         given = {_memory(tensor) for tensor in _tensors((args, kwargs))}
         made = [tensor if _memory(tensor) not in given else None for tensor in _tensors(result)]
@@ -57,7 +63,7 @@ class Recorder:
     played: int = 0
     errors: list[BaseException] = field(default_factory=list)
 
-    def __call__(self, run: Callable[[], Tensor], _device: torch.device, _pool: Any) -> Recording:
+    def __call__(self, run: Callable[[], Tensor], _pool: GraphPool) -> Recording:
         if self.errors:
             raise self.errors.pop()
         for _ in range(WARM_UP):

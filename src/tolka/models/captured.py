@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from tolka.batch import BOS, Batch
-from tolka.cuda_graph import WARM_UP, Recording, memory_pool, power_of_two, recorded
+from tolka.cuda_graph import WARM_UP, GraphPool, Recording, power_of_two, recorded
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Inspection, Seq2Seq
-from tolka.runtime import is_out_of_memory
 
 _MOST = 128  # graphs; steps of further shapes are computed without one
 _COMES_AGAIN = 2  # steps of a shape that are computed without one: a capture takes as long as some of them
@@ -32,12 +31,11 @@ def check_captured(device: torch.device) -> None:
 
 
 class Shape(NamedTuple):
-    """What a state has room for: slots, hypotheses in each, positions of a hypothesis, source tokens."""
+    """What a graph is for: slots, hypotheses in each, the sizes of a state's tensors."""
 
     slots: int
     beam: int
-    room: int
-    width: int
+    sizes: tuple[torch.Size, ...]
 
 
 def changed(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
@@ -77,7 +75,7 @@ class CapturedState(DecoderState):
 
     slots (B,). beam: k. filled: steps so far. width: S. search: which one it is of. order (slots, k): hypotheses that
     the next step goes on with; None for all as they are. shape: of the model's state where graphs work on it, else
-    None; then there are as many slots as sentences.
+    None; then there are as many slots as sentences. room: steps that there may be in all before it is too small.
     """
 
     state: DecoderState
@@ -88,6 +86,7 @@ class CapturedState(DecoderState):
     search: int
     order: Tensor | None = None
     shape: Shape | None = None
+    room: int = 0
 
     def select(self, rows: Tensor) -> "CapturedState":
         """See DecoderState.select; while there are not many slots too many, it is left to the next step."""
@@ -120,14 +119,16 @@ def _in_order(shape: Shape, device: torch.device) -> Tensor:
 class _Arena:
     """Memory for the states of all shapes, which are never at work at the same time."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._bytes = torch.empty(0, dtype=torch.uint8, device=device)
+    def __init__(self, size: int, device: torch.device) -> None:
+        """size: in bytes."""
+        self._bytes = torch.empty(size, dtype=torch.uint8, device=device)
+
+    def has_room(self, state: DecoderState) -> bool:
+        """For `place`."""
+        return _size(state) <= len(self._bytes)
 
     def place(self, state: DecoderState) -> DecoderState:
-        """A copy in this memory. Where it has to be enlarged, what is in the old one stays there."""
-        size = sum(_blocks(tensor) for tensor in tensors(state))
-        if size > len(self._bytes):
-            self._bytes = self._bytes.new_empty(power_of_two(size))
+        """A copy in this memory, of a state that is elsewhere."""
         end = 0
 
         def put(tensor: Tensor) -> Tensor:
@@ -137,6 +138,16 @@ class _Arena:
             return here.copy_(tensor)
 
         return changed(state, put)
+
+    def elsewhere(self, state: DecoderState) -> DecoderState:
+        """With copies of those tensors that are here."""
+        here = self._bytes.untyped_storage().data_ptr()
+        return changed(state, lambda tensor: tensor.clone() if tensor.untyped_storage().data_ptr() == here else tensor)
+
+
+def _size(state: DecoderState) -> int:
+    """Bytes that it takes there."""
+    return sum(_blocks(tensor) for tensor in tensors(state))
 
 
 def _blocks(tensor: Tensor) -> int:
@@ -174,12 +185,12 @@ class CapturedModel(Seq2Seq):
         self.vocabulary_size, self.feature_size = model.vocabulary_size, model.feature_size
         self._device = device
         self._searches = 0
-        self._pool = memory_pool(device)
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
-        """All graphs and their memory."""
-        self._arena = _Arena(self._device)
+    def forget(self, size: int = 0) -> None:
+        """All graphs and their memory. size: bytes for the states of those to come."""
+        self._pool = GraphPool(self._device)
+        self._arena = _Arena(size, self._device)
         self._states: dict[Shape, DecoderState] = {}
         self._steps: dict[Shape, _Step] = {}
         self._uses: Counter[Shape] = Counter()
@@ -202,6 +213,14 @@ class CapturedModel(Seq2Seq):
         """See Seq2Seq.inspect."""
         return self.model.inspect(batch)
 
+    def quantize(self) -> None:
+        """See Seq2Seq.quantize."""
+        self.model.quantize()
+
+    def compile_layers(self, backend: str = "inductor") -> None:
+        """See Seq2Seq.compile_layers."""
+        self.model.compile_layers(backend)
+
     def start(self, source: Tensor, lengths: Tensor) -> CapturedState:
         """See Seq2Seq.start; a state of an earlier search is of no use from now on."""
         self._searches += 1
@@ -211,21 +230,14 @@ class CapturedModel(Seq2Seq):
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step; TolkaError where a step cannot be captured."""
         assert isinstance(state, CapturedState)
-        assert state.search == self._searches
+        if state.search != self._searches:
+            raise RuntimeError("another search has begun on these graphs: its states are where this one's were")
         if state.filled == 0:
             features, inner = self.model.step(token, state.state)
             return features, replace(state, state=inner, filled=1)
-        try:
-            return self._replayed(token, state)
-        except RuntimeError as error:
-            if is_out_of_memory(error):  # smaller batches come
-                self._forget()
-            raise
-
-    def _replayed(self, token: Tensor, state: CapturedState) -> tuple[Tensor, CapturedState]:
         # What stays must be of use in any mode, and tensors of inference mode are not.
         with torch.inference_mode(False), torch.no_grad():
-            if state.shape is None or state.filled + WARM_UP >= state.shape.room:  # that many runs come with a capture
+            if state.shape is None or state.filled + WARM_UP >= state.room:  # that many runs come with a capture
                 state = self._placed(state)
             step = self._step(state)
         step.token.index_copy_(0, state.slots, token)
@@ -243,14 +255,16 @@ class CapturedModel(Seq2Seq):
             rows = torch.arange(slots, device=self._device).clamp_(max=sentences - 1)  # the last one fills the rest
             inner = inner.select(rows[:, None] * state.beam + torch.arange(state.beam, device=self._device))
         room = power_of_two(max(_LEAST_ROOM, state.filled + WARM_UP + 1))
-        shape = Shape(slots, state.beam, room, power_of_two(max(_LEAST_WIDTH, state.width)))
-        fixed = changed(inner.fixed(state.filled, room, shape.width), Tensor.clone)  # some may be in the arena already
+        width = power_of_two(max(_LEAST_WIDTH, state.width))
+        fixed = self._arena.elsewhere(inner.fixed(state.filled, room, width))
+        if not self._arena.has_room(fixed):
+            self.forget(2 * _size(fixed))  # as hypotheses grow
+        shape = Shape(slots, state.beam, tuple(tensor.shape for tensor in tensors(fixed)))
         if shape in self._states:
-            for place, tensor in zip(tensors(self._states[shape]), tensors(fixed), strict=True):
-                place.copy_(tensor)
+            _copy(fixed, self._states[shape])
         else:
             self._states[shape] = self._arena.place(fixed)
-        return replace(state, state=self._states[shape], order=None, shape=shape)
+        return replace(state, state=self._states[shape], order=None, shape=shape, room=room)
 
     def _step(self, state: CapturedState) -> _Step:
         """The one of its shape, captured when that has proved to come again."""
@@ -267,21 +281,27 @@ class CapturedModel(Seq2Seq):
     def _uncaptured(self, state: DecoderState, shape: Shape) -> _Step:
         token = torch.full((shape.slots, shape.beam), BOS, dtype=torch.long, device=self._device)
         order = _in_order(shape, self._device) if shape.beam > 1 else None
-        return _Step(lambda: self._advance(state, token, order), token, order)
+        model = self.model
+        return _Step(lambda: _advance(model, state, token, order), token, order)
 
     def _captured(self, step: _Step, state: DecoderState) -> _Step:
         """Leaves the state as it is, though running the step changes it."""
-        kept = [tensor.clone() for tensor in tensors(state)]
+        kept = changed(state, Tensor.clone)
         what = f"a step of {len(step.token)} sentences"
-        recording = recorded(step.run, self._device, self._pool, "decoding.cuda_graphs", what)
-        for place, tensor in zip(tensors(state), kept, strict=True):
-            place.copy_(tensor)
+        recording = recorded(step.run, self._pool, "decoding.cuda_graphs", what)
+        _copy(kept, state)
         return replace(step, recording=recording)
 
-    def _advance(self, state: DecoderState, token: Tensor, order: Tensor | None) -> Tensor:
-        """A step from `state`, and into the same tensors."""
-        features, after = self.model.step(token, state if order is None else state.select(order))
-        for place, tensor in zip(tensors(state), tensors(after), strict=True):
-            if tensor is not place:
-                place.copy_(tensor)
-        return features
+
+def _advance(model: Seq2Seq, state: DecoderState, token: Tensor, order: Tensor | None) -> Tensor:
+    """Features of a step from `state`, which becomes the state after it, in the same tensors."""
+    features, after = model.step(token, state if order is None else state.select(order))
+    _copy(after, state)
+    return features
+
+
+def _copy(state: DecoderState, into: DecoderState) -> None:
+    """All tensors that are not the same ones."""
+    for place, tensor in zip(tensors(into), tensors(state), strict=True):
+        if tensor is not place:
+            place.copy_(tensor)

@@ -16,7 +16,7 @@ _ROOM = 8  # positions by which a cache grows
 
 
 class Cache(ABC):
-    """Keys and values of N prefixes."""
+    """Keys and values of N prefixes. At a step: `turned` (rotary positions), `append`, `attended`."""
 
     @property
     @abstractmethod
@@ -92,7 +92,7 @@ class KeyValueCache(Cache):
 class Place:
     """The last position, in tensors that a CUDA graph reads and moves on: number (1,), seen (room,), true up to it.
 
-    One for all layers.
+    One for all layers; the model moves it on before the first.
     """
 
     number: Tensor
@@ -141,7 +141,7 @@ class FixedCache(Cache):
         return self.place.seen.view(1, 1, 1, -1)
 
     def append(self, key_value: Tensor) -> Self:
-        """See Cache.append; at the place, which the model has moved on."""
+        """See Cache.append; at the place, in this very store."""
         self.store.index_copy_(1, self.place.number, key_value[:, None])
         return self
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tolka.batch import Batch
-from tolka.cuda_graph import Recording, memory_pool, power_of_two, recorded
+from tolka.cuda_graph import GraphPool, Recording, power_of_two, recorded
 from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import ModelConfig
@@ -72,7 +72,7 @@ class CapturedPasses:
         self._objective, self._precision = objective, precision
         self._weights = [weight for weight in objective.parameters() if weight.requires_grad]
         self._captured: dict[Shape, _Captured] = {}
-        self._pool = memory_pool(precision.device)
+        self._pool = GraphPool(precision.device)
 
     def clear_gradients(self) -> None:
         """To zero, in place: the graphs add to these very tensors."""
@@ -112,7 +112,7 @@ class CapturedPasses:
         share = torch.zeros((), device=device)
         kept = [gradient.clone() for gradient in self._gradients]
         what = f"a pass over {len(given.source)} sentences"
-        recording = recorded(lambda: self._pass(given, share), device, self._pool, "trainer.cuda_graphs", what)
+        recording = recorded(lambda: self._pass(given, share), self._pool, "trainer.cuda_graphs", what)
         torch._foreach_copy_(self._gradients, kept)  # without what running it has added
         return _Captured(recording, given, share)
 
