@@ -17,6 +17,7 @@ RANKS = {
     "resources": 1,
     "special": 1,
     "runtime": 1,
+    "threads": 1,
     "cuda_graph": 2,
     "progress": 1,
     "upgrade": 1,

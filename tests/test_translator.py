@@ -1,5 +1,6 @@
 """Texts in, translations out: driven with a model that copies its source, so that every output is known."""
 
+import threading
 import unicodedata
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tolka.batch import EOS, Batch
+from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
@@ -14,7 +16,8 @@ from tolka.search.greedy import GreedyConfig
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer_training import train_tokenizer
-from tolka.translator import Translator
+from tolka.threads import side_by_side
+from tolka.translator import DecodingConfig, Translator
 
 PAIRS = [
     Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
@@ -63,9 +66,12 @@ class Copy(Seq2Seq):
 TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
 
 
-def translator(search: SearchConfig | None = None, max_length: int = 50, tokens: int = 200) -> Translator:
+def translator(
+    search: SearchConfig | None = None, max_length: int = 50, tokens: int = 200, workers: int = 0
+) -> Translator:
     model = Copy(TOKENIZER.target_size)
-    return Translator(model, TOKENIZER, search or GreedyConfig(), torch.device("cpu"), max_length, tokens)
+    cpu = torch.device("cpu")
+    return Translator(model, TOKENIZER, search or GreedyConfig(), cpu, max_length, tokens, workers=workers)
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
@@ -162,6 +168,72 @@ def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pyt
     assert notes[-1] == f"note: out of memory while translating: going on with decoding.tokens={made.tokens}"
     made(texts)
     assert capsys.readouterr().err == ""  # it knows now
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_batches_side_by_side_give_what_they_give_in_turn(search: SearchConfig, workers: int) -> None:
+    """Each under the ceiling; each text's translation in its place; the progress adds up."""
+    texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 9
+    made, ticks, names = translator(search, tokens=180, workers=workers), list[float](), set[str]()
+    real = made.model.start
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        names.add(threading.current_thread().name)
+        return real(source, lengths)
+
+    made.model.start = start  # type: ignore[method-assign]
+    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert sum(ticks) == pytest.approx(len(texts))
+    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    assert max(sizes) * search.width <= 180
+    assert threading.current_thread().name not in names
+    made(["frogs"])
+    assert threading.current_thread().name in names  # a single batch has all of torch's threads
+
+
+def test_workers_share_torch_s_threads_and_leave_them_as_they_were() -> None:
+    torch.set_num_threads(4)
+    try:
+        with side_by_side(2) as threads:
+            shares = [threads.submit(torch.get_num_threads).result() for _ in range(4)]
+        with side_by_side(1) as threads:
+            assert threads.submit(torch.get_num_threads).result() == 4
+        assert (set(shares), torch.get_num_threads()) == ({2}, 4)
+        assert (translator().workers, translator(workers=3).workers) == (2, 3)
+    finally:
+        torch.set_num_threads(1)
+    assert translator().workers == 1
+
+
+def test_an_error_beside_others_ends_all() -> None:
+    made, begun = translator(tokens=30, workers=2), list[int]()
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        begun.append(len(source))
+        raise ValueError("no such thing")
+
+    made.model.start = start  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="no such thing"):
+        made(["the old boat drifts home"] * 40)
+    assert len(begun) <= 2
+
+
+def test_batches_side_by_side_without_room_are_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["the old boat drifts home"] * 60
+    made = translator(tokens=16 * 30, workers=2)
+    short_of_memory(made, 16 * 20)
+    assert made(texts) == texts
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == 1, notes
+    assert "going on with decoding.tokens=" in notes[0]
+
+
+def test_a_number_of_workers_is_checked() -> None:
+    with pytest.raises(
+        ConfigError, match=r"decoding\.workers \(-1\) must be 0 \(two if there are two threads\) or more"
+    ):
+        DecodingConfig(workers=-1)
 
 
 def test_a_small_batch_without_room_is_halved_itself(capsys: pytest.CaptureFixture[str]) -> None:

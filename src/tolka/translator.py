@@ -3,8 +3,9 @@
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 import torch
 
@@ -12,6 +13,7 @@ from tolka.batch import Flat
 from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, one_of, zero_or_more
 from tolka.data.buckets import longest_first
+from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.models.captured import CapturedModel, check_captured
 from tolka.models.precision import FORMATS, check_format, in_format
@@ -21,6 +23,7 @@ from tolka.search.base import Hypothesis, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.text.cleaning_steps import spelt
 from tolka.text.tokenizer import Tokenizer
+from tolka.threads import side_by_side
 
 # A mark that ends a sentence, the quotes and brackets that close after it, and the blank (a group: it alone is left
 # out where the text is cut); or a full-width mark, which needs no blank.
@@ -30,6 +33,7 @@ _BLANK = re.compile(r"(\s+)")
 
 
 _SHORTEST = 16  # pieces that a sentence counts in a batch, at least
+_MOST_WORKERS = 2  # unless told otherwise, as each takes as much memory
 Tick = Callable[[float], object]
 
 
@@ -41,6 +45,8 @@ class DecodingConfig:
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
     """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    workers: int = 0
+    """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"
     """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; 1.4 times as fast); perplexity stays fp32's"""
     cuda_graphs: bool = False
@@ -58,6 +64,8 @@ class DecodingConfig:
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
         zero_or_more(self, "decoding", "torch's own choice", "threads")
+        zero_or_more(self, "decoding", "two if there are two threads", "workers")
+        at_most(self, "decoding", MOST_THREADS, "workers")
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,15 @@ class _Segment:
     ids: list[int]
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A batch at work: the sentences' numbers, what is found for them, the ceiling that it was made with."""
+
+    numbers: list[int]
+    found: Future[list[Hypothesis] | None]
+    tokens: int
+
+
 class Translator:
     """A model with its tokenizer and a search."""
 
@@ -98,8 +115,9 @@ class Translator:
         max_length: int,
         tokens: int = DecodingConfig.tokens,
         unicode: str = "keep",
+        workers: int = 0,
     ) -> None:
-        """max_length: pieces of the longest segment given to the model. tokens: see DecodingConfig.
+        """max_length: pieces of the longest segment given to the model. tokens, workers: see DecodingConfig.
 
         unicode: as the model's training text was spelt; see CleaningConfig.
         """
@@ -110,6 +128,8 @@ class Translator:
         self.max_length = max_length
         self.tokens = tokens
         self.unicode = unicode
+        on_cpu = device.type == "cpu"
+        self.workers = (workers or min(torch.get_num_threads(), _MOST_WORKERS)) if on_cpu else 1
 
     @classmethod
     def load(
@@ -131,10 +151,12 @@ class Translator:
         check_format(decoding.precision, device, "decoding.precision")
         if decoding.cuda_graphs:
             check_captured(device)
+        if decoding.workers > 1 and device.type != "cpu":
+            raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
         model = in_format(saved.model.to(device), decoding.precision)
         if decoding.cuda_graphs:
             model = CapturedModel(model, device)
-        return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode)
+        return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode, decoding.workers)
 
     def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:
         """A translation for each text, in order; a blank text stays blank."""
@@ -178,29 +200,41 @@ class Translator:
         """Translations of id rows, in order, as text and as found; in batches of like length."""
         results: dict[int, tuple[str, Hypothesis]] = {}
         left = self._batches(sources, range(len(sources)))
-        while left:
-            numbers = left.popleft()
-            best = self._best([sources[i] for i in numbers])
-            if best is None:
-                if isinstance(self.model, CapturedModel):
-                    self.model.forget()
-                empty_cache(self.device)
-                longest = max(len(sources[i]) + 1 for i in numbers)
-                failed = len(numbers) * longest * self.search.width
-                self.tokens = max(1, min(self.tokens, failed) // 2)
-                say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
-                left = self._batches(sources, [*numbers, *chain.from_iterable(left)])
-                continue
-            texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in best])
-            results.update(zip(numbers, zip(texts, best, strict=True), strict=True))
-            tick(len(numbers))
+        workers = max(1, min(self.workers, len(left)))
+        begun: deque[_Begun] = deque()
+        with side_by_side(workers) as threads:
+            while left or begun:
+                while left and len(begun) < workers:
+                    numbers = left.popleft()
+                    found = threads.submit(self._best, [sources[i] for i in numbers])
+                    begun.append(_Begun(numbers, found, self.tokens))
+                batch = begun.popleft()
+                best = batch.found.result()
+                if best is None:
+                    self._have_less_at_once(batch, max(len(sources[i]) + 1 for i in batch.numbers))
+                    left = self._batches(sources, [*batch.numbers, *chain.from_iterable(left)])
+                    continue
+                texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in best])
+                results.update(zip(batch.numbers, zip(texts, best, strict=True), strict=True))
+                tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
 
+    def _have_less_at_once(self, batch: _Begun, longest: int) -> None:
+        """After a batch, of sentences up to `longest`, that memory had no room for."""
+        if isinstance(self.model, CapturedModel):
+            self.model.forget()
+        empty_cache(self.device)
+        if self.tokens == batch.tokens:  # else another of its size has failed already
+            failed = len(batch.numbers) * longest * self.search.width
+            self.tokens = max(1, min(self.tokens, failed) // 2)
+            say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
+
     def rehearse(self, texts: Sequence[str]) -> None:
-        """Translate the batch of the longest ones, for the sake of knowing whether memory has room for it."""
+        """Translate the longest ones, as many as are at work at once, to know whether memory has room for them."""
         sources = [segment.ids for number, text in enumerate(texts) for segment in self._segments(number, text)]
         if sources:
-            self._search([sources[i] for i in self._batches(sources, range(len(sources)))[0]], lambda share: None)
+            longest = islice(self._batches(sources, range(len(sources))), self.workers)
+            self._search([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
         # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
