@@ -1,6 +1,7 @@
 """Texts in, translations out: driven with a model that copies its source, so that every output is known."""
 
 import threading
+import time
 import unicodedata
 
 import pytest
@@ -204,6 +205,27 @@ def test_workers_share_torch_s_threads_and_leave_them_as_they_were() -> None:
     finally:
         torch.set_num_threads(1)
     assert translator().workers == 1
+
+
+def test_threads_are_stopped_in_the_middle_of_their_work() -> None:
+    """As by Ctrl-C: what they would do for a minute is not waited for."""
+    begun, rounds = threading.Event(), list[int]()
+
+    def work() -> None:
+        for number in range(6000):
+            rounds.append(number)
+            begun.set()
+            time.sleep(0.01)
+
+    def interrupted() -> None:
+        with side_by_side(2) as threads:
+            threads.submit(work)
+            begun.wait()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(rounds) < 6000
 
 
 def test_an_error_beside_others_ends_all() -> None:

@@ -4,6 +4,8 @@ Two of them with one of torch's threads each get more done than one with two: no
 and none waits until all its parts are done.
 """
 
+import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,20 +24,46 @@ class _Here(Executor):
         return done
 
 
+class _Threads(ThreadPoolExecutor):
+    """They can be stopped in the middle of their work, within one of its operations."""
+
+    def __init__(self, count: int, share: int) -> None:
+        super().__init__(count, initializer=lambda: torch.set_num_threads(share))
+        self._at_work: set[int] = set()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See Executor.submit."""
+        return super().submit(self._work, fn, *args, **kwargs)
+
+    def _work(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        self._at_work.add(threading.get_ident())
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            self._at_work.discard(threading.get_ident())
+
+    def stop(self) -> None:
+        """An error is raised in those that are at work, as Python raises one for Ctrl-C in the main thread."""
+        for number in tuple(self._at_work):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(KeyboardInterrupt))
+
+
 @contextmanager
 def side_by_side(count: int) -> Iterator[Executor]:
     """So many threads, each with its share of those that torch calculates with; one is the caller's own, with all.
 
-    What has not begun when a block ends early, by an error or the user's hand, is not begun.
+    When a block ends early, by an error or the user's hand, they are stopped.
     """
     if count == 1:
         yield _Here()
         return
     threads = torch.get_num_threads()
-    share = max(1, threads // count)
-    pool = ThreadPoolExecutor(count, initializer=lambda: torch.set_num_threads(share))
+    pool = _Threads(count, max(1, threads // count))
     try:
         yield pool
+    except BaseException:
+        pool.stop()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)  # what threads to come start with
