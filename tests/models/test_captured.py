@@ -10,8 +10,9 @@ from tape import Recorder
 from tolka.batch import collate
 from tolka.errors import ConfigError, TolkaError
 from tolka.models import captured
+from tolka.models.arena import changed, tensors
 from tolka.models.base import DecoderState, ModelConfig, Seq2Seq
-from tolka.models.captured import CapturedModel, changed, tensors
+from tolka.models.captured import CapturedModel
 from tolka.models.ensemble import Ensemble, EnsembleState
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig

@@ -6,8 +6,8 @@ there are a power of two; those that are done stay in theirs until a quarter of 
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from tolka.batch import BOS, Batch
 from tolka.cuda_graph import WARM_UP, GraphPool, Recording, power_of_two, recorded
 from tolka.errors import ConfigError
+from tolka.models.arena import Arena, changed, copy_state, size_of, tensors
 from tolka.models.base import DecoderState, Inspection, Seq2Seq
 
 _MOST = 128  # graphs; steps of further shapes are computed without one
 _COMES_AGAIN = 2  # steps of a shape that are computed without one: a capture takes as long as some of them
 _LEAST_ROOM, _LEAST_WIDTH = 32, 16  # positions of hypotheses, and of sources
-_ALIGNED = 256  # bytes: where a tensor of the arena may begin
-Part = TypeVar("Part")
 
 
 def check_captured(device: torch.device) -> None:
@@ -36,37 +35,6 @@ class Shape(NamedTuple):
     slots: int
     beam: int
     sizes: tuple[torch.Size, ...]
-
-
-def changed(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
-    """The same, a state or what it is made of, with other tensors; one that is in several places is changed once."""
-    known: dict[int, Tensor] = {}
-
-    def walk(part: Any) -> Any:
-        if isinstance(part, Tensor):
-            if id(part) not in known:
-                known[id(part)] = change(part)
-            return known[id(part)]
-        if isinstance(part, list | tuple):
-            return type(part)(walk(one) for one in part)
-        if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{field.name: walk(getattr(part, field.name)) for field in fields(part)})
-        return part
-
-    walked: Part = walk(part)
-    return walked
-
-
-def tensors(part: object) -> list[Tensor]:
-    """Of a state, each once."""
-    found: list[Tensor] = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    changed(part, keep)
-    return found
 
 
 @dataclass(frozen=True)
@@ -116,45 +84,6 @@ def _in_order(shape: Shape, device: torch.device) -> Tensor:
     return torch.arange(shape.slots * shape.beam, device=device).view(shape.slots, shape.beam)
 
 
-class _Arena:
-    """Memory for the states of all shapes, which are never at work at the same time."""
-
-    def __init__(self, size: int, device: torch.device) -> None:
-        """size: in bytes."""
-        self._bytes = torch.empty(size, dtype=torch.uint8, device=device)
-
-    def has_room(self, state: DecoderState) -> bool:
-        """For `place`."""
-        return _size(state) <= len(self._bytes)
-
-    def place(self, state: DecoderState) -> DecoderState:
-        """A copy in this memory, of a state that is elsewhere."""
-        end = 0
-
-        def put(tensor: Tensor) -> Tensor:
-            nonlocal end
-            start, end = end, end + _blocks(tensor)
-            here = self._bytes[start : start + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
-            return here.copy_(tensor)
-
-        return changed(state, put)
-
-    def elsewhere(self, state: DecoderState) -> DecoderState:
-        """With copies of those tensors that are here."""
-        here = self._bytes.untyped_storage().data_ptr()
-        return changed(state, lambda tensor: tensor.clone() if tensor.untyped_storage().data_ptr() == here else tensor)
-
-
-def _size(state: DecoderState) -> int:
-    """Bytes that it takes there."""
-    return sum(_blocks(tensor) for tensor in tensors(state))
-
-
-def _blocks(tensor: Tensor) -> int:
-    """Bytes that it takes there."""
-    return -(-tensor.nbytes // _ALIGNED) * _ALIGNED
-
-
 @dataclass(frozen=True)
 class _Step:
     """A step of one shape. run: computes it on tensors that stay where they are: token and order (slots, k), which it
@@ -190,7 +119,7 @@ class CapturedModel(Seq2Seq):
     def forget(self, size: int = 0) -> None:
         """All graphs and their memory. size: bytes for the states of those to come."""
         self._pool = GraphPool(self._device)
-        self._arena = _Arena(size, self._device)
+        self._arena = Arena(size, self._device)
         self._states: dict[Shape, DecoderState] = {}
         self._steps: dict[Shape, _Step] = {}
         self._uses: Counter[Shape] = Counter()
@@ -258,10 +187,10 @@ class CapturedModel(Seq2Seq):
         width = power_of_two(max(_LEAST_WIDTH, state.width))
         fixed = self._arena.elsewhere(inner.fixed(state.filled, room, width))
         if not self._arena.has_room(fixed):
-            self.forget(2 * _size(fixed))  # as hypotheses grow
+            self.forget(2 * size_of(fixed))  # as hypotheses grow
         shape = Shape(slots, state.beam, tuple(tensor.shape for tensor in tensors(fixed)))
         if shape in self._states:
-            _copy(fixed, self._states[shape])
+            copy_state(fixed, self._states[shape])
         else:
             self._states[shape] = self._arena.place(fixed)
         return replace(state, state=self._states[shape], order=None, shape=shape, room=room)
@@ -289,19 +218,12 @@ class CapturedModel(Seq2Seq):
         kept = changed(state, Tensor.clone)
         what = f"a step of {len(step.token)} sentences"
         recording = recorded(step.run, self._pool, "decoding.cuda_graphs", what)
-        _copy(kept, state)
+        copy_state(kept, state)
         return replace(step, recording=recording)
 
 
 def _advance(model: Seq2Seq, state: DecoderState, token: Tensor, order: Tensor | None) -> Tensor:
     """Features of a step from `state`, which becomes the state after it, in the same tensors."""
     features, after = model.step(token, state if order is None else state.select(order))
-    _copy(after, state)
+    copy_state(after, state)
     return features
-
-
-def _copy(state: DecoderState, into: DecoderState) -> None:
-    """All tensors that are not the same ones."""
-    for place, tensor in zip(tensors(into), tensors(state), strict=True):
-        if tensor is not place:
-            place.copy_(tensor)
