@@ -17,11 +17,8 @@ from tolka.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process for want of memory
-_NO_MEMORY = (
-    "can't allocate memory",
-    "CUDA error: out of memory",
-    "STATUS_ALLOC_FAILED",
-)  # CPU, CUDA, cuBLAS
+# What the CPU's allocator, CUDA and cuBLAS say when they have none left.
+_NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
