@@ -101,9 +101,8 @@ def test_r_drop_by_the_papers_formula(smoothing: float, values: int, monkeypatch
     """Half of: -log P1 - log P2 + weight / 2 * (KL(P1 || P2) + KL(P2 || P1)), gradients by autograd."""
     monkeypatch.setattr(losses, "_AGREEING_VALUES_ON_CPU", values)
     first, second = two_passes()
-    loss, nll, gradients = agreement_gradients(
-        first.detach().clone(), second.detach().clone(), BATCH.targets, smoothing, r_drop(5.0)
-    )
+    gradients = first.detach().clone(), second.detach().clone()
+    loss, nll = agreement_gradients(*gradients, BATCH.targets, smoothing, r_drop(5.0))
     log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
     kl_pq = (log_p.exp() * (log_p - log_q)).sum()
     kl_qp = (log_q.exp() * (log_q - log_p)).sum()
@@ -122,9 +121,8 @@ def test_r_drop_by_the_papers_formula(smoothing: float, values: int, monkeypatch
 def test_simcut_by_the_papers_formula() -> None:
     """CE(whole) + weight * KL(whole || cut), the gradient going through both sides of the divergence."""
     first, second = two_passes()
-    loss, nll, gradients = agreement_gradients(
-        first.detach().clone(), second.detach().clone(), BATCH.targets, 0.1, simcut(3.0, 0.05)
-    )
+    gradients = first.detach().clone(), second.detach().clone()
+    loss, nll = agreement_gradients(*gradients, BATCH.targets, 0.1, simcut(3.0, 0.05))
     log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
     cross = F.cross_entropy(first, BATCH.targets, label_smoothing=0.1, reduction="sum")
     expected = cross + 3.0 * F.kl_div(log_q, log_p, log_target=True, reduction="sum")
@@ -133,6 +131,31 @@ def test_simcut_by_the_papers_formula() -> None:
     assert nll.item() == pytest.approx(F.cross_entropy(first, BATCH.targets, reduction="sum").item())
     for found, leaf in zip(gradients, (first, second), strict=True):
         torch.testing.assert_close(found, leaf.grad)
+
+
+@pytest.mark.parametrize("agreement", [None, simcut(3.0, 0.0)], ids=["one pass", "two"])
+@pytest.mark.parametrize("chunk_values", [14, 70, 10**6])
+def test_pieces_of_few_sizes_come_to_the_same(
+    chunk_values: int, agreement: losses.Agreement | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each number of rows costs something, the last piece is filled up to the size of the others."""
+    monkeypatch.setattr(losses, "_CHUNK_VALUES", chunk_values)
+    batch = collate([[4]] * 5, [[4, 5, 6], [6], [5, 4], [4, 4, 4], [6, 5, 4, 6]])
+    found, rows = [], []
+    for steady in (False, True):
+        monkeypatch.setattr(losses, "shapes_cost", lambda steady=steady: steady)
+        model = Lookup()
+        pieces: list[int] = []
+        model.output.register_forward_hook(lambda _layer, _inputs, result, into=pieces: into.append(len(result)))
+        sums = Objective(model, 0.1, agreement=agreement)(batch)
+        rows.append(pieces)
+        sums.loss.backward()
+        found.append([sums.loss, sums.nll, *(weight.grad for weight in model.parameters())])
+    for plain, filled in zip(*found, strict=True):
+        torch.testing.assert_close(plain, filled)
+    assert sum(rows[0]) == batch.tokens * (2 if agreement else 1)
+    assert len(set(rows[1])) == 1
+    assert rows[1][0] % 8 == 0
 
 
 @pytest.mark.parametrize("chunk_values", [7, 28, 10**6])

@@ -3,16 +3,18 @@
 Shapes: N target tokens, D model width, V vocabulary, C tokens of one chunk.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
 from tolka.models.base import Seq2Seq
+from tolka.nn.products import shapes_cost, steady_rows
 
 # One chunk's logits fill about this many values: 16 MB in fp32, which a CPU's last cache level still holds. A GPU has
 # no such cache and wants fewer, larger kernels.
@@ -63,26 +65,28 @@ def simcut(weight: float, cut: float) -> Agreement:
 
 def smoothed_gradient(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss sum, nll sum and d loss / d logits of one chunk; overwrites `logits` (C, V) with the gradient.
+) -> tuple[Tensor, Tensor]:
+    """Loss sum and nll sum of one chunk; overwrites `logits` (C, V) with d loss / d logits.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     counts: (C,) true where a token counts at all; None where each does.
     """
     loss, nll, _ = _into_probabilities(logits, targets, smoothing, counts)
-    gradient = _less_target(logits, targets, smoothing)
-    return loss, nll, gradient if counts is None else gradient.mul_(counts[:, None])
+    _less_target(logits, targets, smoothing)
+    if counts is not None:
+        logits.mul_(counts[:, None])
+    return loss, nll
 
 
 def agreement_gradients(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, agreement: Agreement
-) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Loss sum, nll sum and d loss / d logits of both passes; overwrites `first` and `second` (C, V)."""
+) -> tuple[Tensor, Tensor]:
+    """Loss sum and nll sum of both passes; overwrites `first` and `second` (C, V) with d loss / d logits."""
     rows = max(1, _AGREEING_VALUES_ON_CPU // first.size(1) if first.device.type == "cpu" else targets.numel())
     parts = zip(_pieces(first, rows), _pieces(second, rows), _pieces(targets, rows), strict=True)
     sums = [_agreement_of_rows(p, q, wanted, smoothing, agreement) for p, q, wanted in parts]
     loss, nll = torch.stack([torch.stack(each) for each in sums]).sum(dim=0).unbind()
-    return loss, nll, [first, second]
+    return loss, nll
 
 
 def _agreement_of_rows(
@@ -149,8 +153,18 @@ def _pieces(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
     return pieces
 
 
-# The logits of each pass and the targets of one chunk -> loss sum, nll sum, d loss / d logits of each pass.
-_Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor, Sequence[Tensor]]]
+def _steady_chunk(count: int, chunk: int) -> int:
+    """One of few sizes, about `chunk` at most, in which all pieces of `count` tokens can be computed."""
+    return steady_rows(-(-count // -(-count // chunk)))
+
+
+def _filled_up(rows: Tensor, count: int) -> Tensor:
+    """(C, D), with rows of zeros behind them up to `count`."""
+    return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
+
+
+# The logits of each pass and the targets of one chunk -> loss sum, nll sum; the logits become d loss / d logits.
+_Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
 
 
 class _GradientGiven(torch.autograd.Function):
@@ -173,7 +187,8 @@ class _ChunkedLoss(torch.autograd.Function):
     """The sums and, in the same pass, their gradients: no (N, V) matrix ever stands in memory.
 
     inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd hands their gradients on
-    (and DDP's hooks fire); the weights must be all that `logits_of` depends on beside the features.
+    (and DDP's hooks fire); the weights must be all that `logits_of` depends on beside the features. steady: whether the
+    last piece shall have as many rows as the others, of which the last ones count for nothing.
     """
 
     @staticmethod
@@ -183,6 +198,7 @@ class _ChunkedLoss(torch.autograd.Function):
         gradients_of: _Gradients,
         targets: Tensor,
         chunk: int,
+        steady: bool,
         passes: int,
         *inputs: Tensor,
     ) -> tuple[Tensor, Tensor]:
@@ -192,17 +208,21 @@ class _ChunkedLoss(torch.autograd.Function):
         weight_gradients = [torch.zeros_like(p) for p in parameters]
         pieces = [_pieces(each, chunk) for each in features]
         for wanted, *rows in zip(_pieces(targets, chunk), *pieces, strict=True):
-            leaves = [row.detach().requires_grad_() for row in rows]
+            count = len(wanted)
+            leaves = [_filled_up(row.detach(), chunk if steady else count).requires_grad_() for row in rows]
             with torch.enable_grad():
                 logits = [logits_of(leaf) for leaf in leaves]
-            loss, nll, upstream = gradients_of([each.detach().float() for each in logits], wanted)
+            upstream = [each.detach().float() for each in logits]
+            loss, nll = gradients_of([each[:count] for each in upstream], wanted)
             totals += torch.stack([loss, nll])
+            for each in upstream:
+                each[count:] = 0.0
             pairs = [(each, gradient.to(each.dtype)) for each, gradient in zip(logits, upstream, strict=True)]
             with torch.enable_grad():
                 ends = [_GradientGiven.apply(*pair) for pair in pairs]  # type: ignore[no-untyped-call]
             found = torch.autograd.grad(ends, (*leaves, *parameters))
             for gradients, part in zip(feature_gradients, found, strict=False):
-                gradients.append(part)
+                gradients.append(part[:count])
             for total, part in zip(weight_gradients, found[passes:], strict=True):
                 total.add_(part)
         ctx.save_for_backward(*(torch.cat(gradients) for gradients in feature_gradients), *weight_gradients)
@@ -212,7 +232,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Any, ...]:
-        return (None,) * 5 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)
+        return (None,) * 6 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)
 
 
 class Objective(nn.Module):
@@ -236,11 +256,13 @@ class Objective(nn.Module):
             return self._without_gradient(batch)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = [self.model(seen) for seen in self._passes(batch)]
+        chunk, steady = max(1, _chunk(self.model, features[0]) // len(features)), shapes_cost()
         loss, nll = _ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
             partial(self._gradients, filled=batch.is_filled),
             batch.targets,
-            max(1, _chunk(self.model, features[0]) // len(features)),
+            _steady_chunk(batch.tokens, chunk) if steady else chunk,
+            steady,
             len(features),
             *features,
             *weights,
@@ -256,14 +278,11 @@ class Objective(nn.Module):
         second = batch.with_words_dropped(self.agreement.cut)
         return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]
 
-    def _gradients(
-        self, logits: list[Tensor], targets: Tensor, filled: bool
-    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+    def _gradients(self, logits: list[Tensor], targets: Tensor, filled: bool) -> tuple[Tensor, Tensor]:
         smoothing = self.label_smoothing if self.training else 0.0
         if len(logits) == 1:
             counts = targets != PAD if filled else None
-            loss, nll, gradient = smoothed_gradient(logits[0], targets, smoothing, counts)
-            return loss, nll, [gradient]
+            return smoothed_gradient(logits[0], targets, smoothing, counts)
         assert self.agreement is not None
         assert not filled, "two passes count every target"
         return agreement_gradients(logits[0], logits[1], targets, smoothing, self.agreement)

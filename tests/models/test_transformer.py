@@ -196,21 +196,23 @@ def test_norm_stands_where_it_should(norm: str) -> None:
     ],
     ids=str,
 )
-def test_without_a_row_for_padding_all_is_as_with_one(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+def test_rows_of_padding_or_idle_ones_change_nothing(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
     batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
     found, computed = [], []
     model.encoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
     model.decoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
-    for worth in (0.01, 1.0):
+    for worth, steady in ((0.01, False), (1.0, False), (1.0, True)):
         monkeypatch.setattr(transformer, "_WORTH_PACKING", worth)
+        monkeypatch.setattr(transformer, "shapes_cost", lambda steady=steady: steady)
         features = model(batch)
         weights = [weight for weight in model.parameters() if weight is not model.output_embedding.weight]
         found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, model.output_embedding.weight])])
-    assert computed == [11, 12, 18, 21]
-    for packed, padded in zip(*found, strict=True):
+    assert computed == [11, 12, 18, 21, 16, 16]
+    for packed, padded, filled in zip(*found, strict=True):
         torch.testing.assert_close(packed, padded)
+        torch.testing.assert_close(packed, filled)
 
 
 def test_the_look_ahead_mask_hides_the_future() -> None:

@@ -42,3 +42,19 @@ def test_with_all_positions_nothing_is_copied() -> None:
     rows = torch.randn(9, 4)
     assert ALL.pad(rows).data_ptr() == rows.data_ptr()
     assert ALL.pack(ALL.pad(rows)).data_ptr() == rows.data_ptr()
+
+
+def test_rows_that_fill_up_are_looked_at_by_nobody() -> None:
+    filled = Packing(LENGTHS, 3, TOKENS, fillers=2)
+    assert len(filled.ids(torch.arange(9).view(3, 3))) == 8
+    assert filled.of_tokens(torch.arange(8), TOKENS).tolist() == list(range(6))
+    rows = torch.randn(8, 4, requires_grad=True)
+    padded = filled.pad(rows)
+    torch.testing.assert_close(padded, PACKING.pad(rows[:6]))
+    (gradient,) = torch.autograd.grad(padded.sum(), rows)
+    assert gradient[:, 0].tolist() == [1, 1, 1, 1, 1, 1, 0, 0]
+    there = torch.randn(3, 3, 4, requires_grad=True)
+    packed = filled.pack(there)
+    torch.testing.assert_close(packed[:6], PACKING.pack(there))
+    (gradient,) = torch.autograd.grad(packed[:6].sum(), there)
+    assert gradient[..., 0].tolist() == [[1, 1, 0], [1, 1, 1], [1, 0, 0]]

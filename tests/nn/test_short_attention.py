@@ -56,7 +56,7 @@ def test_where_it_is_used() -> None:
     assert not suits_short(query(100), query(100)), "forward alone the fused kernel is faster with so many keys"
     assert not suits_short(query(500, requires_grad=True), query(500))
     assert not suits_short(query(1), query(8)), "a step of decoding"
-    assert not suits_short(query(8, dtype=torch.bfloat16), query(8, dtype=torch.bfloat16))
+    assert not suits_short(query(8, dtype=torch.float16), query(8, dtype=torch.float16))
     with torch.no_grad():
         assert not suits_short(trained, trained)
 
@@ -68,3 +68,18 @@ def test_attention_chooses_without_a_difference_in_the_result(length: int) -> No
     torch.testing.assert_close(
         attend(*given, None, causal=True), F.scaled_dot_product_attention(*given, is_causal=True)
     )
+
+
+def test_in_bf16_nothing_between_the_products_is_rounded() -> None:
+    torch.manual_seed(0)
+    given = [torch.randn(2, 8, 2, 16).transpose(1, 2) * 4 for _ in range(3)]
+    half = [x.bfloat16().requires_grad_() for x in given]
+    exact = [x.detach().double().requires_grad_() for x in half]
+    found, expected = attend_short(*half, None, True), attend_short(*exact, None, True)
+    assert found.dtype == torch.bfloat16
+    upstream = torch.randn(expected.shape).bfloat16()
+    gradients = torch.autograd.grad(found, half, upstream)
+    for ours, theirs in zip(
+        (found, *gradients), (expected, *torch.autograd.grad(expected, exact, upstream.double())), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs.bfloat16(), rtol=2**-7, atol=1e-4)  # the last of its eight bits

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD
 from tolka.errors import ConfigError
+from tolka.nn.products import product
 
 SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
@@ -30,7 +30,7 @@ class Pieces(nn.Embedding):
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the products with all vectors, and a bias (V,)."""
-        return F.linear(features, self.weight, bias)
+        return product(features, self.weight, bias)
 
 
 class Embeddings(NamedTuple):

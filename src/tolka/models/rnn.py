@@ -20,6 +20,7 @@ from tolka.models.embeddings import SHARING, Pieces, make_embeddings, settled_sh
 from tolka.nn.alignment import SCORES, Alignment
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import INITIALIZATIONS, initialise
+from tolka.nn.linear import Linear
 from tolka.nn.quantized import QuantizedScores
 from tolka.nn.recurrent import CELLS, Lstm, Recurrence, State, unrolled_encode
 
@@ -171,7 +172,7 @@ class Rnn(Seq2Seq):
         self.attention = Alignment(config.attention, states) if config.attention != "none" else None
         terms = states * (1 if self.attention is None else 2) + (config.d_model if config.token_term else 0)
         plain = self.attention is None and not config.token_term and states == config.d_model
-        self.readout = nn.Identity() if plain else nn.Linear(terms, config.d_model, bias=False)
+        self.readout = nn.Identity() if plain else Linear(terms, config.d_model, bias=False)
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
         for module in self.modules():
             if isinstance(module, Lstm):

@@ -23,6 +23,7 @@ from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import LearnedPositions, SinusoidalPositions
+from tolka.nn.products import shapes_cost, steady_rows
 from tolka.nn.quantized import QuantizedScores
 from tolka.nn.variable_length import has_packed_attention
 
@@ -163,7 +164,7 @@ class Transformer(Seq2Seq):
             if seen is not None and kept:
                 for which, maps in zip(("self", "cross"), kept, strict=True):
                     seen.attention[f"decoder.{number}.{which}"] = maps[0]
-        normed: Tensor = self.decoder_norm(x if rows.tokens is not None else x[batch.target_positions])
+        normed: Tensor = self.decoder_norm(rows.of_tokens(x, batch.target_positions))
         return normed
 
     def forward(self, batch: Batch) -> Tensor:
@@ -270,10 +271,11 @@ def packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Pack
     """
     if lengths.device.type != "cpu":
         return Packing(lengths, longest)  # to find out what there is to gain would be to wait for the device
-    positions = len(lengths) * longest
-    padding = 1 - int(lengths.sum()) / positions
-    if padding < _WORTH_PACKING:
+    count = len(tokens) if tokens is not None else int(lengths.sum())
+    padding = 1 - count / (len(lengths) * longest)
+    fillers = steady_rows(count) - count if shapes_cost() else 0
+    if padding < _WORTH_PACKING and not fillers:
         return Packing(lengths, longest, masked=padding > 0)
     if tokens is None:
         tokens = token_positions(lengths, longest)
-    return Packing(lengths, longest, tokens)
+    return Packing(lengths, longest, tokens, padding > 0, fillers)

@@ -6,6 +6,8 @@ Shapes: B sentences, T decoder states a sentence (steps, or hypotheses at one st
 import torch
 from torch import Tensor, nn
 
+from tolka.nn.linear import Linear
+
 SCORES = ("dot", "general", "additive")
 
 
@@ -16,11 +18,11 @@ class Alignment(nn.Module):
         super().__init__()
         self.score = score
         if score == "general":
-            self.key = nn.Linear(width, width, bias=False)
+            self.key = Linear(width, width, bias=False)
         elif score == "additive":
-            self.key = nn.Linear(width, width)
-            self.query = nn.Linear(width, width, bias=False)
-            self.energy = nn.Linear(width, 1, bias=False)
+            self.key = Linear(width, width)
+            self.query = Linear(width, width, bias=False)
+            self.energy = Linear(width, 1, bias=False)
 
     def keys(self, encoded: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D): the part of the score that no decoder state changes, for all steps at once."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tolka.nn.cache import Cache, KeyValueCache
 from tolka.nn.dropout import dropout
-from tolka.nn.linear import FusedLinear
+from tolka.nn.linear import FusedLinear, Linear
 from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import RotaryPositions
 from tolka.nn.short_attention import attend_short, suits_short
@@ -56,7 +56,7 @@ class _Heads(nn.Module):
         self.d_k = d_model // heads
         self.d_v = d_v
         self.rate = rate
-        self.output = nn.Linear(heads * d_v, d_model)
+        self.output = Linear(heads * d_v, d_model)
 
     def split(self, x: Tensor, width: int) -> Tensor:
         """(B, T, H * width) -> (B, H, T, width), a view."""
@@ -165,7 +165,7 @@ class CrossAttention(_Heads):
 
     def __init__(self, d_model: int, heads: int, d_v: int, rate: float) -> None:
         super().__init__(d_model, heads, d_v, rate)
-        self.query = nn.Linear(d_model, heads * self.d_k)
+        self.query = Linear(d_model, heads * self.d_k)
         self.key_value = FusedLinear(d_model, [heads * self.d_k, heads * d_v])
 
     def keys_and_values(self, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.nn.dropout import Dropout
-from tolka.nn.linear import FusedLinear
+from tolka.nn.linear import FusedLinear, Linear
 
 
 def swiglu(x: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, activation: str, rate: float) -> None:
         super().__init__()
         self.inner = FusedLinear(d_model, [d_ff] * (2 if activation in _GATED else 1))
-        self.outer = nn.Linear(d_ff, d_model)
+        self.outer = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(rate)
 

@@ -1,12 +1,22 @@
-"""Several linear maps of one input as one matrix product."""
+"""Linear maps, alone or several of one input as one matrix product."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from tolka.nn.products import product
 
-class FusedLinear(nn.Linear):
+
+class Linear(nn.Linear):
+    """x W^T + b."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., in) -> (..., out)."""
+        return product(input, self.weight, self.bias)
+
+
+class FusedLinear(Linear):
     """One product in place of several; its result holds those of width `widths[0]`, `widths[1]`, … side by side."""
 
     def __init__(self, d_in: int, widths: Sequence[int]) -> None:

@@ -17,13 +17,18 @@ class Packing:
     places: (N,), of packed rows: how manieth of its sentence each one is, from 0.
     """
 
-    def __init__(self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True) -> None:
-        """lengths: (B,) tokens of each sentence. longest: L. tokens: (N,), where in (B, L), flattened, each row stands;
-        None where all positions have a row. masked: whether there may be padding among them.
+    def __init__(
+        self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True, fillers: int = 0
+    ) -> None:
+        """lengths: (B,) tokens of each sentence. longest: L. tokens: where in (B, L), flattened, each row stands;
+        None where all positions have a row. masked: whether there may be padding among them. fillers: how many rows
+        more there are behind those of `tokens`, which nothing looks at and no gradient comes to.
         """
-        self.sentences, self.lengths, self.longest, self.tokens = len(lengths), lengths, longest, tokens
+        self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
+        self.fillers, self.tokens = fillers, tokens
         if tokens is not None:
-            self.places = tokens % longest
+            self.tokens = torch.cat([tokens, tokens.new_zeros(fillers)]) if fillers else tokens
+            self.places = self.tokens % longest
         self._spread_out(masked)
 
     def _spread_out(self, masked: bool) -> None:
@@ -31,7 +36,7 @@ class Packing:
         self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
         self.mask = ~self._padding[:, None, None, :] if masked else None
         if self.tokens is not None:
-            self._rows = self._row_of_each_position(self.tokens)
+            self._rows = self._row_of_each_position(self.tokens[: len(self.tokens) - self.fillers])
 
     def _row_of_each_position(self, tokens: Tensor) -> Tensor:
         """(B * L,); at padding the first one."""
@@ -52,7 +57,7 @@ class Packing:
     def pad(self, rows: Tensor) -> Tensor:
         """(N, W) -> (B, L, W), at padding some token's row: for what never looks there, to which no gradient comes."""
         if self.tokens is not None:
-            rows = _Padded.apply(rows, self._rows, self.tokens)  # type: ignore[no-untyped-call]
+            rows = _Padded.apply(rows, self._rows, self.tokens, self.fillers)  # type: ignore[no-untyped-call]
         return rows.view(self.sentences, self.longest, -1)
 
     def pack(self, padded: Tensor) -> Tensor:
@@ -62,6 +67,12 @@ class Packing:
             return flat
         packed: Tensor = _Packed.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
         return packed
+
+    def of_tokens(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """(N, W) -> those rows alone that are tokens'. positions: where in (B, L), flattened, the tokens are."""
+        if self.tokens is None:
+            return rows[positions]
+        return rows[: len(rows) - self.fillers] if self.fillers else rows
 
 
 class FusedPacking(Packing):
@@ -79,14 +90,18 @@ class _Padded(torch.autograd.Function):
     """Rows (N, W) -> (B * L, W) by `rows`; the gradient of padding is not read, for it is zero."""
 
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def forward(ctx: Any, packed: Tensor, rows: Tensor, tokens: Tensor, fillers: int) -> Tensor:
         ctx.save_for_backward(tokens)
+        ctx.fillers = fillers
         return packed.index_select(0, rows)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        of_rows = gradient.index_select(0, ctx.saved_tensors[0])
+        if ctx.fillers:
+            of_rows[-ctx.fillers :] = 0.0
+        return of_rows, None, None, None
 
 
 class _Packed(torch.autograd.Function):

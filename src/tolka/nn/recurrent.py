@@ -7,9 +7,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from tolka.nn.products import product
 
 State = tuple[Tensor, ...]
 """(h,), or (h, C) of an LSTM; each (B, H)."""
@@ -65,7 +66,7 @@ class Recurrence(nn.RNNBase):
     def project(self, x: Tensor, direction: int = 0) -> Tensor:
         """(..., X) -> (..., gates * H): x W + b, for all steps at once."""
         w, _, b = self._weights(direction)
-        return F.linear(x, w, b)
+        return product(x, w, b)
 
     def first_state(self, x: Tensor) -> State:
         """Zeros, as many rows as x has."""
@@ -123,7 +124,7 @@ class Rnn(Recurrence, nn.RNN):
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         """See Recurrence.cell."""
         _, u, _ = self._weights(direction)
-        return (torch.tanh(inputs + F.linear(state[0], u)),)
+        return (torch.tanh(inputs + product(state[0], u)),)
 
 
 class Lstm(Recurrence, nn.LSTM):
@@ -144,7 +145,7 @@ class Lstm(Recurrence, nn.LSTM):
         """See Recurrence.cell."""
         _, u, _ = self._weights(direction)
         before, memory = state
-        i, f, candidate, o = (inputs + F.linear(before, u)).chunk(4, dim=-1)
+        i, f, candidate, o = (inputs + product(before, u)).chunk(4, dim=-1)
         memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(candidate)
         return torch.sigmoid(o) * torch.tanh(memory), memory
 
@@ -165,8 +166,8 @@ class Gru(Recurrence, nn.GRU):
         widths = [2 * self.hidden_size, self.hidden_size]
         both, candidate = torch.split(inputs, widths, dim=-1)
         of_gates, of_candidate = torch.split(u, widths)
-        r, z = torch.sigmoid(both + F.linear(before, of_gates)).chunk(2, dim=-1)
-        new = torch.tanh(candidate + F.linear(r * before, of_candidate))
+        r, z = torch.sigmoid(both + product(before, of_gates)).chunk(2, dim=-1)
+        new = torch.tanh(candidate + product(r * before, of_candidate))
         return ((1.0 - z) * new + z * before,)
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
