@@ -100,7 +100,10 @@ def test_programs_are_those_with_a_python() -> None:
     import decoding_speed
 
     found = decoding_speed.programs({"tolka": "python", "ctranslate2": "other", "plain": "python"})
-    assert list(found) == ["tolka fp32", "tolka int8", "ctranslate2 float32", "ctranslate2 int8"]
+    theirs = [
+        f"ctranslate2 {kind}{at_once}" for kind in ("float32", "int8") for at_once in ("", ", two batches at once")
+    ]
+    assert list(found) == ["tolka fp32", "tolka int8", *theirs]
     assert all((Path(BENCH) / program.script).is_file() for program in found.values())
 
 
@@ -162,10 +165,11 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
     import torch
     import torch.nn.functional as F
 
-    from tolka.nn import attention, dropout
+    from tolka.nn import attention, dropout, products
     from tolka.training import optim
 
-    for module, name in ((dropout, "dropout"), (attention, "dropout"), (optim, "AdamW")):
+    replaced = (dropout, "dropout"), (attention, "dropout"), (attention, "suits_short"), (optim, "AdamW")
+    for module, name in (*replaced, (products, "onednn_is_faster")):
         monkeypatch.setattr(module, name, getattr(module, name))  # put back at the end
     x = torch.ones(50, 50)
     for same in (False, True):
@@ -173,8 +177,11 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
         found = dropout.Dropout(0.3).train()(x)
         torch.manual_seed(1)
         assert torch.equal(found, F.dropout(x, 0.3)) is same
-        quality.VARIANTS["torch-dropout"]()
-    quality.VARIANTS["torch-optimizer"]()
+        quality.VARIANTS["torch-dropout"][1]()
+    for name in ("torch-optimizer", "torch-products", "torch-attention-bf16"):
+        quality.VARIANTS[name][1]()
+    assert not products.onednn_is_faster()
+    assert not attention.suits_short(x[None, None].requires_grad_(), x[None, None])
     optimizer = optim.AdamWConfig().build(torch.nn.Linear(3, 3))
     assert not optimizer.defaults["fused"]
 

@@ -1,8 +1,9 @@
 """CTranslate2 with a tolka model's weights: how fast it decodes.
 
-    python scripts/bench/decode_ctranslate2.py MODEL CONVERTED SOURCE OUT BEAM THREADS float32|int8|...
+    python scripts/bench/decode_ctranslate2.py MODEL CONVERTED SOURCE OUT BEAM THREADS float32|int8|... [SIDE_BY_SIDE]
 
-CONVERTED keeps the model as CTranslate2 has it, from the first call on. Writes the translations to OUT; prints a JSON
+CONVERTED keeps the model as CTranslate2 has it, from the first call on. SIDE_BY_SIDE: batches at once, which share the
+threads; 1 unless given. Writes the translations to OUT; prints a JSON
 line: sentences, tokens, seconds from lines to lines.
 """
 
@@ -60,7 +61,7 @@ def convert(model: Path, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads: int, kind: str) -> None:
+def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads: int, kind: str, workers: int) -> None:
     """Convert, load, translate."""
     if not folder.exists():
         part = folder.with_suffix(".part")
@@ -68,7 +69,10 @@ def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads:
         convert(model, part)
         part.rename(folder)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
-    translator = ctranslate2.Translator(str(folder), "cpu", compute_type=kind, inter_threads=1, intra_threads=threads)
+    each = max(1, threads // workers)
+    translator = ctranslate2.Translator(
+        str(folder), "cpu", compute_type=kind, inter_threads=workers, intra_threads=each
+    )
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]
     translator.translate_batch(pieces.encode(lines[:2], out_type=str), beam_size=beam)
     started_at = time.perf_counter()
@@ -82,4 +86,5 @@ def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:5]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[7])
+    side_by_side = int(sys.argv[8]) if len(sys.argv) > 8 else 1
+    main(*map(Path, sys.argv[1:5]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[7], side_by_side)

@@ -33,9 +33,13 @@ class Program:
     """name of the folder of the model as this program keeps it; none for tolka"""
 
 
+SIDE_BY_SIDE = {"": "1", ", two batches at once": "2"}  # tolka chooses by itself
 KINDS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "tolka": ("decode_tolka.py", {"fp32": ("decoding.precision=fp32",), "int8": ("decoding.precision=int8",)}),
-    "ctranslate2": ("decode_ctranslate2.py", {"float32": ("float32",), "int8": ("int8",)}),
+    "ctranslate2": (
+        "decode_ctranslate2.py",
+        {f"{kind}{said}": (kind, count) for kind in ("float32", "int8") for said, count in SIDE_BY_SIDE.items()},
+    ),
     "huggingface": ("decode_huggingface.py", {"fp32": ()}),
 }
 

@@ -2,10 +2,10 @@
 
     python scripts/bench/quality.py OUT [--seeds 3] [--jobs 2] [key=value ...]
 
-Trains the embedded corpus (`experiment=sample`) with tolka as it is and with each of its own parts replaced by torch's:
-the masks of dropout, the loss in chunks over valid tokens, the fused optimiser. Every model is tested in fp32 and in
-int8. What equals torch to the last digits in a test (the chunked loss, the optimisers) needs no such comparison, but
-can be had: --variant. Prints BLEU of each test set, mean and standard deviation over the seeds.
+Trains the embedded corpus (`experiment=sample`) with tolka as it is, in fp32 and in bf16, and with each of its own
+parts replaced by torch's: the masks of dropout, the library of fp32 products, the attention between short sentences
+(in bf16), the fused optimiser. Every model is tested in fp32 and in int8. Prints BLEU of each test set, mean and
+standard deviation over the seeds.
 """
 
 import argparse
@@ -46,11 +46,29 @@ def torchs_optimizer() -> None:
     optim.AdamW = plain  # type: ignore[assignment,misc]
 
 
-VARIANTS: dict[str, Callable[[], None]] = {
-    "tolka": lambda: None,
-    "torch-dropout": torchs_dropout,
-    "torch-optimizer": torchs_optimizer,
+def torchs_products() -> None:
+    """By the library that torch takes for nn.functional.linear."""
+    from tolka.nn import products
+
+    products.onednn_is_faster = lambda: False  # type: ignore[assignment]
+
+
+def torchs_attention() -> None:
+    """nn.functional.scaled_dot_product_attention, whatever the length."""
+    from tolka.nn import attention
+
+    attention.suits_short = lambda _query, _key: False
+
+
+VARIANTS: dict[str, tuple[str, Callable[[], None]]] = {
+    "tolka": ("fp32", lambda: None),
+    "tolka-bf16": ("bf16", lambda: None),
+    "torch-dropout": ("fp32", torchs_dropout),
+    "torch-products": ("fp32", torchs_products),
+    "torch-attention-bf16": ("bf16", torchs_attention),
+    "torch-optimizer": ("fp32", torchs_optimizer),
 }
+"""Precision of training, and what is replaced."""
 
 
 def train(out: Path, variant: str, seed: int, settings: list[str]) -> None:
@@ -59,8 +77,9 @@ def train(out: Path, variant: str, seed: int, settings: list[str]) -> None:
     if (folder / "best" / "scores.json").exists() and "test" in (folder / "best" / "scores.json").read_text("utf-8"):
         return
     arguments = ["experiment=sample", f"run.seed={seed}", f"run.dir={folder}", f"run.prepared={out / 'prepared'}"]
+    arguments.append(f"trainer.precision={VARIANTS[variant][0]}")
     code = (
-        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport quality\nquality.VARIANTS[{variant!r}]()\n"
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport quality\nquality.VARIANTS[{variant!r}][1]()\n"
         f"from tolka.cli.train import run\nsys.exit(run({[*arguments, 'report.page=false', *settings]!r}))"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -11,6 +11,7 @@ from tolka.models.ensemble import Ensemble
 from tolka.models.precision import check_format, in_format
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.nn.linear import Linear
 from tolka.nn.quantized import QuantizedLinear, QuantizedScores
 from tolka.search.beam import BeamConfig
 
@@ -80,7 +81,7 @@ def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:
     kinds = {name: type(module) for name, module in model.named_modules()}
     assert kinds["output_embedding"] is QuantizedScores
     assert kinds["readout"] is QuantizedLinear
-    assert kinds["attention.energy"] is nn.Linear  # one row
+    assert kinds["attention.energy"] is Linear  # one row
     assert issubclass(kinds["target_embedding"], nn.Embedding)
 
 

@@ -97,8 +97,25 @@ def test_elsewhere_torch_chooses() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_ours(x, weight)
         assert shapes_cost()
+
+
+@pytest.mark.usefixtures("by_onednn")
+@pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (16, 8)])
+def test_without_a_gradient_in_few_numbers_of_rows(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, bias = leaves(shape, 4)
+    multiply, rows = products._multiplied, []
+
+    def watched(x: Tensor, *others: Tensor) -> Tensor:
+        rows.append(x.flatten(0, -2).size(0))
+        return multiply(x, *others)
+
+    monkeypatch.setattr(products, "_multiplied", watched)
     with torch.no_grad():
-        assert not is_ours(x, weight)
+        torch.testing.assert_close(product(x, weight, bias), F.linear(x, weight, bias))
+        assert not rows, "so small a product is as fast elsewhere"
+        monkeypatch.setattr(products, "_LEAST_WORK", 0)
+        torch.testing.assert_close(product(x, weight, bias), F.linear(x, weight, bias))
+        assert rows in ([8], [16])
         assert not shapes_cost()
 
 

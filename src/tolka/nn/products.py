@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 _CPU_FACTS = Path("/proc/cpuinfo")
 _MAKERS = ("AuthenticAMD", "HygonGenuine")  # of processors with AVX-512 that MKL does not use
 _LEAST_STEP = 8
+_LEAST_WORK = 2**23  # multiplications of a search's step: fewer are no slower by MKL
 _WIDE = 1000  # numbers, beside which turning a matrix of a few hundred is soon done
 
 
@@ -55,18 +56,20 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). As F.linear, but for rounding."""
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
+    if not torch.is_grad_enabled():
+        return _of_steady_rows(x, weight, bias)
     result: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 
 
 def _suits(x: Tensor, weight: Tensor) -> bool:
     return (
-        x.device.type == "cpu"
+        not torch.compiler.is_compiling()
+        and x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
-        and torch.is_grad_enabled()
         and onednn_is_faster()
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
+        and (torch.is_grad_enabled() or x.numel() * len(weight) >= _LEAST_WORK)
     )
 
 
@@ -74,6 +77,16 @@ def _multiplied(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """As `product`, without a gradient."""
     result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return result
+
+
+def _of_steady_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The same, of one of few numbers of rows: a search has another one at nearly every step."""
+    rows = x.flatten(0, -2)
+    idle = steady_rows(len(rows)) - len(rows)
+    if not idle:
+        return _multiplied(x, weight, bias)
+    found = _multiplied(F.pad(rows, (0, 0, 0, idle)), weight, bias)[: len(rows)]
+    return found.view(*x.shape[:-1], -1)
 
 
 class _Product(torch.autograd.Function):
