@@ -93,6 +93,8 @@ def test_elsewhere_torch_chooses() -> None:
         return made_by is not None and "_Product" in made_by.name()
 
     assert is_ours(x, weight)
+    assert not is_ours(x[0], weight)
+    assert product(x[:0], weight).shape == (0, 4)
     assert not is_ours(x.double(), weight.double())
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_ours(x, weight)

@@ -69,7 +69,8 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
         and x.dtype == weight.dtype == torch.float32
         and onednn_is_faster()
         and not torch.is_autocast_enabled("cpu")
-        and (torch.is_grad_enabled() or x.numel() * len(weight) >= _LEAST_WORK)
+        and x.dim() > 1
+        and x.numel() * len(weight) >= (1 if torch.is_grad_enabled() else _LEAST_WORK)
     )
 
 
