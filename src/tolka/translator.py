@@ -201,10 +201,11 @@ class Translator:
         results: dict[int, tuple[str, Hypothesis]] = {}
         left = self._batches(sources, range(len(sources)))
         workers = max(1, min(self.workers, len(left)))
+        ahead = 2 * workers if workers > 1 else 1  # who is done before the others finds the next one waiting
         begun: deque[_Begun] = deque()
         with side_by_side(workers) as threads:
             while left or begun:
-                while left and len(begun) < workers:
+                while left and len(begun) < ahead:
                     numbers = left.popleft()
                     found = threads.submit(self._best, [sources[i] for i in numbers])
                     begun.append(_Begun(numbers, found, self.tokens))
@@ -239,7 +240,19 @@ class Translator:
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
         # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
         lengths = [max(len(sources[i]) + 1, _SHORTEST) for i in numbers]
-        return deque([numbers[i] for i in rows] for rows in longest_first(lengths, self.tokens // self.search.width))
+        ceiling = self._fair_share(lengths, self.tokens // self.search.width)
+        return deque([numbers[i] for i in rows] for rows in longest_first(lengths, ceiling))
+
+    def _fair_share(self, lengths: Sequence[int], ceiling: int) -> int:
+        """Of a batch's tokens, at most `ceiling`: such that all who may work side by side have about as much to do.
+
+        On a CPU the same with any number of threads: in int8 a sentence's translation depends on those beside it.
+        """
+        total = sum(lengths)
+        if self.device.type != "cpu" or not total:
+            return ceiling
+        rounds = -(-total // max(1, ceiling * _MOST_WORKERS))
+        return min(ceiling, -(-total // (rounds * _MOST_WORKERS)) + max(lengths))
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
         """The best hypothesis of each; None where memory has no room for so many."""
