@@ -228,6 +228,18 @@ def test_threads_are_stopped_in_the_middle_of_their_work() -> None:
     assert len(rounds) < 6000
 
 
+def test_side_by_side_all_have_about_as_much_to_do() -> None:
+    """And in the same batches with any number of threads, as translations in int8 depend on them."""
+    sources = [[5] * (4 + number % 9) for number in range(120)]
+    made = [translator(tokens=1000, workers=workers)._batches(sources, range(120)) for workers in (1, 2, 3)]
+    assert made[0] == made[1] == made[2]
+    tokens = [sum(len(sources[i]) + 1 for i in numbers) for numbers in made[0]]
+    assert sum(tokens) == sum(map(len, sources)) + 120
+    assert len(tokens) == 2  # one of 1000, and one of what is left, would be unlike each other
+    assert max(tokens) - min(tokens) < 0.2 * sum(tokens)
+    assert len(translator(tokens=100)._batches(sources, range(120))) >= 10
+
+
 def test_an_error_beside_others_ends_all() -> None:
     made, begun = translator(tokens=30, workers=2), list[int]()
 
