@@ -7,7 +7,7 @@ and none waits until all its parts are done.
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,20 +25,26 @@ class _Here(Executor):
 
 
 class _Threads(ThreadPoolExecutor):
-    """They can be stopped in the middle of their work, within one of its operations."""
+    """They can be stopped in the middle of their work, within an operation; after an error none begins anything."""
 
     def __init__(self, count: int, share: int) -> None:
         super().__init__(count, initializer=lambda: torch.set_num_threads(share))
         self._at_work: set[int] = set()
+        self._failed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See Executor.submit."""
         return super().submit(self._work, fn, *args, **kwargs)
 
     def _work(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if self._failed:  # what failed was given before this, so that whoever waits in turn is told of it first
+            raise CancelledError
         self._at_work.add(threading.get_ident())
         try:
             return fn(*args, **kwargs)
+        except BaseException:
+            self._failed = True
+            raise
         finally:
             self._at_work.discard(threading.get_ident())
 
