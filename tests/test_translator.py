@@ -238,6 +238,7 @@ def test_side_by_side_all_have_about_as_much_to_do() -> None:
     assert len(tokens) == 2  # one of 1000, and one of what is left, would be unlike each other
     assert max(tokens) - min(tokens) < 0.2 * sum(tokens)
     assert len(translator(tokens=100)._batches(sources, range(120))) >= 10
+    assert len(translator(tokens=16384)._batches(sources * 10, range(1200))) >= 4, "who is done early has more to do"
 
 
 def test_an_error_beside_others_ends_all() -> None:

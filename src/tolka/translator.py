@@ -34,6 +34,7 @@ _BLANK = re.compile(r"(\s+)")
 
 _SHORTEST = 16  # pieces that a sentence counts in a batch, at least
 _MOST_WORKERS = 2  # unless told otherwise, as each takes as much memory
+_ENOUGH = 4096  # tokens of a batch on a CPU: more are hardly faster, and what is left at the end is harder to divide
 Tick = Callable[[float], object]
 
 
@@ -251,7 +252,7 @@ class Translator:
         total = sum(lengths)
         if self.device.type != "cpu" or not total:
             return ceiling
-        rounds = -(-total // max(1, ceiling * _MOST_WORKERS))
+        rounds = max(-(-total // max(1, ceiling * _MOST_WORKERS)), min(2, total // (_ENOUGH * _MOST_WORKERS)))
         return min(ceiling, -(-total // (rounds * _MOST_WORKERS)) + max(lengths))
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:

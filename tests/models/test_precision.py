@@ -12,7 +12,7 @@ from tolka.models.precision import check_format, in_format
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import QuantizedLinear, QuantizedScores
+from tolka.nn.quantized import QuantizedLinear, QuantizedScores, sums_of_bytes
 from tolka.search.beam import BeamConfig
 
 VOCABULARY = 60
@@ -74,6 +74,19 @@ def test_a_quantized_layer_by_hand() -> None:
     assert not torch.equal(positive(x), layer(x))
     zeros = QuantizedLinear(torch.zeros(3, 2), None, [3])
     assert torch.equal(zeros(x), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(1, 32), (9, 32), (2, 3, 32)])
+def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> None:
+    """Which are made elsewhere, where the processor has something faster for the whole."""
+    torch.manual_seed(0)
+    weight, bias, x = torch.randn(600, 32), torch.randn(600), torch.randn(shape)
+    whole = QuantizedLinear(weight, bias, [600])(x)
+    parts = [QuantizedLinear(weight[i : i + 200], bias[i : i + 200], [200])(x) for i in (0, 200, 400)]
+    torch.testing.assert_close(whole, torch.cat(parts, dim=-1))
+    steps = 255 if sums_of_bytes() else 127
+    rounding = (x.max() - x.min()) / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
+    assert 0 < (whole - (x @ weight.T + bias)).pow(2).mean().sqrt() < 1.2 * rounding
 
 
 def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:

@@ -8,22 +8,45 @@ from torch import Tensor
 from tolka.nn.attention import attend
 from tolka.nn.short_attention import attend_short, suits_short
 
-MASK = torch.tensor([[True, True, True, False], [True, False, False, False]])[:, None, None]
+WIDENED = 13  # keys that are filled up to what the processor's registers hold
 
 
-def inputs(queries: int) -> list[Tensor]:
-    """Query (2, 3, T, 5), key (2, 3, 4, 5) and value (2, 3, 4, 6), as views of what linear layers give."""
+def mask_of(keys: int) -> Tensor:
+    """(2, 1, 1, S): of two sentences, the second with a single key."""
+    return (torch.arange(keys) < torch.tensor([[keys - 1], [1]]))[:, None, None]
+
+
+MASK = mask_of(4)
+
+
+def inputs(queries: int, keys: int = 4) -> list[Tensor]:
+    """Query (2, 3, T, 5), key (2, 3, S, 5) and value (2, 3, S, 6), as views of what linear layers give."""
     torch.manual_seed(0)
-    shapes = (queries, 5), (4, 5), (4, 6)
+    shapes = (queries, 5), (keys, 5), (keys, 6)
     flat = [torch.randn(2, length, 3 * width, dtype=torch.float64) for length, width in shapes]
     return [x.view(2, -1, 3, x.size(2) // 3).transpose(1, 2).requires_grad_() for x in flat]
 
 
-@pytest.mark.parametrize(("queries", "masked", "causal"), [(3, False, False), (7, True, False), (4, True, True)])
-def test_results_and_gradients_are_those_of_torchs_kernel(queries: int, masked: bool, causal: bool) -> None:
-    given, mask = inputs(queries), MASK if masked else None
+@pytest.mark.parametrize(
+    ("queries", "keys", "masked", "causal"),
+    [
+        (3, 4, False, False),
+        (7, 4, True, False),
+        (4, 4, True, True),
+        (3, WIDENED, False, False),
+        (7, WIDENED, True, False),
+        (WIDENED, WIDENED, False, True),
+        (WIDENED, WIDENED, True, True),
+        (3, 20, True, False),
+    ],
+)
+def test_results_and_gradients_are_those_of_torchs_kernel(queries: int, keys: int, masked: bool, causal: bool) -> None:
+    given, mask = inputs(queries, keys), mask_of(keys) if masked else None
     found = attend_short(*given, mask, causal)
-    seen = mask if not causal else MASK & torch.ones(4, 4, dtype=torch.bool).tril()
+    seen = mask
+    if causal:
+        back = torch.ones(queries, keys, dtype=torch.bool).tril()
+        seen = back if mask is None else mask & back
     expected = F.scaled_dot_product_attention(*given, attn_mask=seen)
     torch.testing.assert_close(found, expected)
     upstream = torch.randn_like(expected)
@@ -36,14 +59,16 @@ def test_results_and_gradients_are_those_of_torchs_kernel(queries: int, masked: 
 def test_the_gradient_is_that_of_small_differences() -> None:
     assert torch.autograd.gradcheck(lambda *x: attend_short(*x, MASK, False), inputs(2))
     assert torch.autograd.gradcheck(lambda *x: attend_short(*x, None, True), inputs(4))
+    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, None, False), inputs(2, WIDENED))
 
 
 def test_a_positions_heads_lie_side_by_side() -> None:
     """So that neither the output's map nor the split projection's gradient has anything to rearrange."""
-    given = inputs(4)
-    found = attend_short(*given, None, True)
-    for x in (found, *torch.autograd.grad(found.sum(), given)):
-        assert x.transpose(1, 2).is_contiguous()
+    for length in (4, WIDENED):
+        given = inputs(length, length)
+        found = attend_short(*given, None, True)
+        for x in (found, *torch.autograd.grad(found.sum(), given)):
+            assert x.transpose(1, 2).is_contiguous()
 
 
 def test_where_it_is_used() -> None:
@@ -70,9 +95,10 @@ def test_attention_chooses_without_a_difference_in_the_result(length: int) -> No
     )
 
 
-def test_in_bf16_nothing_between_the_products_is_rounded() -> None:
+@pytest.mark.parametrize("length", [8, WIDENED])
+def test_in_bf16_nothing_between_the_products_is_rounded(length: int) -> None:
     torch.manual_seed(0)
-    given = [torch.randn(2, 8, 2, 16).transpose(1, 2) * 4 for _ in range(3)]
+    given = [torch.randn(2, length, 2, 16).transpose(1, 2) * 4 for _ in range(3)]
     half = [x.bfloat16().requires_grad_() for x in given]
     exact = [x.detach().double().requires_grad_() for x in half]
     found, expected = attend_short(*half, None, True), attend_short(*exact, None, True)

@@ -7,6 +7,7 @@ Shapes: N rows, I numbers in, O out.
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
-        return _of_steady_rows(x, weight, bias)
+        return of_steady_rows(lambda rows: _multiplied(rows, weight, bias), x)
     result: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 
@@ -79,13 +80,14 @@ def _multiplied(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return result
 
 
-def _of_steady_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The same, of one of few numbers of rows: a search has another one at nearly every step."""
+def of_steady_rows(multiplied: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What `multiplied` makes of rows (..., I), called with one of few numbers of them: a search has another one at
+    nearly every step."""
     rows = x.flatten(0, -2)
     idle = steady_rows(len(rows)) - len(rows)
     if not idle:
-        return _multiplied(x, weight, bias)
-    found = _multiplied(F.pad(rows, (0, 0, 0, idle)), weight, bias)[: len(rows)]
+        return multiplied(x)
+    found = multiplied(F.pad(rows, (0, 0, 0, idle)))[: len(rows)]
     return found.view(*x.shape[:-1], -1)
 
 
