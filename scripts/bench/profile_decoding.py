@@ -2,7 +2,8 @@
 
     python scripts/bench/profile_decoding.py MODEL SOURCE [search=greedy] [decoding.precision=int8] [key=value ...]
 
-Prints the operations of translating SOURCE by their own time, with their share, calls, and milliseconds a sentence.
+Prints the operations of translating SOURCE by their own time, with their share, calls, and milliseconds a sentence;
+one batch after the other.
 """
 
 import sys
@@ -19,12 +20,13 @@ from tolka.runtime import keep_freed_memory
 from tolka.translator import Translator
 
 WARM_UP = 64  # sentences
+IN_TURN = "decoding.workers=1"  # the profiler sees what this thread starts
 
 
 def main(model: Path, source: Path, settings: list[str]) -> None:
     """Translate twice: by the clock, and under the profiler."""
     keep_freed_memory()
-    config = translate_config(settings)
+    config = translate_config([IN_TURN, *settings])
     translator = Translator.of(load_ensemble([model]), config.search, config.decoding)
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]
     translator(lines[:WARM_UP])
