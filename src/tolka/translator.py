@@ -49,7 +49,7 @@ class DecodingConfig:
     workers: int = 0
     """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"
-    """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; 1.4 times as fast); perplexity stays fp32's"""
+    """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; 1.3 to 1.8 times as fast); PPL stays fp32's"""
     cuda_graphs: bool = False
     """a step's kernels started at once; for many lines on a GPU, as each shape of batch has to be captured first"""
     tokens: int = 16384

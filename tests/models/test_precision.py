@@ -80,9 +80,9 @@ def test_a_quantized_layer_by_hand() -> None:
 def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> None:
     """Which are made elsewhere, where the processor has something faster for the whole."""
     torch.manual_seed(0)
-    weight, bias, x = torch.randn(600, 32), torch.randn(600), torch.randn(shape)
-    whole = QuantizedLinear(weight, bias, [600])(x)
-    parts = [QuantizedLinear(weight[i : i + 200], bias[i : i + 200], [200])(x) for i in (0, 200, 400)]
+    weight, bias, x = torch.randn(6000, 32), torch.randn(6000), torch.randn(shape)
+    whole = QuantizedLinear(weight, bias, [6000])(x)
+    parts = [QuantizedLinear(weight[i : i + 2000], bias[i : i + 2000], [2000])(x) for i in (0, 2000, 4000)]
     torch.testing.assert_close(whole, torch.cat(parts, dim=-1))
     steps = 255 if sums_of_bytes() else 127
     rounding = (x.max() - x.min()) / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
