@@ -40,7 +40,8 @@ class Point:
         """On top of those of `tolka_train.settings`."""
         sizes = [f"model.d_model={self.width}", f"model.d_ff={4 * self.width}", f"model.layers={self.layers}"]
         pieces = ["tokenizer.model=[]", f"tokenizer.vocab_size={self.vocabulary}", f"corpus.root={text}"]
-        return [*sizes, *pieces, f"batching.tokens={self.batch + 128}", f"batching.max_length={100 * self.lines}"]
+        batch = [f"batching.tokens={self.batch + 128}", f"batching.max_length={100 * self.lines}"]
+        return [*sizes, *pieces, *batch, "trainer.precision=fp32"]  # as the limit that it is compared with
 
     def flop(self, source: float, target: float) -> float:
         """Of matrix products, a target token, forward and backward; source, target: mean tokens of a sentence.
