@@ -23,7 +23,7 @@ from work import INNER, LAYERS, TOKENS, VOCABULARY, WIDTH, prepare
 
 HERE = Path(__file__).parent
 WARM_UP = 2  # updates
-RATES = (500, 1000, 2000, 4000, 8000)  # marked in the picture
+RATES = (500, 1000, 2000, 4000, 8000, 16000)  # marked in the picture
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,14 @@ def draw(found: Mapping[str, Sequence[Sequence[float]]], out: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3.2 * len(found), 3.2), layout="constrained")
+    measured = [rate for points in found.values() for _, rate, _ in points]
+    span = min(400.0, 0.8 * min(measured)), max(20000.0, 1.25 * max(measured))
     for number, (name, points) in enumerate(found.items()):
         axes = figure.add_subplot(1, len(found), number + 1)
         sizes, rates, shares = zip(*points, strict=True)
         axes.plot(sizes, rates, marker="o", color="tab:blue")
         axes.set(xscale="log", yscale="log", xlabel=name, xticks=sizes, xticklabels=[f"{size:g}" for size in sizes])
-        axes.set(ylim=(400, 12800), yticks=RATES, yticklabels=[str(rate) for rate in RATES])
+        axes.set(ylim=span, yticks=RATES, yticklabels=[str(rate) for rate in RATES])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
         other = axes.twinx()
