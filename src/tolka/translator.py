@@ -12,7 +12,7 @@ import torch
 from tolka.batch import Flat
 from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
 from tolka.checks import at_least, at_most, one_of, zero_or_more
-from tolka.data.buckets import longest_first
+from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.models.captured import CapturedModel, check_captured
@@ -179,19 +179,19 @@ class Translator:
 
     def _segments(self, number: int, text: str) -> Iterator[_Segment]:
         """The text, or its parts that fit; none for a blank text, which never reaches the model."""
-        for glue, part in self._split(spelt(text.strip(), self.unicode), ""):
-            (ids,) = self.tokenizer.encode_source([part])
+        for glue, ids in self._split(spelt(text.strip(), self.unicode), ""):
             for start in range(0, len(ids), self.max_length):  # a single run without blanks may still be too long
                 yield _Segment(number, glue if start == 0 else "", ids[start : start + self.max_length])
 
-    def _split(self, text: str, glue: str) -> Iterator[tuple[str, str]]:
-        """(glue before it, part) with at most max_length pieces each, halved at the best place near the middle."""
+    def _split(self, text: str, glue: str) -> Iterator[tuple[str, list[int]]]:
+        """(glue before it, ids) of parts with at most max_length pieces each, halved at the best place near the
+        middle."""
         if not text:
             return
         (ids,) = self.tokenizer.encode_source([text])
         cut_at = _best_cut(text) if len(ids) > self.max_length else None
         if cut_at is None:
-            yield glue, text
+            yield glue, ids
             return
         left, right = text[: cut_at[0]], text[cut_at[1] :]
         yield from self._split(left, glue)
@@ -239,21 +239,16 @@ class Translator:
             self._search([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
+        """On a CPU the same with any number of threads: in int8 a sentence's translation depends on those beside it."""
         # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
         lengths = [max(len(sources[i]) + 1, _SHORTEST) for i in numbers]
-        ceiling = self._fair_share(lengths, self.tokens // self.search.width)
-        return deque([numbers[i] for i in rows] for rows in longest_first(lengths, ceiling))
-
-    def _fair_share(self, lengths: Sequence[int], ceiling: int) -> int:
-        """Of a batch's tokens, at most `ceiling`: such that all who may work side by side have about as much to do.
-
-        On a CPU the same with any number of threads: in int8 a sentence's translation depends on those beside it.
-        """
-        total = sum(lengths)
-        if self.device.type != "cpu" or not total:
-            return ceiling
-        rounds = max(-(-total // max(1, ceiling * _MOST_WORKERS)), min(2, total // (_ENOUGH * _MOST_WORKERS)))
-        return min(ceiling, -(-total // (rounds * _MOST_WORKERS)) + max(lengths))
+        ceiling = self.tokens // self.search.width
+        if self.device.type == "cpu":
+            least = _MOST_WORKERS * min(2, sum(lengths) // (_ENOUGH * _MOST_WORKERS))
+            batches = evenly_longest_first(lengths, ceiling, least, _MOST_WORKERS)
+        else:
+            batches = longest_first(lengths, ceiling)
+        return deque([numbers[i] for i in rows] for rows in batches)
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
         """The best hypothesis of each; None where memory has no room for so many."""

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.data import buckets
-from tolka.data.buckets import BatchingConfig, cut, longest_first, make_batches, measure_padding
+from tolka.data.buckets import (
+    BatchingConfig,
+    cut,
+    evenly_longest_first,
+    longest_first,
+    make_batches,
+    measure_padding,
+)
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.errors import ConfigError
@@ -93,3 +100,24 @@ def test_the_longest_come_first_in_their_order() -> None:
     assert longest_first([3, 9, 3, 4, 9], tokens=9) == [[1], [4], [3, 0], [2]]
     assert longest_first([5, 6], tokens=0) == [[1], [0]]
     assert longest_first([], tokens=9) == []
+
+
+@pytest.mark.parametrize(("count", "tokens", "least"), [(1000, 4000, 0), (1000, 6000, 4), (300, 9000, 4), (37, 64, 2)])
+def test_no_worker_is_left_with_a_remainder(count: int, tokens: int, least: int) -> None:
+    lengths = np.random.default_rng(3).integers(16, 40, count).tolist()
+    needed = longest_first(lengths, tokens)
+    made = evenly_longest_first(lengths, tokens, least, 2)
+    assert sorted(sum(made, [])) == list(range(count))
+    assert sum(made, []) == sum(needed, [])
+    assert len(made) % 2 == 0
+    assert max(least, len(needed)) <= len(made) <= max(least, len(needed)) + 1
+    sizes = [len(rows) * max(lengths[row] for row in rows) for rows in made]
+    assert max(sizes) <= tokens
+    assert min(sizes) > 0.9 * max(sizes) - 2 * max(lengths)
+
+
+def test_few_are_divided_as_far_as_they_go() -> None:
+    assert evenly_longest_first([], 9, 0, 2) == []
+    assert evenly_longest_first([16], 9, 0, 2) == [[0]]
+    assert evenly_longest_first([16, 16, 17], 100, 0, 2) == [[2], [0, 1]]
+    assert evenly_longest_first([5, 5, 5, 5], 100, 0, 2) == [[0, 1], [2, 3]]

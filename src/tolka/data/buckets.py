@@ -143,6 +143,17 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     return [rows.tolist() for rows in cut(known[order], order, max(1, tokens))]
 
 
+def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
+    """The same under the lowest ceiling that makes as many batches as there must be, or `least`, rounded up to a
+    `multiple`: as even as they come, so that none is left for one worker while the others have nothing to do."""
+    wanted = -(-max(least, len(longest_first(lengths, tokens))) // multiple) * multiple
+    low, high = 0, max(1, tokens)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if len(longest_first(lengths, middle)) <= wanted else (middle, high)
+    return longest_first(lengths, high)
+
+
 def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:
     """The number of the batch with the most padded positions of both sides; of many, among the first ones."""
     longest = [(len(rows), source[rows].max() + 1, target[rows].max() + 1) for rows in batches[:_MEASURED]]
