@@ -157,6 +157,8 @@ class Translator:
         model = in_format(saved.model.to(device), decoding.precision)
         if decoding.cuda_graphs:
             model = CapturedModel(model, device)
+        elif device.type == "cpu":
+            model.trace_steps()
         return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode, decoding.workers)
 
     def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:

@@ -1,5 +1,6 @@
 """What every architecture promises to search and training, over every registered name and its variants."""
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -10,6 +11,7 @@ import pytest
 import torch
 from tape import Recorder
 
+from tolka import traced
 from tolka.batch import EOS, collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
@@ -17,8 +19,9 @@ from tolka.models import captured
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.captured import CapturedModel
 from tolka.models.ensemble import Ensemble
+from tolka.models.precision import in_format
 from tolka.models.rnn import RnnConfig
-from tolka.models.transformer import TransformerConfig
+from tolka.models.transformer import Transformer, TransformerConfig
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -206,6 +209,30 @@ def test_steps_can_be_captured(
         made.append(recorder.made)
     assert recorder.played > 2 * recorder.made
     assert made[11] - made[7] < made[3]  # later batches find the graphs of earlier ones
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3, max_length_extra=4)])
+@pytest.mark.parametrize("precision", ["fp32", "int8", "bf16"])
+def test_steps_without_python_are_the_same_to_the_last_bit(
+    config: ModelConfig, search: SearchConfig, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any number of sentences, padded and not, as they leave and as hypotheses outgrow their room."""
+    torch.manual_seed(3)
+    plain = in_format(config.build(VOCABULARY, VOCABULARY, shared=True).eval(), precision)
+    steps, rng = copy.deepcopy(plain), random.Random(3)
+    steps.trace_steps()
+    lengths = [[5] * 7, *([rng.randint(1, 7) for _ in range(count)] for count in (11, 3, 16, 1))]
+    for each in lengths * 2:
+        sources = [rng.choices(range(4, VOCABULARY), k=length) for length in each]
+        batch = collate(sources, sources)
+        with torch.inference_mode():
+            monkeypatch.setattr(traced, "_COMES_AGAIN", 10**9)
+            expected = search.search(plain, batch.source, batch.source_lengths)
+            monkeypatch.setattr(traced, "_COMES_AGAIN", 2)
+            assert search.search(steps, batch.source, batch.source_lengths) == expected
+    made = [step for module in steps.modules() if isinstance(module, Transformer) for step in module._steps]
+    assert all(len(step._traces) == 2 for step in made)
+    assert made or isinstance(config, RnnConfig)
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:

@@ -105,13 +105,14 @@ def test_elsewhere_torch_chooses() -> None:
 @pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (16, 8)])
 def test_without_a_gradient_in_few_numbers_of_rows(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight, bias = leaves(shape, 4)
-    multiply, rows = products._multiplied, []
+    fill, rows = products.filled, []
 
-    def watched(x: Tensor, *others: Tensor) -> Tensor:
-        rows.append(x.flatten(0, -2).size(0))
-        return multiply(x, *others)
+    def watched(x: Tensor) -> Tensor:
+        found = fill(x)
+        rows.append(len(found))
+        return found
 
-    monkeypatch.setattr(products, "_multiplied", watched)
+    monkeypatch.setattr(products, "filled", watched)
     with torch.no_grad():
         torch.testing.assert_close(product(x, weight, bias), F.linear(x, weight, bias))
         assert not rows, "so small a product is as fast elsewhere"

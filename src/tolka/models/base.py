@@ -33,7 +33,8 @@ class DecoderState(ABC):
 
         rows: (B', k') numbers b * k + j of the hypotheses to go on with, one line per sentence that stays; all
         numbers of one line belong to the same sentence, whose encoder-side tensors are kept once. Where all
-        sentences stay, they stay in order.
+        sentences stay, they stay in order. The state given is used up, as by a step: what stays in its place need not
+        be copied.
         """
 
     def fixed(self, filled: int, room: int, width: int) -> Self:
@@ -98,6 +99,10 @@ class Seq2Seq(nn.Module, ABC):
     def compile_layers(self, backend: str = "inductor") -> None:
         """Have torch.compile fuse what each layer does in training; ConfigError for an architecture without such."""
         raise ConfigError(f"{type(self).__name__} has no layers to compile")
+
+    def trace_steps(self) -> None:
+        """Have decoding steps run without Python, where an architecture can; from now on its weights must stay as they
+        are."""
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:

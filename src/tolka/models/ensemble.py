@@ -61,6 +61,11 @@ class Ensemble(Seq2Seq):
         for member in self._members:
             member.quantize()
 
+    def trace_steps(self) -> None:
+        """See Seq2Seq.trace_steps."""
+        for member in self._members:
+            member.trace_steps()
+
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
         return [parameter for member in self._members for parameter in member.logits_parameters()]

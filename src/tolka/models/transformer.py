@@ -17,8 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
 from tolka.models.embeddings import Pieces, make_embeddings
-from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
-from tolka.nn.cache import Cache, FixedCache, Place
+from tolka.models.transformer_layers import DecoderLayer, DecoderStep, EncoderLayer, TransformerOptions
+from tolka.nn.cache import Cache, FixedCache, KeyValueCache, Place, chosen
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.packing import FusedPacking, Packing
@@ -26,6 +26,7 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.products import shapes_cost, steady_rows
 from tolka.nn.quantized import QuantizedScores
 from tolka.nn.variable_length import has_packed_attention
+from tolka.traced import Traced, sized
 
 _checkpoint = inspect.unwrap(checkpoint)  # without the decorator that imports torch's compiler
 _ENCODED_AT_ONCE = 1024  # positions: 0.37 s for 1000 sentences of 15, where 8192 take 0.56
@@ -62,7 +63,7 @@ class TransformerState(DecoderState):
         memory, padding = self.memory, self.padding
         sentences = staying(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
-            memory = [(key.index_select(0, sentences), value.index_select(0, sentences)) for key, value in memory]
+            memory = [(chosen(keys, sentences), chosen(values, sentences)) for keys, values in memory]
             padding = None if padding is None else padding.index_select(0, sentences)
         return type(self)(prefix, memory, padding, self.position, rows.size(1))
 
@@ -93,6 +94,7 @@ class Transformer(Seq2Seq):
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(config.embedding_rate)
+        self._steps: list[Traced] = []
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm the residual stream itself is never normalised, so each stack ends on a norm of its own.
@@ -204,6 +206,11 @@ class Transformer(Seq2Seq):
         for layer in (*self.encoder, *self.decoder):
             layer.compile(dynamic=True, backend=backend)
 
+    def trace_steps(self) -> None:
+        """See Seq2Seq.trace_steps: a trace of each decoder layer."""
+        if not self._steps:
+            self._steps = [Traced(DecoderStep(layer)) for layer in self._decoder_layers]
+
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
         return list(self.output_embedding.parameters())
@@ -249,12 +256,24 @@ class Transformer(Seq2Seq):
             position.move_on()
         if self.target_positions is not None:
             x = x + _vector(self.target_positions, position)
-        prefix = []
+        if self._steps and isinstance(position, int):
+            return self._traced_step(x, state, position)
+        prefix: list[Cache] = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
             x, cache = layer.step(x, cache, memory, state.padding)
             prefix.append(cache)
         after = position if isinstance(position, Place) else position + 1
         return self.decoder_norm(x), TransformerState(prefix, state.memory, state.padding, after, state.beam)
+
+    def _traced_step(self, x: Tensor, state: TransformerState, position: int) -> tuple[Tensor, DecoderState]:
+        """x (B, k, D): embeddings of the tokens at `position` -> as `step`."""
+        prefix = [cache.roomy() for cache in cast(list[KeyValueCache], state.prefix)]
+        rotary = self._decoder_layers[0].attention.rotary
+        turns = None if rotary is None else rotary.turns(position, 1, x)
+        for step, cache, (keys, values) in zip(self._steps, prefix, state.memory, strict=True):
+            x = step(x, cache.store, sized(position, x), keys, values, state.padding, turns)
+        longer: list[Cache] = [cache.longer() for cache in prefix]
+        return self.decoder_norm(x), TransformerState(longer, state.memory, state.padding, position + 1, state.beam)
 
 
 def _vector(positions: SinusoidalPositions | LearnedPositions, position: int | Place) -> Tensor:

@@ -14,6 +14,7 @@ from tolka.errors import ConfigError
 from tolka.models.base import ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
 from tolka.nn.attention import CrossAttention, SelfAttention, SomeCache
+from tolka.nn.cache import TracedCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
@@ -215,3 +216,26 @@ class DecoderLayer(nn.Module):
         x = self.around_attention.after(x, new.view(sentences, beam, width))
         x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, padding))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache
+
+
+class DecoderStep(nn.Module):
+    """`DecoderLayer.step` as a function of tensors, which a trace can be made of."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(
+        self,
+        x: Tensor,
+        store: Tensor,
+        positions: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        padding: Tensor | None,
+        turns: Tensor | None,
+    ) -> Tensor:
+        """x (B, k, D) -> (B, k, D); the next position is put into the store. store, positions, turns: as in
+        `TracedCache`. keys, values: what `CrossAttention.remember` made."""
+        after, _ = self.layer.step(x, TracedCache(store, positions, turns), (keys, values), padding)
+        return after

@@ -13,6 +13,24 @@ from torch import Tensor
 from tolka.nn.positions import RotaryPositions
 
 _ROOM = 8  # positions by which a cache grows
+_LITTLE = 0.3  # share of the rows: those that move within the same memory are copied twice
+
+
+def chosen(tensor: Tensor, rows: Tensor) -> Tensor:
+    """tensor (N, ...), which is used up -> its rows numbered `rows` (N',)."""
+    stayed = _closed_up(tensor, rows)
+    return tensor.index_select(0, rows) if stayed is None else stayed
+
+
+def _closed_up(tensor: Tensor, rows: Tensor) -> Tensor | None:
+    """The same in the same memory, of which only what changes its place is copied; None unless that is little."""
+    if tensor.device.type != "cpu" or torch.is_grad_enabled() or len(rows) > len(tensor):
+        return None
+    moved = (rows != torch.arange(len(rows))).nonzero()[:, 0]
+    if len(moved) > _LITTLE * len(rows):
+        return None
+    tensor.index_copy_(0, moved, tensor.index_select(0, rows[moved]))
+    return tensor[: len(rows)]
 
 
 class Cache(ABC):
@@ -34,7 +52,7 @@ class Cache(ABC):
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Of the prefixes numbered (N',), in a store of its own."""
+        """Of the prefixes numbered (N',). This one is used up."""
 
     @abstractmethod
     def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
@@ -63,15 +81,27 @@ class KeyValueCache(Cache):
 
     def append(self, key_value: Tensor) -> Self:
         """See Cache.append; in the same store while it has room."""
-        store = self.store
-        if self.length == store.size(1):
-            store = self._roomier(len(store))
-            store[:, : self.length] = self.attended
-        store[:, self.length] = key_value
-        return type(self)(store, self.length + 1)
+        roomy = self.roomy()
+        roomy.store[:, self.length] = key_value
+        return roomy.longer()
+
+    def roomy(self) -> Self:
+        """With room for the next position."""
+        if self.length < self.store.size(1):
+            return self
+        store = self._roomier(len(self.store))
+        store[:, : self.length] = self.attended
+        return type(self)(store, self.length)
+
+    def longer(self) -> Self:
+        """With the next position, that has been filled."""
+        return type(self)(self.store, self.length + 1)
 
     def select(self, rows: Tensor) -> Self:
-        """See Cache.select; with room for the next position: one copy of what is filled."""
+        """See Cache.select; with room for the next position: one copy of what is filled at most."""
+        stayed = _closed_up(self.store, rows) if self.length < self.store.size(1) else None
+        if stayed is not None:
+            return type(self)(stayed, self.length)
         store = self._roomier(len(rows))
         if torch.is_grad_enabled():  # an operation that writes into its argument has no gradient
             store[:, : self.length] = self.attended.index_select(0, rows)
@@ -86,6 +116,40 @@ class KeyValueCache(Cache):
 
     def _roomier(self, prefixes: int) -> Tensor:
         return self.store.new_empty(prefixes, (self.length // _ROOM + 1) * _ROOM, self.store.size(2))
+
+
+@dataclass(frozen=True)
+class TracedCache(Cache):
+    """A growing one with room, for a step that is traced: positions (t, 0), t that are filled; turns (1, K / 2): what
+    turns the next one, where positions are rotary."""
+
+    store: Tensor
+    positions: Tensor
+    turns: Tensor | None
+
+    @property
+    def attended(self) -> Tensor:
+        """See Cache.attended, after `append`: with the next position."""
+        return self.store[:, : self.positions.size(0) + 1]
+
+    @property
+    def mask(self) -> None:
+        """See Cache.mask."""
+        return
+
+    def append(self, key_value: Tensor) -> Self:
+        """See Cache.append."""
+        self.store.select(1, self.positions.size(0)).copy_(key_value)
+        return self
+
+    def select(self, rows: Tensor) -> Self:
+        """No part of a step."""
+        raise NotImplementedError
+
+    def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
+        """See Cache.turned."""
+        assert self.turns is not None
+        return rotary.by(x, self.turns)
 
 
 @dataclass(frozen=True)

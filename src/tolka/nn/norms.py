@@ -17,10 +17,8 @@ class _RootMeanSquareNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, gain: Tensor, eps: float) -> Tensor:
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        scale = norm.square_().div_(x.size(-1)).add_(eps).rsqrt_()  # (..., 1)
+        normed, scale = _normed(x, gain, eps)
         ctx.save_for_backward(x, gain, scale)
-        normed: Tensor = (x * scale).mul_(gain)
         return normed
 
     @staticmethod
@@ -32,6 +30,13 @@ class _RootMeanSquareNorm(torch.autograd.Function):
         along = (products @ gain).unsqueeze(-1).mul_(scale.pow(3)).div_(x.size(-1))
         x_gradient = (gradient * gain).mul_(scale).addcmul_(x, along, value=-1)
         return x_gradient, gain_gradient, None
+
+
+def _normed(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x * r * g, and r (..., 1)."""
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    scale = norm.square_().div_(x.size(-1)).add_(eps).rsqrt_()
+    return (x * scale).mul_(gain), scale
 
 
 class RMSNorm(nn.Module):
@@ -50,6 +55,8 @@ class RMSNorm(nn.Module):
         """(..., D) -> (..., D)."""
         if x.device.type != "cpu":
             return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        if not torch.is_grad_enabled():
+            return _normed(x, self.weight, self.eps)[0]
         result: Tensor = _RootMeanSquareNorm.apply(x, self.weight, self.eps)  # type: ignore[no-untyped-call]
         return result
 

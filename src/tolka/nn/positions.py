@@ -78,17 +78,22 @@ class RotaryPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         """x (..., T, width): the vectors of positions start .. start + T - 1, counted from 0. Same shape out as in."""
-        return self._turned(x, self._turns(start + x.size(-2), x)[start:])
+        return self.by(x, self.turns(start, x.size(-2), x))
+
+    def turns(self, start: int, length: int, x: Tensor) -> Tensor:
+        """(length, width / 2): what turns vectors like x at positions start .. start + length - 1, complex."""
+        return self._turns(start + length, x)[start:]
 
     def at(self, x: Tensor, places: Tensor, longest: int) -> Tensor:
         """x (N, H, width): the vectors of positions `places` (N,), all below `longest`. Same shape out as in.
 
         A single place serves all rows; they may then be of any shape (..., width).
         """
-        return self._turned(x, self._turns(longest, x).index_select(0, places)[:, None])
+        return self.by(x, self._turns(longest, x).index_select(0, places)[:, None])
 
     @staticmethod
-    def _turned(x: Tensor, turns: Tensor) -> Tensor:
+    def by(x: Tensor, turns: Tensor) -> Tensor:
+        """x (..., width), turned by `turns` (..., width / 2)."""
         pairs = x.to(turns.real.dtype)  # there are no complex numbers of two bf16
         if any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
             pairs = pairs.clone(memory_format=torch.contiguous_format)

@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tolka.traced import by_numbers
+
 _CPU_FACTS = Path("/proc/cpuinfo")
 _MAKER = "AuthenticAMD"  # of processors with AVX-512 that MKL does not use, and oneDNN does
-_LEAST_STEP = 8
 _LEAST_WORK = 2**23  # multiplications of a search's step: fewer are no slower by MKL
 _WIDE = 1000  # numbers, beside which turning a matrix of a few hundred is soon done
 
@@ -48,8 +49,10 @@ def shapes_cost() -> bool:
 
 def steady_rows(count: int) -> int:
     """The next of few numbers of rows, 16 between any and its double: a sixteenth more at most, or seven."""
-    step = max(_LEAST_STEP, 1 << max(0, count.bit_length() - 5))
-    return -(-count // step) * step
+    step = 8
+    while 32 * step <= count:
+        step *= 2
+    return (count + step - 1) // step * step
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -57,7 +60,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
-        return of_steady_rows(lambda rows: _multiplied(rows, weight, bias), x)
+        return by_numbers(_searched)(x, weight, bias, _LEAST_WORK)
     result: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 
@@ -70,7 +73,6 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
         and onednn_is_faster()
         and not torch.is_autocast_enabled("cpu")
         and x.dim() > 1
-        and x.numel() * len(weight) >= (1 if torch.is_grad_enabled() else _LEAST_WORK)
     )
 
 
@@ -80,14 +82,25 @@ def _multiplied(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return result
 
 
-def of_steady_rows(multiplied: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What `multiplied` makes of rows (..., I), called with one of few numbers of them: a search has another one at
-    nearly every step."""
+def _searched(x: Tensor, weight: Tensor, bias: Tensor | None, least: int) -> Tensor:
+    """As `product` at a search's step: another number of rows at nearly each. least: multiplications."""
+    if x.numel() * weight.size(0) < least:
+        return F.linear(x, weight, bias)
     rows = x.flatten(0, -2)
-    idle = steady_rows(len(rows)) - len(rows)
-    if not idle:
-        return multiplied(x)
-    found = multiplied(F.pad(rows, (0, 0, 0, idle)))[: len(rows)]
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(filled(rows), weight, bias, "none", [], "")
+    return found[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
+
+
+def filled(rows: Tensor) -> Tensor:
+    """(N, I) -> (N', I): idle ones behind them, so that there are few numbers of rows."""
+    idle = steady_rows(rows.size(0)) - rows.size(0)
+    return F.pad(rows, [0, 0, 0, idle]) if idle else rows
+
+
+def of_steady_rows(multiplied: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """What `multiplied` makes of rows (..., I), called with one of few numbers of them."""
+    rows = x.flatten(0, -2)
+    found = multiplied(by_numbers(filled)(rows))[: rows.size(0)]
     return found.view(*x.shape[:-1], -1)
 
 

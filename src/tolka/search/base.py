@@ -13,6 +13,7 @@ from tolka.batch import BOS, PAD
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.registry import Registry
+from tolka.traced import scripted
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Ca
     log_p = _log_softmax(model.logits(features))  # (B, k, V)
     for symbol in (PAD, BOS):
         log_p[..., symbol] = float("-inf")
-    return Candidates(*_largest(log_p, total, count))
+    return Candidates(*_largest(log_p, total, count, _GROUPS))
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
@@ -94,34 +95,44 @@ def _log_softmax(logits: Tensor) -> Tensor:
 def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
     """(B, 1, D) -> (B, 1): the likeliest token, by logits alone: nothing is normalised. `<pad>` and `<s>` are none."""
     logits = model.logits(features)[:, 0]
-    logits[:, (PAD, BOS)] = float("-inf")
-    groups = min(_GROUPS, logits.size(1))
-    group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
-    column = (group + torch.arange(0, logits.size(1), groups, device=group.device)).clamp_(max=logits.size(1) - 1)
-    return column.gather(1, logits.gather(1, column).argmax(dim=1, keepdim=True))
+    for symbol in (PAD, BOS):
+        logits[:, symbol] = float("-inf")
+    found: Tensor = _column_of_largest(logits, _GROUPS)
+    return found
 
 
 _GROUPS = 256
 
 
+@scripted
+def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
+    """(B, V) -> (B, 1). In two steps, as in `_largest`."""
+    vocabulary = logits.size(1)
+    groups = min(groups, vocabulary)
+    group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
+    column = (group + torch.arange(0, vocabulary, groups, device=group.device)).clamp_(max=vocabulary - 1)
+    return column.gather(1, logits.gather(1, column).argmax(dim=1, keepdim=True))
+
+
 def _maxima(scores: Tensor, groups: int) -> Tensor:
     """(..., V) -> (..., groups): columns are dealt out to groups by turns; the largest of each."""
-    turns, rest = divmod(scores.size(-1), groups)
-    maxima = scores[..., : turns * groups].view(*scores.shape[:-1], turns, groups).amax(dim=-2)
+    turns, rest = scores.size(-1) // groups, scores.size(-1) % groups
+    maxima = scores[..., : turns * groups].view(list(scores.shape[:-1]) + [turns, groups]).amax(dim=-2)  # noqa: RUF005
     if rest:
         last = scores[..., turns * groups :]
         maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
     return maxima
 
 
-def _largest(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+@scripted
+def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of log_p (B, k, V) + total (B, k): a sentence's largest sums, their rows and their columns, (B, count) each.
 
     In two steps, as `topk` over all k * V takes longer than the output layer's softmax: the largest `count` are among
     the `count` groups of columns with the largest maxima.
     """
     vocabulary = log_p.size(-1)
-    groups = min(_GROUPS, vocabulary)
+    groups = min(groups, vocabulary)
     sums = (_maxima(log_p, groups) + total[..., None]).flatten(1)
     chosen = sums.topk(min(count, sums.size(1)), dim=1, sorted=False).indices[..., None]  # (B, c, 1)
     row, group = chosen // groups, chosen % groups
@@ -134,6 +145,17 @@ def _largest(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, 
     best = found.topk(min(count, log_p[0].numel()), dim=1)
     rows = row.expand_as(column).flatten(1).gather(1, best.indices)
     return best.values, rows, column.flatten(1).gather(1, best.indices)
+
+
+def closed_up(stays: Tensor) -> Tensor:
+    """(B,) bool -> (B',): numbers of those that stay. On a CPU the last ones among them fill the gaps of those that go,
+    and all others keep their places, so that `DecoderState.select` has little to copy."""
+    if stays.device.type != "cpu":
+        return stays.nonzero()[:, 0]
+    count = int(stays.sum())
+    numbers = torch.arange(count)
+    numbers[~stays[:count]] = count + stays[count:].nonzero()[:, 0]
+    return numbers
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:

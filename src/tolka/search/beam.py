@@ -12,7 +12,8 @@ from torch import Tensor
 from tolka.batch import EOS
 from tolka.checks import at_least, zero_or_more
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, closed_up, first_tokens, likeliest
+from tolka.traced import scripted
 
 _NEVER = float("-inf")
 
@@ -79,18 +80,59 @@ class _Ended:
 
     def add(self, ends: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
         """Those of the candidates that `ends` marks. ends, log_p (B, c); prefixes (B, c, t); nothing is waited for."""
-        slots = self.lengths.size(1) - 1
-        slot = torch.where(ends, self.count[:, None] + ends.cumsum(1) - 1, slots)
-        self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
-        self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
-        self.log_p.scatter_(1, slot, log_p)
-        best = torch.maximum(self.best, (log_p / penalty).masked_fill(~ends, _NEVER).amax(dim=1))
-        return type(self)(self.tokens, self.lengths, self.log_p, self.count + ends.sum(dim=1), best)
+        kept = self.tokens, self.lengths, self.log_p
+        return type(self)(*kept, *_put(*kept, self.count, self.best, ends, prefixes, log_p, penalty))
 
     def select(self, rows: Tensor) -> Self:
         """Of the sentences numbered (B',)."""
         parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
         return type(self)(*(part.index_select(0, rows) for part in parts))
+
+
+@scripted
+def _put(
+    tokens: Tensor,
+    lengths: Tensor,
+    kept: Tensor,
+    count: Tensor,
+    best: Tensor,
+    ends: Tensor,
+    prefixes: Tensor,
+    log_p: Tensor,
+    penalty: float,
+) -> tuple[Tensor, Tensor]:
+    """`_Ended.add`, into the first three; the count and the best after it."""
+    slot = torch.where(ends, count[:, None] + ends.cumsum(1) - 1, lengths.size(1) - 1)
+    tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
+    lengths.scatter_(1, slot, prefixes.size(2) + 1)
+    kept.scatter_(1, slot, log_p)
+    best = torch.maximum(best, (log_p / penalty).masked_fill(~ends, float("-inf")).amax(dim=1))
+    return count + ends.sum(dim=1), best
+
+
+@scripted
+def _endings(
+    log_p: Tensor, parent: Tensor, token: Tensor, tokens: Tensor, beam: int, eos: int
+) -> tuple[Tensor, Tensor]:
+    """Of candidates (B, c) and hypotheses (B, k, t): which end among the `beam` best, (B, c), and what stands before
+    their last tokens, (B, c, t)."""
+    ends = (token == eos) & (log_p > float("-inf"))
+    ends[:, beam:] = False
+    return ends, _rows(tokens, parent)
+
+
+@scripted
+def _open(
+    log_p: Tensor, parent: Tensor, token: Tensor, prefixes: Tensor, before: int, beam: int, eos: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The `beam` best that do not end: log-probability and last token (B, k), tokens (B, k, t + 1), and the numbers of
+    the hypotheses that they come from, of which a sentence had `before`."""
+    # Order is kept: topk of the rest, with those that ended (or are impossible) pushed to the back.
+    best = log_p.masked_fill(token == eos, float("-inf")).topk(min(beam, log_p.size(1)), dim=1)
+    last = token.gather(1, best.indices)
+    tokens = torch.cat([_rows(prefixes, best.indices), last[..., None]], dim=2)
+    numbers = torch.arange(len(parent), device=parent.device)[:, None] * before + parent.gather(1, best.indices)
+    return best.values, last, tokens, numbers
 
 
 class _Beam:
@@ -118,27 +160,19 @@ class _Beam:
         # 2k candidates: even when each of the k open hypotheses could end, k that go on are among them.
         found = likeliest(self.model, features, self.total, 2 * beam)
         self.step += 1
-        prefixes = _rows(self.tokens, found.parent)
-        ends = found.token == EOS
-        among_best = ends & (found.log_probability > _NEVER)
-        among_best[:, beam:] = False
-        self.ended = self.ended.add(among_best, prefixes, found.log_probability, self.config.penalty(self.step))
-        # Order is kept: topk of the rest, with those that ended (or are impossible) pushed to the back.
-        open_ones = found.log_probability.masked_fill(ends, _NEVER)
-        kept = open_ones.topk(min(beam, open_ones.size(1)), dim=1)
-        token, parent = found.token.gather(1, kept.indices), found.parent.gather(1, kept.indices)
-        tokens = torch.cat([_rows(prefixes, kept.indices), token[..., None]], dim=2)
-        numbers = torch.arange(len(parent), device=parent.device)[:, None] * self.tokens.size(1) + parent
-        done = self._done(kept.values[:, 0])
+        candidates = found.log_probability, found.parent, found.token
+        ends, prefixes = _endings(*candidates, self.tokens, beam, EOS)
+        self.ended = self.ended.add(ends, prefixes, found.log_probability, self.config.penalty(self.step))
+        total, token, tokens, numbers = _open(*candidates, prefixes, self.tokens.size(1), beam, EOS)
+        done = self._done(total[:, 0])
         if bool(done.any()):
-            self._conclude(done, tokens, kept.values)
-            stay = (~done).nonzero()[:, 0]
+            self._conclude(done, tokens, total)
+            stay = closed_up(~done)
             self.ended = self.ended.select(stay)
             tokens, token, numbers = tokens[stay], token[stay], numbers[stay]
             self.alive, self.limits, self.last_penalty = self.alive[stay], self.limits[stay], self.last_penalty[stay]
-            self.total = kept.values[stay]
-        else:
-            self.total = kept.values
+            total = total[stay]
+        self.total = total
         self.tokens, self.token = tokens, token
         if len(self.alive):
             self.state = self.state.select(numbers)

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from tolka.batch import EOS
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, first_tokens, likeliest, likeliest_token
+from tolka.search.base import (
+    SEARCHES,
+    Hypothesis,
+    SearchConfig,
+    closed_up,
+    first_tokens,
+    likeliest,
+    likeliest_token,
+)
 
 _GONE_TOGETHER = 0.1  # share of the sentences: to let one go, all the others' states are copied
 
@@ -59,8 +67,8 @@ class GreedyConfig(SearchConfig):
                 gone |= leaves
                 if int(gone.sum()) < len(gone) * _GONE_TOGETHER:
                     continue
-                stay = (~gone).nonzero()
-                state = state.select(stay)
+                stay = closed_up(~gone)
+                state = state.select(stay[:, None])
                 kept = (token, tokens, total, alive, limits, gone)
-                token, tokens, total, alive, limits, gone = (x[stay[:, 0]] for x in kept)
+                token, tokens, total, alive, limits, gone = (x[stay] for x in kept)
         return [[hypothesis] for hypothesis in done if hypothesis is not None]
