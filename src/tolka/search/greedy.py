@@ -21,7 +21,7 @@ from tolka.search.base import (
     likeliest_token,
 )
 
-_GONE_TOGETHER = 0.1  # share of the sentences: to let one go, all the others' states are copied
+_GONE_TOGETHER = 0.05  # share of the sentences: to let one go, all the others' states are copied
 
 
 @SEARCHES.register("greedy")
