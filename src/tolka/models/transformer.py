@@ -225,21 +225,25 @@ class Transformer(Seq2Seq):
     def _memory(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """What each decoder layer needs of the encoder. On a CPU encoded a few sentences at a time, each without the
         padding of the others, so that what is between two layers stays in the processor's cache."""
-        if source.device.type != "cpu":
-            return self._remember(source, lengths)
-        rows = max(1, _ENCODED_AT_ONCE // source.size(1))
+        sentences, longest = source.shape
+        on_cpu = source.device.type == "cpu"
+        some = max(1, _ENCODED_AT_ONCE // longest) if on_cpu else sentences
         memory: list[tuple[Tensor, Tensor]] = []
-        for start in range(0, len(source), rows):
-            some = lengths[start : start + rows]
-            longest = int(some.max())
-            piece = self._remember(source[start : start + rows, :longest], some)
+        for start in range(0, sentences, some):
+            piece = slice(start, start + some)
+            width = int(lengths[piece].max()) if on_cpu else longest
+            made = self._remember(source[piece, :width], lengths[piece])
             if not memory:
-                heads, inner, outer = *piece[0][0].shape[1:3], piece[0][1].size(3)
-                shapes = (len(source), heads, inner, source.size(1)), (len(source), heads, source.size(1), outer)
-                memory = [(piece[0][0].new_zeros(shapes[0]), piece[0][0].new_zeros(shapes[1])) for _ in piece]
-            for (all_keys, all_values), (keys, values) in zip(memory, piece, strict=True):
-                all_keys[start : start + rows, :, :, :longest] = keys
-                all_values[start : start + rows, :, :longest] = values
+                memory = [
+                    (
+                        keys.new_empty(sentences, *keys.shape[1:3], longest),
+                        values.new_empty(sentences, values.size(1), longest, values.size(3)),
+                    )
+                    for keys, values in made
+                ]
+            for rooms, parts in zip(memory, made, strict=True):
+                for room, part in zip(rooms, parts, strict=True):
+                    _fill(room[piece], part)
         return memory
 
     def _remember(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -274,6 +278,13 @@ class Transformer(Seq2Seq):
             x = step(x, cache.store, sized(position, x), keys, values, state.padding, turns)
         longer: list[Cache] = [cache.longer() for cache in prefix]
         return self.decoder_norm(x), TransformerState(longer, state.memory, state.padding, position + 1, state.beam)
+
+
+def _fill(room: Tensor, part: Tensor) -> None:
+    """Put in a part (B, H, ., .); what it leaves becomes 0, as a mask does not hide what is no number."""
+    room[:, :, : part.size(2), : part.size(3)] = part
+    room[:, :, part.size(2) :] = 0
+    room[..., part.size(3) :] = 0
 
 
 def _vector(positions: SinusoidalPositions | LearnedPositions, position: int | Place) -> Tensor:
