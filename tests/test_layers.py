@@ -18,6 +18,7 @@ RANKS = {
     "special": 1,
     "runtime": 1,
     "threads": 1,
+    "traced": 1,
     "cuda_graph": 2,
     "progress": 1,
     "upgrade": 1,

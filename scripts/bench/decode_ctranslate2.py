@@ -7,15 +7,14 @@ threads; 1 unless given. Writes the translations to OUT; prints a JSON
 line: sentences, tokens, seconds from lines to lines.
 """
 
-import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
 import sentencepiece
 from ctranslate2.specs.transformer_spec import TransformerSpec
+from passes import measure
 from weights import Weights
 
 BATCH = 64  # sentences
@@ -73,16 +72,13 @@ def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads:
     translator = ctranslate2.Translator(
         str(folder), "cpu", compute_type=kind, inter_threads=workers, intra_threads=each
     )
-    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
-    translator.translate_batch(pieces.encode(lines[:2], out_type=str), beam_size=beam)
-    started_at = time.perf_counter()
-    rows = pieces.encode(lines, out_type=str)
-    best = [found.hypotheses[0] for found in translator.translate_batch(rows, beam_size=beam, max_batch_size=BATCH)]
-    text = pieces.decode(best)
-    seconds = time.perf_counter() - started_at
-    out.write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    tokens = sum(len(row) + 1 for row in best)
-    print(json.dumps({"sentences": len(best), "tokens": tokens, "seconds": seconds}))
+
+    def translate(lines: list[str]) -> tuple[list[str], int]:
+        rows = pieces.encode(lines, out_type=str)
+        best = [found.hypotheses[0] for found in translator.translate_batch(rows, beam_size=beam, max_batch_size=BATCH)]
+        return pieces.decode(best), sum(len(row) + 1 for row in best)
+
+    measure(translate, source, out)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,12 @@ CONVERTED keeps the model as transformers has it, from the first call on. Writes
 line: sentences, tokens, seconds from lines to lines.
 """
 
-import json
 import sys
-import time
 from pathlib import Path
 
 import sentencepiece
 import torch
+from passes import measure
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 from weights import Weights
 
@@ -82,7 +81,7 @@ def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, thread
     for stack in (model.model.encoder, model.model.decoder):
         stack.embed_positions.weights[PAD + 1 : PAD + 1 + len(table)] = table  # it counts positions from there
 
-    def translate(lines: list[str]) -> list[list[int]]:
+    def translate(lines: list[str]) -> tuple[list[str], int]:
         rows = [[*row, EOS] for row in pieces.encode(lines)]
         order = sorted(range(len(rows)), key=lambda number: -len(rows[number]))
         found: dict[int, list[int]] = {}
@@ -100,16 +99,10 @@ def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, thread
                 )
             for number, row in zip(numbers, results.tolist(), strict=True):
                 found[number] = [piece for piece in row[1:] if piece not in (PAD, EOS)]
-        return [found[number] for number in range(len(rows))]
+        best = [found[number] for number in range(len(rows))]
+        return pieces.decode(best), sum(len(row) + 1 for row in best)
 
-    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
-    translate(lines[:2])
-    started_at = time.perf_counter()
-    best = translate(lines)
-    text = pieces.decode(best)
-    seconds = time.perf_counter() - started_at
-    out.write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    print(json.dumps({"sentences": len(best), "tokens": sum(len(row) + 1 for row in best), "seconds": seconds}))
+    measure(translate, source, out)
 
 
 if __name__ == "__main__":
