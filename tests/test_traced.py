@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tolka import traced
+from tolka.runtime import is_out_of_memory
 from tolka.traced import Traced, by_numbers, scripted, sized
 
 
@@ -57,6 +58,11 @@ def test_numbers_and_what_is_left_out_are_asked_for_at_each_call() -> None:
 def test_with_a_gradient_python_runs() -> None:
     module = Shifted()
     function = Traced(module)
+    with torch.inference_mode():
+        for _ in range(9):
+            call(function, 2, 0)
+    assert module.ran < 9, "traced"
+    module.ran = 0
     for _ in range(9):
         function(torch.zeros(2), torch.zeros(0), None).sum().backward()
     assert module.ran == 9
@@ -74,8 +80,10 @@ def test_a_copy_is_traced_anew() -> None:
     assert call(function, 1, 0) == 9.0
 
 
-def test_threads_have_one_trace() -> None:
-    function, found = Traced(Shifted()), list[float]()
+def test_threads_have_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, found, made = Traced(Shifted()), list[float](), list[object]()
+    trace = torch.jit.trace
+    monkeypatch.setattr(torch.jit, "trace", lambda *given, **options: made.append(0) or trace(*given, **options))  # type: ignore[func-returns-value]
 
     @torch.inference_mode()
     def work() -> None:
@@ -87,7 +95,7 @@ def test_threads_have_one_trace() -> None:
     for thread in threads:
         thread.join()
     assert sorted(found) == sorted(4 * [9.0 + place for place in range(50)])
-    assert len(function._traces) == 1
+    assert len(made) == 1
 
 
 def test_a_script_decides_as_python_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +114,39 @@ def test_a_script_decides_as_python_does(monkeypatch: pytest.MonkeyPatch) -> Non
         for size in range(1, 9):
             assert torch.equal(function(torch.ones(size), 4), doubled_if_few(torch.ones(size), 4))
     assert len(compiled) == 1
+
+
+class Sorry(nn.Module):
+    """Gives what no trace can give."""
+
+    def forward(self, x: Tensor) -> object:
+        return {"found": [x, None]}
+
+
+def test_what_torch_cannot_do_python_does() -> None:
+    def fewest(x: Tensor, *others: int) -> Tensor:  # of no fixed number of inputs
+        return x[:1]
+
+    function, least = Traced(Sorry()), scripted(fewest)
+    with torch.inference_mode():
+        for _ in range(9):
+            assert float(function(torch.ones(1))["found"][0]) == 1.0
+            assert least(torch.ones(4), 1, 2).shape == (1,)
+
+
+def test_a_full_memory_is_known_for_what_it_is() -> None:
+    class Grown(nn.Module):
+        def forward(self, x: Tensor, rows: Tensor) -> Tensor:
+            return x.expand(rows.size(0), -1).contiguous()
+
+    function, x = Traced(Grown()), torch.zeros(1, 2**20)
+    with torch.inference_mode():
+        for _ in range(5):
+            assert function(x, sized(2, x)).shape == (2, 2**20)
+        with pytest.raises(RuntimeError) as failed:
+            function(x, sized(2**40, x))
+    assert function._traces
+    assert is_out_of_memory(failed.value)
 
 
 def test_a_python_that_torch_s_scripts_are_not_for_does_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,7 @@
     python scripts/bench/decode_ctranslate2.py MODEL CONVERTED SOURCE OUT BEAM THREADS float32|int8|... [SIDE_BY_SIDE]
 
 CONVERTED keeps the model as CTranslate2 has it, from the first call on. SIDE_BY_SIDE: batches at once, which share the
-threads; 1 unless given. Writes the translations to OUT; prints a JSON
-line: sentences, tokens, seconds from lines to lines.
+threads; 1 unless given. Writes the translations to OUT; prints a JSON line: see `passes.py`.
 """
 
 import sys

@@ -3,7 +3,7 @@
     python scripts/bench/decode_huggingface.py MODEL CONVERTED SOURCE OUT BEAM THREADS
 
 CONVERTED keeps the model as transformers has it, from the first call on. Writes the translations to OUT; prints a JSON
-line: sentences, tokens, seconds from lines to lines.
+line: see `passes.py`.
 """
 
 import sys

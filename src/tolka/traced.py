@@ -19,6 +19,7 @@ from torch import Tensor, nn
 # after some hundred calls.
 _COMES_AGAIN = 160
 _LAST_PYTHON = (3, 13)  # that torch.jit knows
+_MAKING = threading.RLock()  # one at a time: filters of warnings are the process'
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -39,7 +40,6 @@ class Traced:
         self.module = module
         self._calls = 0
         self._traces: dict[tuple[bool, ...], Callable[..., Any]] = {}
-        self._lock = threading.Lock()
 
     def __deepcopy__(self, known: dict[int, Any]) -> "Traced":
         """Of a copy of the module, to be traced anew."""
@@ -48,16 +48,22 @@ class Traced:
     def __call__(self, *inputs: Tensor | None) -> Any:
         """What the module gives."""
         given = tuple(part is not None for part in inputs)
-        trace = self._traces.get(given)
-        if trace is None:
+        trace = self._trace(inputs, given) if _can() else None
+        return self.module(*inputs) if trace is None else trace(*(part for part in inputs if part is not None))
+
+    def _trace(self, inputs: tuple[Tensor | None, ...], given: tuple[bool, ...]) -> Callable[..., Any] | None:
+        if given not in self._traces:
             self._calls += 1
-            if self._calls <= _COMES_AGAIN or not _can() or not self._lock.acquire(blocking=False):
-                return self.module(*inputs)
+            if self._calls <= _COMES_AGAIN or not _MAKING.acquire(blocking=False):
+                return None
             try:
-                trace = self._traces[given] = _traced(self.module, inputs, given)
+                if given not in self._traces:
+                    self._traces[given] = _traced(self.module, inputs, given)
+            except RuntimeError:  # Python may do better, or say what is wrong
+                self._calls = 0
             finally:
-                self._lock.release()
-        return trace(*(part for part in inputs if part is not None))
+                _MAKING.release()
+        return self._traces.get(given)
 
 
 def sized(number: int, like: Tensor) -> Tensor:
@@ -74,27 +80,36 @@ def scripted(function: Function) -> Function:
     def call(first: Tensor, *others: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls <= _COMES_AGAIN or first.device.type != "cpu" or not _can():
-            return function(first, *others)
-        return _script(function)(first, *others)
+        compiled = calls > _COMES_AGAIN and first.device.type == "cpu" and _can()
+        return (_script(function) if compiled else function)(first, *others)
 
     return cast(Function, call)
 
 
 def by_numbers(function: Function) -> Function:
     """A function in the same language: itself, or while a trace is made, compiled, so that it decides at each call."""
-    return _script(function) if torch.jit.is_tracing() else function  # type: ignore[attr-defined,no-untyped-call]
+    return _script(function) if is_traced() else function
+
+
+def is_traced() -> bool:
+    """Whether a trace is being made."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined,no-untyped-call]
 
 
 @functools.cache
 def _script(function: Function) -> Function:
-    with warnings.catch_warnings():
+    """Compiled; as it is where torch cannot."""
+    with _MAKING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch means to drop this some day
-        made: Function = torch.jit.script(function)
+        try:
+            made: Function = torch.jit.script(function)
+        except Exception:  # of many kinds, none of which a user could do anything about
+            return function
     return made
 
 
 def _traced(module: nn.Module, inputs: tuple[Any, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
+    """Of those inputs that are given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the same, and of sizes that are compared
         there = tuple(part for part in inputs if part is not None)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import itertools
 import math
 import random
@@ -22,8 +23,8 @@ from tolka.models.ensemble import Ensemble
 from tolka.models.precision import in_format
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.search.base import SearchConfig
-from tolka.search.beam import BeamConfig
+from tolka.search.base import SearchConfig, _column_of_largest, _largest
+from tolka.search.beam import BeamConfig, _endings, _open, _put
 from tolka.search.greedy import GreedyConfig
 
 
@@ -52,6 +53,7 @@ SMALL: dict[str, ModelConfig] = {
     "transformer embedding dropout": TransformerConfig(d_model=32, layers=1, embedding_dropout=0.2),
     "transformer layerdrop": TransformerConfig(d_model=32, layers=2, layerdrop=0.5),
     "transformer rotary": TransformerConfig(d_model=32, layers=2, positions="rotary"),
+    "transformer rotary, odd d_v": TransformerConfig(d_model=32, heads=1, layers=1, d_v=5, positions="rotary"),
     "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),
     "transformer rmsnorm post-norm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm", norm="post"),
     "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
@@ -221,7 +223,7 @@ def test_steps_without_python_are_the_same_to_the_last_bit(
     plain = in_format(config.build(VOCABULARY, VOCABULARY, shared=True).eval(), precision)
     steps, rng = copy.deepcopy(plain), random.Random(3)
     steps.trace_steps()
-    lengths = [[5] * 7, *([rng.randint(1, 7) for _ in range(count)] for count in (11, 3, 16, 1))]
+    lengths = [[4], [5] * 7, *([rng.randint(1, 7) for _ in range(count)] for count in (11, 3, 16, 1))]
     for each in lengths * 2:
         sources = [rng.choices(range(4, VOCABULARY), k=length) for length in each]
         batch = collate(sources, sources)
@@ -231,8 +233,15 @@ def test_steps_without_python_are_the_same_to_the_last_bit(
             monkeypatch.setattr(traced, "_COMES_AGAIN", 2)
             assert search.search(steps, batch.source, batch.source_lengths) == expected
     made = [step for module in steps.modules() if isinstance(module, Transformer) for step in module._steps]
-    assert all(len(step._traces) == 2 for step in made)
+    for step in made:
+        assert all(isinstance(trace, torch.jit.ScriptModule) for trace in step._traces.values())
+        assert len(step._traces) == 2
     assert made or isinstance(config, RnnConfig)
+
+
+def test_searches_can_be_compiled() -> None:
+    for function in (_largest, _column_of_largest, _put, _endings, _open):
+        assert isinstance(traced._script(inspect.unwrap(function)), torch.jit.ScriptFunction)
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:

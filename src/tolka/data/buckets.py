@@ -144,8 +144,8 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
-    """The same under the lowest ceiling that makes as many batches as there must be, or `least`, rounded up to a
-    `multiple`: as even as they come, so that none is left for one worker while the others have nothing to do."""
+    """The same under the lowest ceiling with which there are at most as many batches as there must be, or `least`,
+    rounded up to a `multiple`: even, so that none is left for one worker while the others have nothing to do."""
     wanted = -(-max(least, len(longest_first(lengths, tokens))) // multiple) * multiple
     low, high = 0, max(1, tokens)
     while high - low > 1:

@@ -18,6 +18,7 @@ from tolka.errors import ConfigError
 from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq, staying
 from tolka.models.embeddings import SHARING, Pieces, make_embeddings, settled_sharing
 from tolka.nn.alignment import SCORES, Alignment
+from tolka.nn.cache import chosen
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import INITIALIZATIONS, initialise
 from tolka.nn.linear import Linear
@@ -108,9 +109,10 @@ class Memory:
     mask: Tensor
 
     def select(self, sentences: Tensor) -> Self:
-        """Those of the sentences numbered (B',)."""
-        parts = (self.encoded, self.keys, self.mask)
-        return type(self)(*(part.index_select(0, sentences) for part in parts))
+        """Those of the sentences numbered (B',). This one is used up."""
+        same, encoded = self.keys is self.encoded, chosen(self.encoded, sentences)
+        keys = encoded if same else chosen(self.keys, sentences)
+        return type(self)(encoded, keys, self.mask.index_select(0, sentences))
 
     def widened(self, width: int) -> Self:
         """With room for so many source tokens."""

@@ -6,6 +6,7 @@ D model width, V vocabulary.
 
 import inspect
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -225,32 +226,28 @@ class Transformer(Seq2Seq):
     def _memory(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """What each decoder layer needs of the encoder. On a CPU encoded a few sentences at a time, each without the
         padding of the others, so that what is between two layers stays in the processor's cache."""
+        if source.device.type != "cpu":
+            return [(keys.contiguous(), values.contiguous()) for keys, values in self._remember(source, lengths)]
         sentences, longest = source.shape
-        on_cpu = source.device.type == "cpu"
-        some = max(1, _ENCODED_AT_ONCE // longest) if on_cpu else sentences
         memory: list[tuple[Tensor, Tensor]] = []
-        for start in range(0, sentences, some):
-            piece = slice(start, start + some)
-            width = int(lengths[piece].max()) if on_cpu else longest
-            made = self._remember(source[piece, :width], lengths[piece])
-            if not memory:
-                memory = [
-                    (
-                        keys.new_empty(sentences, *keys.shape[1:3], longest),
-                        values.new_empty(sentences, values.size(1), longest, values.size(3)),
-                    )
-                    for keys, values in made
-                ]
-            for rooms, parts in zip(memory, made, strict=True):
-                for room, part in zip(rooms, parts, strict=True):
-                    _fill(room[piece], part)
+        count = max(1, _ENCODED_AT_ONCE // longest)
+        for some in (slice(start, start + count) for start in range(0, sentences, count)):
+            part = source[some, : int(lengths[some].max())]
+            for number, (keys, values) in enumerate(self._remember(part, lengths[some])):
+                if number == len(memory):
+                    (heads, inner), outer = keys.shape[1:3], values.size(3)
+                    shapes = (sentences, heads, inner, longest), (sentences, heads, longest, outer)
+                    memory.append((keys.new_empty(shapes[0]), values.new_empty(shapes[1])))
+                _fill(memory[number][0][some], keys)
+                _fill(memory[number][1][some], values)
         return memory
 
-    def _remember(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """(B, S), (B,) -> the same, all at once."""
+    def _remember(self, source: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """(B, S), (B,) -> of each decoder layer, views."""
         rows = packing(lengths, source.size(1))
         encoded = self._encode(source, rows)
-        return [layer.cross.remember(encoded, rows) for layer in self._decoder_layers]
+        for layer in self._decoder_layers:
+            yield layer.cross.remember(encoded, rows)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """See Seq2Seq.step."""
@@ -260,7 +257,7 @@ class Transformer(Seq2Seq):
             position.move_on()
         if self.target_positions is not None:
             x = x + _vector(self.target_positions, position)
-        if self._steps and isinstance(position, int):
+        if self._steps and isinstance(position, int) and x.device.type == "cpu":
             return self._traced_step(x, state, position)
         prefix: list[Cache] = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):

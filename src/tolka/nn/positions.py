@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from tolka.traced import is_traced
+
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
@@ -95,7 +97,7 @@ class RotaryPositions(nn.Module):
     def by(x: Tensor, turns: Tensor) -> Tensor:
         """x (..., width), turned by `turns` (..., width / 2)."""
         pairs = x.to(turns.real.dtype)  # there are no complex numbers of two bf16
-        if any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
+        if is_traced() or any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
             pairs = pairs.clone(memory_format=torch.contiguous_format)
         turned = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * turns
         return torch.view_as_real(turned).flatten(-2).to(x.dtype)

@@ -73,6 +73,7 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
         and onednn_is_faster()
         and not torch.is_autocast_enabled("cpu")
         and x.dim() > 1
+        and x.numel() > 0
     )
 
 

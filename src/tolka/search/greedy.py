@@ -21,7 +21,8 @@ from tolka.search.base import (
     likeliest_token,
 )
 
-_GONE_TOGETHER = 0.05  # share of the sentences: to let one go, all the others' states are copied
+# Share of the sentences: on a CPU others move into the places of those that go, elsewhere all are copied.
+_GONE_TOGETHER_ON_CPU, _GONE_TOGETHER = 0.05, 0.1
 
 
 @SEARCHES.register("greedy")
@@ -48,6 +49,7 @@ class GreedyConfig(SearchConfig):
         total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
         limits = self.limits(lengths)
         gone = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): done, and not yet left
+        together = _GONE_TOGETHER_ON_CPU if source.device.type == "cpu" else _GONE_TOGETHER
         step = 0
         while len(alive):
             features, state = model.step(token, state)
@@ -65,7 +67,7 @@ class GreedyConfig(SearchConfig):
                 for number, ids, log_p, finished in rows:
                     done[number] = Hypothesis(ids[:-1] if finished else ids, log_p, log_p, finished)
                 gone |= leaves
-                if int(gone.sum()) < len(gone) * _GONE_TOGETHER:
+                if int(gone.sum()) < len(gone) * together:
                     continue
                 stay = closed_up(~gone)
                 state = state.select(stay[:, None])
