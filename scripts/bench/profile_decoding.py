@@ -19,17 +19,18 @@ from tolka.overrides import translate_config
 from tolka.runtime import keep_freed_memory
 from tolka.translator import Translator
 
-WARM_UP = 64  # sentences
+WARM_UP = 2  # passes, after which nothing is prepared any more
 IN_TURN = "decoding.workers=1"  # the profiler sees what this thread starts
 
 
 def main(model: Path, source: Path, settings: list[str]) -> None:
-    """Translate twice: by the clock, and under the profiler."""
+    """Translate: to warm up, by the clock, and under the profiler."""
     keep_freed_memory()
     config = translate_config([IN_TURN, *settings])
     translator = Translator.of(load_ensemble([model]), config.search, config.decoding)
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]
-    translator(lines[:WARM_UP])
+    for _ in range(WARM_UP):
+        translator(lines)
     started_at = time.perf_counter()
     translator(lines)
     seconds = time.perf_counter() - started_at
