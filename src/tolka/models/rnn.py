@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
 from tolka.checks import at_least, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
-from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq, staying
+from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq
 from tolka.models.embeddings import SHARING, Pieces, make_embeddings, settled_sharing
+from tolka.models.states import Memory, RnnState
 from tolka.nn.alignment import SCORES, Alignment
-from tolka.nn.cache import chosen
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import INITIALIZATIONS, initialise
 from tolka.nn.linear import Linear
@@ -98,51 +97,6 @@ class RnnConfig(ModelConfig):
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Rnn":
         """See ModelConfig.build; ConfigError when two vocabularies are to share a matrix."""
         return Rnn(self.spelt_out(shared), source_vocabulary, target_vocabulary)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What attention looks at, once a sentence: states (B, S, D), keys (B, S, D), mask (B, S) true at tokens."""
-
-    encoded: Tensor
-    keys: Tensor
-    mask: Tensor
-
-    def select(self, sentences: Tensor) -> Self:
-        """Those of the sentences numbered (B',). This one is used up."""
-        same, encoded = self.keys is self.encoded, chosen(self.encoded, sentences)
-        keys = encoded if same else chosen(self.keys, sentences)
-        return type(self)(encoded, keys, self.mask.index_select(0, sentences))
-
-    def widened(self, width: int) -> Self:
-        """With room for so many source tokens."""
-        more = width - self.mask.size(1)
-        encoded, keys = (F.pad(part, (0, 0, 0, more)) for part in (self.encoded, self.keys))
-        return type(self)(encoded, keys, F.pad(self.mask, (0, more)))
-
-
-@dataclass(frozen=True)
-class RnnState(DecoderState):
-    """The layers' states and what is fed back once a hypothesis, the encoder's states once a sentence."""
-
-    layers: list[State]  # each tensor (B * k, D)
-    fed: Tensor | None  # (B * k, E)
-    memory: Memory | None
-    beam: int
-
-    def select(self, rows: Tensor) -> Self:
-        """See DecoderState.select."""
-        flat, memory = rows.flatten(), self.memory
-        layers = [tuple(tensor.index_select(0, flat) for tensor in state) for state in self.layers]
-        fed = None if self.fed is None else self.fed.index_select(0, flat)
-        if memory is not None:
-            sentences = staying(rows, self.beam, len(memory.mask))
-            memory = memory if sentences is None else memory.select(sentences)
-        return type(self)(layers, fed, memory, rows.size(1))
-
-    def fixed(self, filled: int, room: int, width: int) -> Self:
-        """See DecoderState.fixed; only what attention looks at has a size that could change."""
-        return replace(self, memory=None if self.memory is None else self.memory.widened(width))
 
 
 class Rnn(Seq2Seq):

@@ -8,18 +8,18 @@ import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tolka.batch import Batch, token_positions
-from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq, staying
+from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
 from tolka.models.embeddings import Pieces, make_embeddings
+from tolka.models.states import TransformerState
 from tolka.models.transformer_layers import DecoderLayer, DecoderStep, EncoderLayer, TransformerOptions
-from tolka.nn.cache import Cache, FixedCache, KeyValueCache, Place, chosen
+from tolka.nn.cache import Cache, KeyValueCache, Place
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.packing import FusedPacking, Packing
@@ -45,38 +45,6 @@ class TransformerConfig(TransformerOptions):
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Transformer":
         """See ModelConfig.build; ConfigError when two vocabularies are to share a matrix."""
         return Transformer(self.spelt_out(shared), source_vocabulary, target_vocabulary)
-
-
-@dataclass(frozen=True)
-class TransformerState(DecoderState):
-    """Keys and values: of the prefix once per hypothesis, of the source once per sentence."""
-
-    prefix: list[Cache]  # per layer, of B * k prefixes
-    memory: list[tuple[Tensor, Tensor]]  # per layer, what CrossAttention.remember made of B sentences
-    padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
-    position: int | Place
-    beam: int
-
-    def select(self, rows: Tensor) -> Self:
-        """See DecoderState.select."""
-        flat = rows.flatten()
-        prefix = [cache.select(flat) for cache in self.prefix]
-        memory, padding = self.memory, self.padding
-        sentences = staying(rows, self.beam, len(memory[0][0]))
-        if sentences is not None:
-            memory = [(chosen(keys, sentences), chosen(values, sentences)) for keys, values in memory]
-            padding = None if padding is None else padding.index_select(0, sentences)
-        return type(self)(prefix, memory, padding, self.position, rows.size(1))
-
-    def fixed(self, filled: int, room: int, width: int) -> Self:
-        """See DecoderState.fixed."""
-        keys, _ = self.memory[0]
-        more, place = width - keys.size(3), Place.after(filled, room, keys.device)
-        prefix: list[Cache] = [FixedCache.of(cache.attended[:, :filled], place) for cache in self.prefix]
-        none = keys.new_zeros(len(keys), 1, 1, keys.size(3), dtype=torch.bool)
-        memory = [(F.pad(key, (0, more)), F.pad(value, (0, 0, 0, more))) for key, value in self.memory]
-        padding = F.pad(none if self.padding is None else self.padding, (0, more), value=True)
-        return type(self)(prefix, memory, padding, place, self.beam)
 
 
 class Transformer(Seq2Seq):
