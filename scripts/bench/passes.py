@@ -1,6 +1,6 @@
 """A program that translates, by the clock: a file's lines for the first time, and again; needs no library.
 
-What a program still prepares while it works, and new memory, count in the first pass alone.
+New memory counts in the first pass alone, and so does what a program prepares on the way, unless it begins later.
 """
 
 import json

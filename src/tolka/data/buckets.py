@@ -138,20 +138,27 @@ def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
 
     The longest come first: what does not fit into memory fails at once.
     """
+    known, order = _longest_first(lengths)
+    return [rows.tolist() for rows in cut(known, order, max(1, tokens))]
+
+
+def _longest_first(lengths: Sequence[int]) -> tuple[Indices, Indices]:
+    """The lengths from the longest on, and their numbers."""
     known = np.array(lengths, dtype=np.int64)
     order = np.argsort(-known, kind="stable")
-    return [rows.tolist() for rows in cut(known[order], order, max(1, tokens))]
+    return known[order], order
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
     """The same under the lowest ceiling with which there are at most as many batches as there must be, or `least`,
     rounded up to a `multiple`: even, so that none is left for one worker while the others have nothing to do."""
-    wanted = -(-max(least, len(longest_first(lengths, tokens))) // multiple) * multiple
+    known, order = _longest_first(lengths)
     low, high = 0, max(1, tokens)
+    wanted = -(-max(least, len(cut(known, order, high))) // multiple) * multiple
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if len(longest_first(lengths, middle)) <= wanted else (middle, high)
-    return longest_first(lengths, high)
+        low, high = (low, middle) if len(cut(known, order, middle)) <= wanted else (middle, high)
+    return [rows.tolist() for rows in cut(known, order, high)]
 
 
 def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tolka.nn.cache import Cache, KeyValueCache
+from tolka.nn.cache import KeyValueCache, StepCache
 from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear, Linear
 from tolka.nn.packing import FusedPacking, Packing
@@ -19,7 +19,7 @@ from tolka.nn.positions import RotaryPositions
 from tolka.nn.short_attention import attend_short, suits_short
 from tolka.nn.variable_length import attend_packed
 
-SomeCache = TypeVar("SomeCache", bound=Cache)
+SomeCache = TypeVar("SomeCache", bound=StepCache)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:

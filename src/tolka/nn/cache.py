@@ -33,8 +33,8 @@ def _closed_up(tensor: Tensor, rows: Tensor) -> Tensor | None:
     return tensor[: len(rows)]
 
 
-class Cache(ABC):
-    """Keys and values of N prefixes. At a step: `turned` (rotary positions), `append`, `attended`."""
+class StepCache(ABC):
+    """Keys and values of N prefixes, at a step: `turned` (rotary positions), `append`, `attended`."""
 
     @property
     @abstractmethod
@@ -51,12 +51,16 @@ class Cache(ABC):
         """With the next position, key_value (N, W). May be in the same store: this one is then used up."""
 
     @abstractmethod
-    def select(self, rows: Tensor) -> Self:
-        """Of the prefixes numbered (N',). This one is used up."""
-
-    @abstractmethod
     def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
         """Queries or keys (N, H, 1, K), turned as those of the position that is appended next."""
+
+
+class Cache(StepCache):
+    """And between two steps."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> Self:
+        """Of the prefixes numbered (N',). This one is used up."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +75,16 @@ class KeyValueCache(Cache):
 
     @property
     def attended(self) -> Tensor:
-        """See Cache.attended: what is filled, a view."""
+        """See StepCache.attended: what is filled, a view."""
         return self.store[:, : self.length]
 
     @property
     def mask(self) -> None:
-        """See Cache.mask."""
+        """See StepCache.mask."""
         return
 
     def append(self, key_value: Tensor) -> Self:
-        """See Cache.append; in the same store while it has room."""
+        """See StepCache.append; in the same store while it has room."""
         roomy = self.roomy()
         roomy.store[:, self.length] = key_value
         return roomy.longer()
@@ -110,7 +114,7 @@ class KeyValueCache(Cache):
         return type(self)(store, self.length)
 
     def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
-        """See Cache.turned."""
+        """See StepCache.turned."""
         turned: Tensor = rotary(x, self.length)
         return turned
 
@@ -119,7 +123,7 @@ class KeyValueCache(Cache):
 
 
 @dataclass(frozen=True)
-class TracedCache(Cache):
+class TracedCache(StepCache):
     """A growing one with room, for a step that is traced: positions (t, 0), t that are filled; turns (1, K / 2): what
     turns the next one, where positions are rotary."""
 
@@ -129,25 +133,21 @@ class TracedCache(Cache):
 
     @property
     def attended(self) -> Tensor:
-        """See Cache.attended, after `append`: with the next position."""
+        """See StepCache.attended, after `append`: with the next position."""
         return self.store[:, : self.positions.size(0) + 1]
 
     @property
     def mask(self) -> None:
-        """See Cache.mask."""
+        """See StepCache.mask."""
         return
 
     def append(self, key_value: Tensor) -> Self:
-        """See Cache.append."""
+        """See StepCache.append."""
         self.store.select(1, self.positions.size(0)).copy_(key_value)
         return self
 
-    def select(self, rows: Tensor) -> Self:
-        """No part of a step."""
-        raise NotImplementedError
-
     def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
-        """See Cache.turned."""
+        """See StepCache.turned."""
         assert self.turns is not None
         return rotary.by(x, self.turns)
 
@@ -196,16 +196,16 @@ class FixedCache(Cache):
 
     @property
     def attended(self) -> Tensor:
-        """See Cache.attended: all."""
+        """See StepCache.attended: all."""
         return self.store
 
     @property
     def mask(self) -> Tensor:
-        """See Cache.mask."""
+        """See StepCache.mask."""
         return self.place.seen.view(1, 1, 1, -1)
 
     def append(self, key_value: Tensor) -> Self:
-        """See Cache.append; at the place, in this very store."""
+        """See StepCache.append; at the place, in this very store."""
         self.store.index_copy_(1, self.place.number, key_value[:, None])
         return self
 
@@ -214,5 +214,5 @@ class FixedCache(Cache):
         return type(self)(self.store.index_select(0, rows), self.place)
 
     def turned(self, rotary: RotaryPositions, x: Tensor) -> Tensor:
-        """See Cache.turned."""
+        """See StepCache.turned."""
         return rotary.at(x, self.place.number, self.place.room)

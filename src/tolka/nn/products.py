@@ -88,8 +88,7 @@ def _searched(x: Tensor, weight: Tensor, bias: Tensor | None, least: int) -> Ten
     if x.numel() * weight.size(0) < least:
         return F.linear(x, weight, bias)
     rows = x.flatten(0, -2)
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(filled(rows), weight, bias, "none", [], "")
-    return found[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
+    return _multiplied(filled(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
 
 
 def filled(rows: Tensor) -> Tensor:
