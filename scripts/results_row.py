@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import TolkaError
+from tolka.numbers import shown
 from tolka.report.runs import FinishedRun, read_run
 
 HEADER = "| run | test set | parameters | updates | training | BLEU | lower-cased BLEU | chrF2++ | PPL per word |"
@@ -49,7 +50,9 @@ def row(runs: Sequence[FinishedRun], test: str) -> str:
         if name == "BLEU" and interval and len(runs) == 1:
             text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
         cells.append(text)
-    perplexity = spread([run.tests[test]["perplexity"]["ppl_word"] for run in runs], 2)
+    surprise = [run.tests[test]["perplexity"]["ppl_word"] for run in runs]
+    beyond = None in surprise
+    perplexity = shown(None) if beyond else shown(surprise[0]) if len(runs) == 1 else spread(surprise, 2)
     facts = [
         ", ".join(run.label for run in runs),
         test,

@@ -14,6 +14,7 @@ from typing import Any
 
 from tolka.config import FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
+from tolka.decoding import DecodingConfig
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
@@ -36,7 +37,6 @@ from tolka.training.schedulers import (
     NoamConfig,
     WarmupStableDecayConfig,
 )
-from tolka.translator import DecodingConfig
 
 # File -> the config that it holds, with what differs from the class's defaults.
 FILES: dict[str, Any] = {

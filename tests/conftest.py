@@ -76,6 +76,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture
 
     def run(name: str, *arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as Python opens it
         capsysbinary.readouterr()
         code = guarded(COMMANDS[name], [str(argument) for argument in arguments])
         written = capsysbinary.readouterr()

@@ -27,6 +27,18 @@ def test_the_work_of_a_token_by_hand(tmp_path: Path) -> None:
     assert flop_per_target_token(Work(tmp_path), "lstm") == 6 * (0.5 * (lstm + 256**2) + lstm + 2 * 256**2 + 256 * 8000)
 
 
+def test_lines_to_score_are_as_many_as_asked_for_and_never_the_same_twice(tmp_path: Path) -> None:
+    from scoring_speed import write_lines
+
+    text = tmp_path / "text"
+    text.write_text("".join(f"{' '.join(f'w{i}x{j}' for j in range(40))}\n" for i in range(5)), encoding="utf-8")
+    a, b, reference = (path.read_text("utf-8").splitlines() for path in write_lines(text, tmp_path, 12, replaced=0.5))
+    assert reference[:5] == text.read_text("utf-8").splitlines()
+    assert len(a) == len(b) == len(set(reference)) == 12
+    words = zip(" ".join(a).split(), " ".join(reference).split(), strict=True)
+    assert 0.4 < sum(mine == its for mine, its in words) / (12 * 40) < 0.6
+
+
 @pytest.mark.parametrize("name", ["opennmt-py", "eole", "joeynmt"])
 def test_toolkits_are_given_yaml(tmp_path: Path, name: str) -> None:
     from toolkits import TOOLKITS
@@ -189,6 +201,7 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
     assert not optimizer.defaults["fused"]
 
 
+@pytest.mark.slow
 def test_the_gpu_s_measurements_can_be_tried_on_a_cpu_and_are_gone_on_with(tmp_path: Path) -> None:
     import subprocess
 

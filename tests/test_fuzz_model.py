@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from tolka.checkpoint import load_model, load_state
+from tolka.checkpoint import load_model, load_settings, load_state
+from tolka.decoding import DecodingConfig
 from tolka.errors import CheckpointError, TolkaError
-from tolka.manifest import write_manifest
+from tolka.manifest import TrainingSources, write_manifest
+from tolka.translator import Translator
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def spoilt(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def vouched(folder: Path) -> Path:
     """With checksums of what is there now, as an attacker would write them."""
-    write_manifest(folder, 16)
+    write_manifest(folder, TrainingSources(16))
     return folder
 
 
@@ -75,11 +77,17 @@ def test_any_byte_may_be_another_one(trained: Path, spoilt: Path, name: str, dat
 
 @pytest.mark.parametrize(
     "options",
-    [{"d_model": 10**9, "heads": 1}, {"d_ff": 2**40}, {"layers": 10**8}, {"decoder_layers": 10**8}, {"d_model": 4096}],
+    [{"d_model": 2**20, "heads": 1}, {"d_ff": 2**23}, {"layers": 900}, {"decoder_layers": 900}, {"d_model": 4096}],
     ids=str,
 )
 def test_what_a_configuration_claims_gets_no_memory(model: Path, options: dict[str, int]) -> None:
     with pytest.raises(CheckpointError, match=r"and model\.safetensors has \d+"):
+        load_model(changed(model, **options))
+
+
+@pytest.mark.parametrize("options", [{"d_model": 10**9}, {"d_ff": 10**28}, {"layers": 10**8}], ids=str)
+def test_what_no_machine_could_hold_is_refused(model: Path, options: dict[str, int]) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.yaml: model\.\w+ \(\d+\) must be .*at most"):
         load_model(changed(model, **options))
 
 
@@ -125,3 +133,30 @@ def test_a_state_that_is_not_vouched_for_is_not_read(model: Path) -> None:
     (model / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(CheckpointError, match=r"does not list state/state\.json"):
         load_state(model)
+
+
+@pytest.mark.parametrize("value", [None, "x", [1], {"unicode": 7}, {"unicode": "nfd"}, {1: 2}], ids=str)
+def test_how_text_is_spelt_must_be_told(model: Path, value: Any) -> None:
+    config = yaml.safe_load((model / "config.yaml").read_text("utf-8"))
+    (model / "config.yaml").write_text(yaml.safe_dump({**config, "cleaning": value}))
+    for load in (load_model, load_settings):
+        with pytest.raises(CheckpointError, match=r"config\.yaml: .*cleaning"):
+            load(vouched(model))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(model: Path, number: float) -> None:
+    weights = load_file(model / "model.safetensors")
+    name = sorted(weights)[3]
+    weights[name].view(-1)[0] = number
+    save_file(weights, model / "model.safetensors")
+    with pytest.raises(CheckpointError, match=rf"not finite \(NaN or inf in 1 of {len(weights)} tensors, {name} among"):
+        load_model(vouched(model))
+
+
+def test_weights_too_large_to_compute_with_are_one_line(model: Path) -> None:
+    weights = {name: weight * 1e30 for name, weight in load_file(model / "model.safetensors").items()}
+    save_file(weights, model / "model.safetensors")
+    translator = Translator.load(vouched(model), None, DecodingConfig(device="cpu", precision="fp32"))
+    with pytest.raises(CheckpointError, match=r"scores are not finite"):
+        translator(["ferry"])

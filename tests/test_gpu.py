@@ -227,8 +227,9 @@ def test_after_a_full_memory_steps_are_captured_again(monkeypatch: pytest.Monkey
 def test_captured_steps_in_half_precision_end_as_plain_ones(tmp_path: Path) -> None:
     """A model that has learnt something; what it says in bf16, with and without."""
     from tolka.api import train
+    from tolka.decoding import DecodingConfig
     from tolka.overrides import train_config
-    from tolka.translator import DecodingConfig, Translator
+    from tolka.translator import Translator
 
     folders = [f"run.dir={tmp_path / 'run'}", f"run.prepared={tmp_path / 'prepared'}"]
     more = ["trainer.device=cuda", "trainer.updates=100", "trainer.validate_every=100", "scheduler.warmup=50"]

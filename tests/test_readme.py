@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tolka.cli.evaluate import _long
-from tolka.cli.train import with_recipe
 from tolka.cli.translate import sort_out
 from tolka.multirun import Combination, combinations
-from tolka.overrides import evaluate_config, train_config, translate_config
+from tolka.overrides import evaluate_config, train_config, translate_config, with_recipe
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +35,7 @@ def test_every_command_s_settings_are_known(command: str, trained: Path) -> None
     elif program == "mt-translate":
         translate_config(sort_out(settings)[1])
     else:
-        evaluate_config([_long(setting) for setting in settings])
+        evaluate_config(settings)
 
 
 def test_make_targets_exist() -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from tolka import scoring
 from tolka.errors import ConfigError, DataError
@@ -324,6 +325,21 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
             assert system.interval == pytest.approx(interval, abs=2e-10)
         assert f"{mine.p_value:.4f}" == other[3]
         assert mine.signature in printed
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(1, 3), (9, 1)])
+def test_an_interval_ends_where_the_scale_ends(right: int, wrong: int) -> None:
+    """Skewed resamples: sacrebleu's interval, which is symmetric about their mean, goes on beyond the scale."""
+    hypotheses = [*["we all went home early"] * right, *["no"] * wrong]
+    references = [*["we all went home early"] * right, *["she stayed where she was"] * wrong]
+    theirs = BLEU().corpus_score(hypotheses, [references], n_bootstrap=100)
+    low, high = theirs._mean - theirs._ci, theirs._mean + theirs._ci
+    assert low < 0 or high > 100
+    config = MetricsConfig(names=["bleu"], bootstrap=100)
+    for bleu in (score(hypotheses, references, config)[0], compare(hypotheses, hypotheses, references, config)[0].a):
+        assert bleu.interval == pytest.approx((max(0, low), min(100, high)))
+    (wordy,) = score(["no " * 9], ["no"], MetricsConfig(names=["ter"], bootstrap=100))
+    assert wordy.interval == pytest.approx((800, 800))  # TER may be above 100
 
 
 def test_a_resample_without_a_match_is_a_score_like_others() -> None:

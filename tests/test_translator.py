@@ -3,12 +3,14 @@
 import threading
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from tolka.batch import EOS, Batch
+from tolka.decoding import DecodingConfig, resolved_split
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
@@ -18,7 +20,7 @@ from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer_training import train_tokenizer
 from tolka.threads import side_by_side
-from tolka.translator import DecodingConfig, Translator
+from tolka.translator import Translator
 
 PAIRS = [
     Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
@@ -68,11 +70,18 @@ TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: 
 
 
 def translator(
-    search: SearchConfig | None = None, max_length: int = 50, tokens: int = 200, workers: int = 0
+    search: SearchConfig | None = None,
+    max_length: int = 50,
+    tokens: int = 200,
+    workers: int = 0,
+    split: str = "length",
+    languages: tuple[str, str] = ("", ""),
 ) -> Translator:
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
-    return Translator(model, TOKENIZER, search or GreedyConfig(), cpu, max_length, tokens, workers=workers)
+    return Translator(
+        model, TOKENIZER, search or GreedyConfig(), cpu, max_length, tokens, "keep", workers, split, languages
+    )
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
@@ -120,6 +129,85 @@ def test_without_sentence_marks_blanks_serve_and_without_those_anything() -> Non
     assert made([solid])[0].replace(" ", "") == solid
     full_width = "달이뜹니다。" * 30
     assert made([full_width]) == [full_width]
+
+
+def encoded(made: Translator) -> list[str]:
+    """Every part that the model was given, sorted."""
+    return sorted(
+        TOKENIZER.decode_source([[token for token in row.tolist() if token > 3]])[0]
+        for batch in made.model.batches  # type: ignore[union-attr]
+        for row in batch
+    )
+
+
+def test_sentences_are_translated_one_by_one_and_rejoined_with_their_blanks() -> None:
+    text = "red birds sing.  blue fish swim!\tfrogs jump? the boat"
+    apart = translator(split="sentences")
+    (found,) = apart.translate([text])
+    assert encoded(apart) == ["blue fish swim!", "frogs jump?", "red birds sing.", "the boat"]
+    assert (found.text, found.parts, found.sentences, found.too_long) == (text, 4, 4, False)
+    together = translator(split="length")
+    (found,) = together.translate([text])
+    assert len(encoded(together)) == found.parts == 1
+    assert found.sentences == 4
+
+
+def test_sentences_that_are_too_long_are_split_too() -> None:
+    made = translator(split="sentences", max_length=8)
+    (found,) = made.translate(["red birds sing, blue fish swim, green frogs jump. frogs"])
+    assert found.text == "red birds sing, blue fish swim, green frogs jump. frogs"
+    assert (found.too_long, found.sentences) == (True, 2)
+    assert found.parts > 2
+
+
+def test_never_gives_a_line_whole_however_long() -> None:
+    made = translator(split="never", max_length=8, tokens=4000)
+    text = "red birds sing. " * 20
+    (found,) = made.translate([text])
+    assert (found.text, found.parts, found.too_long) == (text.strip(), 1, False)
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3])
+def test_a_character_spelt_in_bytes_is_never_cut(max_length: int) -> None:
+    """An emoji that the tokenizer does not know is four bytes; half of them would be no character."""
+    made = translator(max_length=max_length)
+    assert made(["😀😁😂" * 5]) == ["😀😁😂" * 5]
+    assert made(["고래가 노래합니다。 달이"]) == ["고래가 노래합니다。 달이"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "split"),
+    [
+        ("auto", 0.0, "sentences"),
+        ("auto", 0.09, "sentences"),
+        ("auto", 0.1, "length"),
+        ("auto", None, "unknown"),
+        ("sentences", None, "sentences"),
+        ("never", 0.0, "never"),
+    ],
+)
+def test_auto_asks_what_the_model_was_trained_on(asked: str, share: float | None, split: str) -> None:
+    assert resolved_split(asked, share) == split
+
+
+def test_a_str_is_one_text_and_a_generator_is_several() -> None:
+    made = translator()
+    assert made("the old boat") == ["the old boat"]
+    assert made(text for text in ("frogs", "", "the boat")) == ["frogs", "", "the boat"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "complaint"),
+    [
+        (None, r"texts must be a str or several of them, as in \['A sentence.'\], not NoneType"),
+        (5, "not int"),
+        (["frogs", None], r"texts\[1\] must be a str, not NoneType"),
+        (b"frogs", r"texts\[0\] must be a str, not int"),
+    ],
+)
+def test_what_is_no_text_is_a_clear_error(texts: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        translator()(texts)
 
 
 def test_a_hundred_thousand_characters() -> None:
@@ -229,7 +317,7 @@ def test_threads_are_stopped_in_the_middle_of_their_work() -> None:
 
 
 def test_side_by_side_all_have_about_as_much_to_do() -> None:
-    """And in the same batches with any number of threads, as translations in int8 depend on them."""
+    """And in the same batches with any number of threads."""
     sources = [[5] * (4 + number % 9) for number in range(120)]
     made = [translator(tokens=1000, workers=workers)._batches(sources, range(120)) for workers in (1, 2, 3)]
     assert made[0] == made[1] == made[2]

@@ -22,6 +22,7 @@ from tolka.batch import Flat
 from tolka.data.buckets import BatchingConfig, longest_first
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.decoding import DecodingConfig
 from tolka.errors import TolkaError
 from tolka.models import transformer
 from tolka.models.captured import CapturedModel, check_captured
@@ -34,7 +35,6 @@ from tolka.training.compilation import compile_layers
 from tolka.training.optim import AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.step import TrainStep
-from tolka.translator import DecodingConfig
 
 SIZES = {
     "tiny": (TransformerConfig(d_model=256, heads=4, d_ff=1024, layers=3), 8000, 8192),

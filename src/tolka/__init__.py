@@ -1,6 +1,14 @@
 """tolka: from plain parallel text to a translator whose quality is honestly known.
 
-The public names are imported when first used, so that a command's `--help` never waits for torch.
+    import tolka
+
+    tolka.train(["run.name=mine", "trainer.updates=300"])     # as mt-train; no corpus named: the embedded sample
+    translator = tolka.Translator.load("runs/mine")           # as mt-translate
+    translator(["I love you."])
+    tolka.evaluate(model="runs/mine", source="test.en", reference="test.ko")   # as mt-eval
+
+Settings are those of the commands (`mt-train --help`), as texts or as keywords. What goes wrong by settings or files
+is a `tolka.TolkaError`, whose text is one line.
 """
 
 import importlib
@@ -10,14 +18,40 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tolka.api import evaluate, train, translate
+    from tolka.config import TrainConfig
+    from tolka.errors import TolkaError
+    from tolka.overrides import train_config
     from tolka.translator import Translator
 
-__all__ = ["Translator", "__version__", "evaluate", "train", "translate"]
+__all__ = [
+    "TolkaError",
+    "TrainConfig",
+    "Translator",
+    "__version__",
+    "evaluate",
+    "train",
+    "train_config",
+    "translate",
+]
 
-_HOMES = {"Translator": "tolka.translator", "train": "tolka.api", "translate": "tolka.api", "evaluate": "tolka.api"}
+# Imported when first used, so that a command's --help never waits for torch.
+_HOMES = {
+    "TolkaError": "tolka.errors",
+    "TrainConfig": "tolka.config",
+    "Translator": "tolka.translator",
+    "evaluate": "tolka.api",
+    "train": "tolka.api",
+    "train_config": "tolka.overrides",
+    "translate": "tolka.api",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tolka' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """So that help(tolka) and completion find what is imported when first used."""
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tolka.config import TrainConfig
 from tolka.data.loader import Batches
 from tolka.models.base import Seq2Seq
+from tolka.report.health import passes_note
 from tolka.runtime import Precision, describe
 from tolka.training.schedulers import EndingConfig
 
@@ -14,6 +15,10 @@ def announcement(
 ) -> Iterator[str]:
     """Batches, learning rate, model. epoch: that training begins in. reason: for the precision."""
     yield _batches(loader, epoch)
+    if loader.round == "epoch":
+        updates = config.trainer.updates
+        if note := passes_note(updates, updates * config.trainer.accumulate / len(loader.plan(epoch))):
+            yield f"note: {note}"
     yield from _rate(config)
     parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
     size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")

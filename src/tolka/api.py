@@ -3,39 +3,47 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from unicodedata import is_normalized
+from typing import Any
 
-from tolka.checkpoint import Folders, languages, load_ensemble, unicode_form
+from tolka.checkpoint import Folders, languages, load_ensemble
 from tolka.checkup import check_first
+from tolka.compose import as_overrides
 from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
+from tolka.inputs import open_corpus
+from tolka.overrides import evaluate_config, train_config, translate_config, with_recipe
 from tolka.pipeline import Pipeline
-from tolka.progress import bar
+from tolka.progress import bar, say
 from tolka.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.report.summary import closing_words
+from tolka.report.tables import score_table
 from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes, use_threads
-from tolka.scoring import Comparison, Score, choose_bleu_tokenizer, compare, score
-from tolka.text.cleaning_steps import spelt
+from tolka.scoring import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.text.corpus import Pair
-from tolka.text.lines import read_lines, user_path
+from tolka.text.lines import LineLimit, read_lines, user_path
+from tolka.text.spelling import references_note, unlike_note
+from tolka.text.windows import full_windows
 from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
 from tolka.translator import Tick, Translation, Translator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainResult:
-    """A finished training. model: the directory to translate with."""
+    """A finished training. model: the directory to translate with, as `Translator.load(result.model)`."""
 
     model: Path
     state: TrainState
     tests: list[TestResult]
     seconds: float
+
+    def __repr__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         """For a terminal: scores, time, memory, and the command to type next."""
@@ -53,11 +61,18 @@ class TrainResult:
         return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests})
 
 
-def train(config: TrainConfig) -> TrainResult:
-    """Train, keep the best model, test it. Logs to stderr and into the run's folder; TolkaError when it cannot.
+def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainResult:
+    """Train, keep the best model, test it; the same settings again go on with the run, as `mt-train` does.
 
-    An existing run of this configuration goes on.
+    config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
+    Logs to stderr and into the run's folder. TolkaError says in one line why it cannot.
+
+        tolka.train(["model=lstm", "trainer.updates=300"])
+        tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
+    if not isinstance(config, TrainConfig):
+        return train(train_config(with_recipe([*config, *as_overrides(settings)])))
+    _check_complete(settings)
     if config.trainer.find_lr:
         raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
     started_at = time.perf_counter()
@@ -81,7 +96,7 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
     use_threads(config.trainer.threads)
-    return list(unlike(calls[0], provenance(config.corpus.open(), choose_device(config.trainer.device))))
+    return list(unlike(calls[0], provenance(open_corpus(config)[0], choose_device(config.trainer.device))))
 
 
 def find_lr(config: TrainConfig) -> RangeTest:
@@ -98,41 +113,65 @@ def find_lr(config: TrainConfig) -> RangeTest:
 
 
 def translate(
-    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
+    model: Folders,
+    lines: str | Iterable[str],
+    config: TranslateConfig | Sequence[str] = (),
+    tick: Tick = lambda lines_done: None,
+    **settings: Any,
 ) -> Iterator[Translation]:
-    """One translation for each line, in order, a window of lines at a time; `tick` is told how many lines are done.
+    """One translation for each line, in order, decoding.window lines at a time; `tick` is told how many are done.
 
-    model: a model or run directory, or several that translate together.
+    model: a model or run directory, or several that translate together. lines: a str is one line. config, settings: as
+    mt-translate takes them.
+
+        [found] = tolka.translate("runs/sample", "I love you.", search="greedy")
+        print(found.text)
     """
-    for _, window in _translated(model, lines, config, tick):
-        yield from window
+    if not isinstance(config, TranslateConfig):
+        return translate(model, lines, translate_config([*config, *as_overrides(settings)]), tick)
+    _check_complete(settings)
+    windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
+    return chain.from_iterable(translate_windows(model, windows, config, tick))
+
+
+def _check_complete(settings: Mapping[str, Any]) -> None:
+    """TypeError for settings beside a configuration."""
+    if settings:
+        raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
+
+
+def translate_windows(
+    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
+) -> Iterator[list[Translation]]:
+    """As `translate`, for lines that the caller has put together: a translation for each, before the next are read."""
+    for _, window in _translated(model, windows, config, tick):
+        yield window
 
 
 def translate_and_look(
-    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick = lambda lines_done: None
-) -> Iterator[tuple[Translation, list[AttentionMap]]]:
-    """As `translate`, with the maps that config.attention asks for, read back from the finished translations.
+    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
+) -> Iterator[list[tuple[Translation, list[AttentionMap]]]]:
+    """As `translate_windows`, with the maps that config.attention asks for, read back from the translations.
 
     ConfigError when the model has no such map.
     """
-    for translator, window in _translated(model, lines, config, tick):
-        yield from zip(window, AttentionReader(translator, config.attention)(window), strict=True)
+    for translator, window in _translated(model, windows, config, tick):
+        yield list(zip(window, AttentionReader(translator, config.attention)(window), strict=True))
 
 
 def _translated(
-    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick
+    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[tuple[Translator, list[Translation]]]:
-    """A window of lines at a time."""
+    """A window at a time."""
     keep_freed_memory()
     translator = Translator.of(load_ensemble(model), config.search, config.decoding)
-    remaining = iter(lines)
-    while window := list(islice(remaining, config.decoding.window)):
+    for window in windows:
         yield translator, translator.translate(window, tick)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvaluateResult:
-    """Scores of the translations; perplexity and the translations themselves where a model was given.
+    """Scores of the translations; perplexity where a model was given. hypotheses: the translations.
 
     notes: what may make the scores other than they seem.
     """
@@ -142,13 +181,24 @@ class EvaluateResult:
     hypotheses: list[str]
     notes: list[str]
 
+    def __repr__(self) -> str:
+        """The table that mt-eval prints, and the notes."""
+        perplexity = [f"\n{self.perplexity}"] if self.perplexity else []
+        return "\n".join([score_table(self.scores), *perplexity, *(f"note: {note}" for note in self.notes)])
 
-def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
+
+def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), **settings: Any) -> EvaluateResult:
     """Score a file of translations, or what a model makes of a file of sources, against the references.
 
-    model: as in `translate`; none to score a file.
+    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file.
     ConfigError when the files named do not add up to a job; DataError when their line counts differ.
+
+        tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
+        tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
+    if not isinstance(config, EvaluateConfig):
+        return evaluate(evaluate_config([*config, *as_overrides(settings)]), model)
+    _check_complete(settings)
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
@@ -158,8 +208,9 @@ def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
             "give either MODEL source=FILE reference=FILE (to translate and score) "
             "or hypothesis=FILE reference=FILE (only to score)"
         )
-    references = _lines(files.reference)
-    given = _lines(getattr(files, wanted))
+    limit = config.decoding.line_limit
+    references = _lines(files.reference, limit)
+    given = _lines(getattr(files, wanted), limit)
     if len(given) != len(references):
         raise DataError(
             f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
@@ -173,39 +224,41 @@ def evaluate(config: EvaluateConfig, model: Folders = ()) -> EvaluateResult:
         translator = Translator.of(saved, config.search, config.decoding)
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)
-        form = unicode_form(saved.config)
-        references = [spelt(reference, form) for reference in references]
-        pairs = [Pair(spelt(s.strip(), form), r.strip()) for s, r in zip(given, references, strict=True)]
+        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
         precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
-        perplexity = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens).measure(saved.model, precision)
-    elif unlike_spelt := _unlike_spelt({files.hypothesis: given, files.reference: references}):
-        notes.append(unlike_spelt)
-    if config.metrics.tokenizer == "auto" and (note := choose_bleu_tokenizer(language)[1]):
-        notes.append(note)
-    return EvaluateResult(score(hypotheses, references, config.metrics, language), perplexity, hypotheses, notes)
+        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
+        perplexity = meter.measure(saved.model, precision)
+        notes.append(
+            references_note(references, translator.unicode, files.reference)
+            or unlike_note({"the translations": hypotheses, files.reference: references})
+        )
+    else:
+        notes.append(unlike_note({files.hypothesis: given, files.reference: references}))
+    notes.append(_tokenizer_note(config.metrics, language))
+    scores = score(hypotheses, references, config.metrics, language)
+    return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
 
 
-def _unlike_spelt(files: Mapping[str, Sequence[str]]) -> str:
-    """A word on it where one file has accents apart from their letters (or Hangul in its parts), and the other has not:
-    the same text does not look the same to a metric.
-    """
-    apart = {name: sum(not is_normalized("NFC", line) for line in lines) for name, lines in files.items()}
-    if not any(apart.values()) or len(set(apart.values())) == 1:
-        return ""
-    counts = ", ".join(f"{name}: {count} lines" for name, count in apart.items())
-    return f"letters and accents stand apart (no Unicode NFC) in {counts}; the same text then counts as another one"
+def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:
+    """What keeps BLEU from using the language's own tokenizer; nothing where it does, or where one was chosen."""
+    return (metrics.tokenizer == "auto" and choose_bleu_tokenizer(language)[1]) or ""
 
 
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
     """Whether translations `b` are better than `a`, by paired bootstrap; errors as `evaluate`."""
     if not config.files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
-    hypotheses = _lines(str(a)), _lines(str(b))
-    return compare(*hypotheses, _lines(config.files.reference), config.metrics, config.files.language)
+    limit = config.decoding.line_limit
+    texts = {str(path): _lines(str(path), limit) for path in (a, b, config.files.reference)}
+    for note in (unlike_note(texts), _tokenizer_note(config.metrics, config.files.language)):
+        if note:
+            say(f"note: {note}")
+    one, other, references = (texts[str(path)] for path in (a, b, config.files.reference))
+    return compare(one, other, references, config.metrics, config.files.language)
 
 
-def _lines(path: str) -> list[str]:
-    lines = list(read_lines(user_path(path)))
+def _lines(path: str, limit: LineLimit) -> list[str]:
+    lines = list(read_lines(user_path(path), limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines

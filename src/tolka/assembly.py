@@ -13,6 +13,7 @@ from tolka.batch import collate
 from tolka.checkpoint import languages, load_state, load_weights
 from tolka.config import TrainConfig
 from tolka.data.loader import Batches
+from tolka.decoding import DecodingConfig, resolved_split
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import gradient_flow
 from tolka.evaluation.perplexity import PerplexityMeter
@@ -27,17 +28,18 @@ from tolka.runtime import Precision, describe, seed_everything
 from tolka.scoring import Validation
 from tolka.search.greedy import GreedyConfig
 from tolka.snapshot import Snapshot, snapshot
+from tolka.text.spelling import spelt_pair
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.compilation import compile_layers
 from tolka.training.graphs import check_graphs
-from tolka.training.memory import Fit, fewest_batches
+from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run import RunFolder
 from tolka.training.selection import TakeSnapshot, Validate
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Surroundings, Trainer
-from tolka.translator import DecodingConfig, Translator
+from tolka.translator import Translator
 
 _DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
 _FLOW_PAIRS = 64  # of the validation set, in one batch
@@ -88,8 +90,18 @@ class Assembly:
         )
 
     def _surroundings(self, model: Seq2Seq, precision: Precision) -> Surroundings:
-        tokenizer, tokens = self.inputs.prepared.tokenizer, self.decoding.tokens
-        translator = Translator(model, tokenizer, GreedyConfig(), self.device, self.inputs.longest_source, tokens)
+        sources, corpus = self.inputs.training_sources, self.config.corpus
+        translator = Translator(
+            model,
+            self.inputs.prepared.tokenizer,
+            GreedyConfig(),
+            self.device,
+            sources.longest,
+            self.decoding.tokens,
+            self.config.cleaning.unicode,
+            split=resolved_split(self.decoding.split, sources.several_sentences),
+            languages=(corpus.source, corpus.target),
+        )
         return Surroundings(
             self._validator(translator, precision),
             self._snapshots(model, precision),
@@ -100,7 +112,9 @@ class Assembly:
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
         """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
-        model = self.config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+        vocabularies = tokenizer.source_size, tokenizer.target_size
+        check_size(self.config.model, vocabularies, tokenizer.shared, self.device)
+        model = self.config.model.build(*vocabularies, tokenizer.shared)
         if self.inputs.start is not None:
             model.load_state_dict(self.inputs.start.model.state_dict())
             self.run.log(f"weights, sizes and tokenizer: from {self.inputs.start.folder}")
@@ -147,7 +161,7 @@ class Assembly:
         validator = Validator(
             pairs,
             translator,
-            PerplexityMeter(pairs, self.inputs.prepared.tokenizer, self.decoding.tokens, "corpus.valid"),
+            PerplexityMeter(pairs, translator.tokenizer, self.decoding.tokens, "corpus.valid", translator.unicode),
             precision,
             self.config.metrics,
             self.config.corpus.target,
@@ -165,7 +179,8 @@ class Assembly:
 
     def record_flow(self, model: Seq2Seq, update: int) -> None:
         """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""
-        tokenizer, pairs = self.inputs.prepared.tokenizer, self.inputs.validation_pairs[:_FLOW_PAIRS]
+        tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
+        pairs = [spelt_pair(pair, unicode) for pair in self.inputs.validation_pairs[:_FLOW_PAIRS]]
         batch = collate(
             tokenizer.encode_source([pair.source for pair in pairs]),
             tokenizer.encode_target([pair.target for pair in pairs]),
@@ -184,7 +199,7 @@ class Assembly:
                 model,
                 self.inputs.prepared.tokenizer,
                 config,
-                self.inputs.longest_source,
+                self.inputs.training_sources,
                 {**scores, "facts": facts},
                 model_card(config, facts, scores),
             )

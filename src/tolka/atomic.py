@@ -1,5 +1,6 @@
 """Folders that appear whole or not at all, and only one process at work on one."""
 
+import errno
 import os
 import shutil
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 
 
 @contextmanager
@@ -20,9 +23,13 @@ def whole_folder(final: Path) -> Iterator[Path]:
     final.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
     try:
-        os.chmod(work, 0o777 & ~umask())
-        yield work
+        mask = umask()
+        os.chmod(work, 0o777 & ~mask)
+        with naming(final):
+            yield work
         for path in [*work.rglob("*"), work]:
+            # Some libraries write files that only their owner may read (safetensors, as it makes a temporary one).
+            os.chmod(path, (0o777 if path.is_dir() else 0o666) & ~mask)
             _sync(path)
         if final.exists():
             old = work.with_suffix(".old")
@@ -119,16 +126,20 @@ def standing(final: Path) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or the next start after a crash, finds the old or the new one."""
-    replace_bytes(path, text.encode("utf-8"))
+    """Write a text file so that a reader, or the next start after a crash, finds the old or the new one.
+
+    Where it quotes a name that is not UTF-8, it has escapes, which JSON and YAML read back as they were.
+    """
+    replace_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
     """The same of bytes."""
     beside = partial(path)
     try:
-        beside.write_bytes(content)
-        _sync(beside)
+        with naming(path):
+            beside.write_bytes(content)
+            _sync(beside)
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
@@ -162,7 +173,20 @@ def _sync(path: Path) -> None:
 
 
 def umask() -> int:
-    """The bits that new files of this process go without; Python can only read it by setting it."""
-    mask = os.umask(0)
+    """The bits that new files of this process go without."""
+    with suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as status:
+        return int(next(line for line in status if line.startswith("Umask:")).split()[1], 8)
+    mask = os.umask(0)  # elsewhere one can only read it by setting it, for all threads
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A full disk's error says what was being written: the system gives it no name once the file is open."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL or error.filename:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -14,12 +14,23 @@ from torch import Tensor
 
 from tolka.atomic import standing
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.layout import ADAPTER, BASE, CONFIG, SCORES, STATE_FACTS, STATE_TENSORS, WEIGHTS, ResumeState, each_once
-from tolka.manifest import MANIFEST, Manifest, checked_manifest
+from tolka.layout import (
+    ADAPTER,
+    BASE,
+    CONFIG,
+    SCORES,
+    STATE_FACTS,
+    STATE_TENSORS,
+    WEIGHTS,
+    ResumeState,
+    each_once,
+)
+from tolka.manifest import MANIFEST, Manifest, TrainingSources, checked_manifest
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import Uninitialised
 from tolka.settings import build
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.upgrade import in_words_of_today
 
@@ -34,15 +45,14 @@ Folders = str | Path | Sequence[str | Path]
 class SavedModel:
     """What a model directory holds.
 
-    config: the whole training configuration, with what has become an option of the model since. longest_source: pieces
-    of the longest source it was trained on.
+    config: the whole training configuration, with what has become an option of the model since.
     """
 
     folder: Path
     model: Seq2Seq
     tokenizer: Tokenizer
     config: dict[str, Any]
-    longest_source: int
+    sources: TrainingSources
     scores: dict[str, Any]
 
 
@@ -61,7 +71,7 @@ def load_model(folder: Path) -> SavedModel:
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     _load_weights(model, folder)
-    return SavedModel(folder, model.eval(), tokenizer, settings, manifest.longest_source, scores)
+    return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
 def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
@@ -93,8 +103,8 @@ def _header(path: Path) -> list[str]:
 def load_ensemble(folders: Folders) -> SavedModel:
     """One model directory's model, or several that translate together.
 
-    Of several, the folder, the configuration and the scores are the first one's; the longest source is the shortest of
-    them. CheckpointError when `misfits` finds something.
+    Of several, the folder, the configuration and the scores are the first one's; the longest source and the share of
+    several sentences are the smallest of them. CheckpointError when `misfits` finds something.
     """
     first, *others = [load_model(Path(folder)) for folder in _listed(folders)]
     if not others:
@@ -104,8 +114,10 @@ def load_ensemble(folders: Folders) -> SavedModel:
         if found:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(found)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
-    longest_source = min(first.longest_source, *(other.longest_source for other in others))
-    return replace(first, model=ensemble.eval(), longest_source=longest_source)
+    longest = min(saved.sources.longest for saved in (first, *others))
+    shares = [saved.sources.several_sentences for saved in (first, *others)]
+    share = None if None in shares else min(share for share in shares if share is not None)
+    return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
 
 
 def _listed(folders: Folders) -> Sequence[str | Path]:
@@ -162,12 +174,13 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
     corpus = config.get("corpus")
-    if not isinstance(corpus, dict) or not corpus.keys() >= {"source", "target"}:
+    if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = in_words_of_today(config)
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name"))), options, "model")
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # how text is spelt depends on it
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
     return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
@@ -245,8 +258,16 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
-    """A directory's weights under the names that the model's have; what it lacks keeps its own."""
+    """A directory's weights under the names that the model's have; what it lacks keeps its own.
+
+    CheckpointError where one is NaN or inf.
+    """
     weights, own = _read_tensors(folder / WEIGHTS), model.state_dict()
+    if spoilt := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
+        raise CheckpointError(
+            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(spoilt)} of {len(weights)} "
+            f"tensors, {spoilt[0]} among them): nothing can be done with it; take another checkpoint"
+        )
     first = {own[name].data_ptr(): name for name in each_once(own)}
     # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
     for name in own.keys() & weights.keys():

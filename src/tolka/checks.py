@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tolka.errors import ConfigError
+from tolka.names import is_utf8, printable
 from tolka.registry import did_you_mean
 
 
@@ -37,6 +38,14 @@ def share_below_one(config: Any, group: str, *keys: str) -> None:
         value = getattr(config, key)
         if not 0.0 <= value < 1.0:
             raise ConfigError(f"{group}.{key} ({value}) must be at least 0 and below 1")
+
+
+def named_in_utf8(config: Any, group: str, *keys: str) -> None:
+    """ConfigError for bytes in a name that are not UTF-8, which Python reads as halves of surrogate pairs."""
+    for key in keys:
+        value = getattr(config, key)
+        if not is_utf8(value):
+            raise ConfigError(f"{group}.{key} ({printable(value)}) is not UTF-8: choose another name, or rename it")
 
 
 def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:

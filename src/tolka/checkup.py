@@ -7,6 +7,7 @@ from typing import Any
 
 from tolka.config import TrainConfig
 from tolka.errors import DataError
+from tolka.inputs import Inputs
 from tolka.pipeline import Pipeline
 from tolka.progress import bar
 from tolka.report.health import health_report
@@ -14,9 +15,12 @@ from tolka.report.health_page import CHECK_PAGE, write_check_page
 from tolka.runtime import keep_freed_memory
 from tolka.text.cleaning import Tally
 from tolka.text.cleaning_steps import CleaningConfig
+from tolka.text.corpus import Corpus, Pair
 from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.training.pace import Pace
+
+_Sets = dict[str, list[Pair]]
 
 
 @dataclass(frozen=True)
@@ -88,22 +92,42 @@ def write_page(config: TrainConfig, found: Checkup) -> Path:
 
 def _examine(pipeline: Pipeline) -> Checkup:
     """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
-    config, corpus = pipeline.config, pipeline.inputs.corpus
-    inputs = pipeline.inputs
+    config, inputs = pipeline.config, pipeline.inputs
     config.tokenizer.given()  # a model that cannot be read is no fault of the text
-    held_out = HeldOut(inputs.held_out)
+    corpus, valid, tests = _sets_to_compare(inputs)
+    held_out = HeldOut({**valid, **tests}, config.cleaning)
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
             languages = config.corpus.source, config.corpus.target
             diagnoses.append(diagnose(source, languages, held_out, progress.update))
-    valid, *tests = inputs.held_out
-    leaks = {"valid": held_out.leaks([valid]), "test": held_out.leaks(tests)}
+    leaks = {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)}
     try:
         kept = inputs.prepared.tally
         return Checkup(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
     except DataError as error:
         return Checkup(diagnoses, None, leaks, None, None, str(error), config.cleaning)
+
+
+def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
+    """The corpus, and the validation and test sets whose pairs may stand in the training text.
+
+    Not those that were taken out of it; and none at all where the text is such that none can be.
+    """
+    try:
+        corpus = inputs.corpus
+    except DataError:
+        corpus = inputs.config.corpus.open()
+        if not corpus.sizes:
+            raise
+        return corpus, {}, {}
+    (valid, pairs), *tests = inputs.held_out.items()
+    apart = inputs.set_aside
+    return (
+        corpus,
+        {valid: pairs} if valid not in apart else {},
+        {name: pairs for name, pairs in tests if name not in apart},
+    )
 
 
 def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tolka.checkpoint import SavedModel, average_weights, load_adapter, load_model, misfits
 from tolka.errors import CheckpointError, ConfigError
+from tolka.manifest import TrainingSources
 from tolka.models.base import TRAINING_ONLY, spelt_out_options
 from tolka.nn.lora import base_digest
 from tolka.report.card import model_card
@@ -20,15 +21,15 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
     if len(folders) < 2:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
     first = load_model(folders[0])
-    found, longest_source = [first.folder], first.longest_source
+    found, sources = [first.folder], [first.sources]
     for folder in folders[1:]:
         other = load_model(folder)
         _check_alike(first, other)
         found.append(other.folder)
-        longest_source = max(longest_source, other.longest_source)
+        sources.append(other.sources)
         del other  # so that two of them are in memory at most, however many there are
     first.model.load_state_dict(average_weights(found, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(str, folders))}", longest_source)
+    _write(first, out, f"the mean of {', '.join(map(str, folders))}", _together(sources))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -57,7 +58,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
         )
     for name in names:
         weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
-    _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.longest_source)
+    _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.sources)
 
 
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
@@ -69,9 +70,16 @@ def _check_alike(first: SavedModel, other: SavedModel) -> None:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(found)}")
 
 
-def _write(saved: SavedModel, out: Path, origin: str, longest_source: int) -> None:
+def _together(sources: Sequence[TrainingSources]) -> TrainingSources:
+    """The longest source of all, and the largest share of several sentences, where all say it."""
+    shares = [each.several_sentences for each in sources]
+    share = None if None in shares else max(share for share in shares if share is not None)
+    return TrainingSources(max(each.longest for each in sources), share)
+
+
+def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
     """No score carries over: it was another model's."""
     facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)
-    snapshot(saved.model, saved.tokenizer, saved.config, longest_source, scores, card).write(out)
+    snapshot(saved.model, saved.tokenizer, saved.config, sources, scores, card).write(out)

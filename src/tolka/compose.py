@@ -4,13 +4,15 @@ Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydr
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
 
 from tolka.errors import ConfigError
-from tolka.registry import did_you_mean
+from tolka.names import is_utf8, printable
+from tolka.registry import did_you_mean, some_of
 from tolka.resources import config_dir
 
 # Values of these keys are paths, names and sentences, which Hydra's grammar would take apart at =, ( and letters beyond
@@ -25,6 +27,11 @@ _PATH_KEYS = _LIST_KEYS | {
     *("run.dir", "run.name", "run.prepared", "run.init_from"),
     "attention.head",
     *("files.hypothesis", "files.reference", "files.source", "files.language"),
+}
+# Names of files that are only read; all else ends up in texts, or is opened by libraries that want UTF-8.
+_ANY_BYTES = {
+    *(f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")),
+    *("corpus.root", "files.hypothesis", "files.reference", "files.source"),
 }
 # A list's next item: in quotes, where commas do not separate, or up to a comma.
 _ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
@@ -44,7 +51,7 @@ def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[s
             composed = hydra.compose(name, quoted, return_hydra_config=True)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if not str(k).startswith("hydra/")}
         plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]))
-    except (hydra.errors.HydraException, OmegaConfBaseException) as error:
+    except (hydra.errors.HydraException, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(_explain(error, name, overrides)) from None
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}, choices
@@ -56,10 +63,12 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
     groups = {key for key in known if "." not in key}
     for override in overrides:
         key, equals, value = override.partition("=")
+        if key not in _ANY_BYTES and not is_utf8(override):
+            raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
         if not equals or not re.fullmatch(r"[A-Za-z][\w./]*", key):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
         if key in groups and (value == "null" or not re.fullmatch(r"[A-Za-z]\S*", value)):
-            raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key))}")
+            raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key), _help(name))}")
         if key.split(".")[0].split("/")[0] == "hydra":
             raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; leave it out")
 
@@ -77,6 +86,33 @@ def quote(override: str) -> str:
         items = [item for item in _ITEM.findall(value[1:-1]) if item]
         return f"{key}=[{','.join(_quoted(item) for item in items)}]"
     return f"{key}={_quoted(value)}"
+
+
+def as_overrides(settings: Mapping[str, Any]) -> list[str]:
+    """Keywords as they are typed: {"model": "lstm", "trainer": {"updates": 300}} is model=lstm trainer.updates=300.
+
+    A group's value is the name of its file, or a mapping of its keys (with `name` for the file).
+    """
+    typed = []
+    for group, value in settings.items():
+        if not isinstance(value, Mapping):
+            typed.append(f"{group}={value}" if isinstance(value, str) else f"{group}={_typed(group, value)}")
+            continue
+        for key, each in value.items():
+            names_file = key == "name" and group != "run"  # run.name is a setting
+            typed.append(f"{group}={each}" if names_file else f"{group}.{key}={_typed(f'{group}.{key}', each)}")
+    return typed
+
+
+def _typed(key: str, value: Any) -> str:
+    """A value of Python as Hydra's grammar has it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(_typed('', each) for each in value)}]"
+    return str(value) if takes_a_path(key) else _quoted(str(value))
 
 
 def takes_a_path(key: str) -> bool:
@@ -99,7 +135,7 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
     missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
-        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group))}"
+        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group), _help(name))}"
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
         known = known_keys(name)
@@ -108,18 +144,11 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             group, option = key.split(".", 1)
             kinds = [kind for kind in choices_of(group) if option in _options(group, kind)]
             return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
-        near = did_you_mean(key, known)
-        return (
-            f"unknown key '{key}'."
-            + (near.split(" Known:")[0] if "Did you mean" in near else "")
-            + (
-                f" Keys of {key.split('.')[0]}: {', '.join(k for k in known if k.startswith(key.split('.')[0] + '.'))}."
-                if any(k.startswith(key.split(".")[0] + ".") for k in known)
-                else f" Groups: {', '.join(sorted({k.split('.')[0] for k in known}))}."
-            )
-        )
+        return f"unknown key '{key}'.{_nearest(key, known, _help(name))}"
     for override in overrides:
         key, _, value = override.partition("=")
+        if key not in _PATH_KEYS and re.search(r"\d{4300}", value):  # Python reads no longer ones
+            return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
         if key not in _PATH_KEYS and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
         if not _parses(quote(override)):
@@ -129,13 +158,33 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
     return "cannot read the settings: " + " ".join(text.split())
 
 
+def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
+    """What may have been meant instead of a key: an option of its own group, or of that name in another one."""
+    group, _, option = key.partition(".")
+    own = [each for each in known if option and each.startswith(f"{group}.")]
+    # By the options' own names, since the group's makes any two keys of it look alike.
+    near = get_close_matches(option, [each.partition(".")[2] for each in own], n=3, cutoff=0.6)
+    elsewhere = [each for each in known if option and each.endswith(f".{option}")]
+    if meant := [f"{group}.{each}" for each in near] or elsewhere:
+        return f" Did you mean '{meant[0]}'?" + (f" Or {' or '.join(meant[1:])}?" if meant[1:] else "")
+    if own:
+        return f" Keys of {group}: {some_of(own, all_of_them)}."
+    hint, groups = did_you_mean(key, known), sorted({each.partition(".")[0] for each in known})
+    return hint if "Did you mean" in hint else f" Groups: {some_of(groups, all_of_them)}."
+
+
+def _help(name: str) -> str:
+    """The command that lists every setting of configs/<name>.yaml."""
+    return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
+
+
 def _parses(override: str) -> bool:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
         OverridesParser.create().parse_override(override)
-    except HydraException:
+    except (HydraException, ValueError):
         return False
     return True
 

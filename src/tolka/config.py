@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tolka.checks import zero_or_more
+from tolka.checks import named_in_utf8, zero_or_more
 from tolka.data.buckets import BatchingConfig
+from tolka.decoding import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.models.base import MODELS, ModelConfig
@@ -14,7 +15,7 @@ from tolka.registry import Registry, did_you_mean
 from tolka.report.page import ReportConfig
 from tolka.scoring import MetricsConfig
 from tolka.search.base import SEARCHES, SearchConfig
-from tolka.settings import build
+from tolka.settings import brief, build
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
@@ -23,8 +24,16 @@ from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optim import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedulers import SCHEDULERS, SchedulerConfig
-from tolka.translator import DecodingConfig
 from tolka.upgrade import in_words_of_today
+
+
+def check_name(name: str) -> None:
+    """ConfigError unless it is that of one folder below runs/, or empty."""
+    if name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
+        raise ConfigError(
+            f"run.name ({brief(name)}) names one folder below runs/, so that it has no / or .. in it: choose another "
+            "one, or say with run.dir where the run shall be"
+        )
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class RunConfig:
     """Where a run's files go, and its seed."""
 
     name: str = ""
-    """name of the run; empty = made of the experiment's name, or of corpus, languages and model"""
+    """name of the run, a folder below runs/; empty = made of the experiment's, or of corpus, languages and model"""
     dir: str = ""
     """the run's folder; empty = runs/<name>"""
     init_from: str = ""
@@ -47,6 +56,8 @@ class RunConfig:
     """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
 
     def __post_init__(self) -> None:
+        named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
+        check_name(self.name)
         zero_or_more(self, "run", "one for each core", "processes")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
@@ -151,6 +162,10 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     """
     known = in_words_of_today(values)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
+    if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
+        raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
+    if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
+        raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
     return TrainConfig(**build_groups({**known, **missing}))
 
 
@@ -161,9 +176,9 @@ def build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
     for group, options in values.items():
         try:
             if group not in REGISTRIES and group not in _CLASSES:
-                raise ConfigError(f"unknown group '{group}'.{did_you_mean(group, [*REGISTRIES, *_CLASSES])}")
+                raise ConfigError(f"unknown group '{group}'.{did_you_mean(str(group), [*REGISTRIES, *_CLASSES])}")
             if not isinstance(options, Mapping):
-                raise ConfigError(f"{group} ({options!r}) must be a group of settings, as in {group}.key=value")
+                raise ConfigError(f"{group} ({brief(options)}) must be a group of settings, as in {group}.key=value")
             registry = REGISTRIES.get(group)
             cls = registry.get(str(options.get("name"))) if registry else _CLASSES[group]
             groups[group] = build(cls, options, group)
@@ -179,8 +194,8 @@ def cross_check(config: TrainConfig) -> None:
     warmup, updates = config.scheduler.warmup, config.trainer.updates
     if warmup > updates:
         raise ConfigError(
-            f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): "
-            "the learning rate would never reach its peak; lower the one or raise the other"
+            f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
+            f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
         )
     if config.scheduler.by_the_clock and not config.trainer.max_minutes:
         raise ConfigError(

@@ -5,6 +5,17 @@ class TolkaError(Exception):
     """Base of every error that the commands print as one line instead of a traceback."""
 
 
+class SignalReceived(KeyboardInterrupt):
+    """A signal asks a command to end at once; there is nothing to save first. number: the signal's.
+
+    Like Ctrl-C's own, it is no Exception, so that nobody takes it for a fault and goes on.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class StoppedError(TolkaError):
     """A signal asked for an end, and the work was saved. exit_code: 128 + the signal's number."""
 

@@ -1,9 +1,12 @@
 """What a run reads before it trains: the model to go on from, the training text made ready, the other sets."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
+
+import numpy as np
 
 from tolka.batch import Batch
 from tolka.checkpoint import SavedModel, load_model
@@ -14,13 +17,29 @@ from tolka.data.prepare import Order, Prepared, prepare
 from tolka.data.sampling import SubwordSampler
 from tolka.data.stream_loader import StreamLoader
 from tolka.errors import DataError
+from tolka.manifest import TrainingSources
 from tolka.scoring import choose_bleu_tokenizer
 from tolka.text.cleaning import read_split
 from tolka.text.corpus import Corpus, Pair
 from tolka.text.lines import remember_files, user_path
 from tolka.text.rejects import REJECTED
 from tolka.text.round_trip import round_trip_notes
+from tolka.text.set_aside import with_sets_aside
+from tolka.text.spelling import references_note, spelt_pair
+from tolka.text.splitting import share_of_several
 from tolka.text.tokenizer import Tokenizer
+
+_LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
+
+
+def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
+    """The corpus, found, with the sets that it takes out of the training text, and the folder that these are in."""
+    remember_files(config.run.prepared_folder / "files.json")
+    found = config.corpus.open()
+    if not found.sizes:
+        return found, None
+    languages = config.corpus.source, config.corpus.target
+    return with_sets_aside(found, languages, config.run.prepared_folder)
 
 
 class Inputs:
@@ -34,15 +53,20 @@ class Inputs:
         """All of it now: a bad file must not show after a day of training."""
         if self.start is not None:
             self.config.finetuning.check(self.start.model)
-        for note in round_trip_notes(self.prepared.tokenizer, self.validation_pairs, "the validation text"):
+        read = [spelt_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
+        for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
         _ = self.test_pairs
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus, found."""
-        remember_files(self.config.run.prepared_folder / "files.json")
-        return self.config.corpus.open()
+        found, folder = open_corpus(self.config)
+        if found.sizes:
+            sets = {"valid": found.valid, "test": found.tests}
+            each = [f"{sets[key][0].count()} pairs (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+            self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
+        return found
 
     @cached_property
     def start(self) -> SavedModel | None:
@@ -55,7 +79,13 @@ class Inputs:
         kind = self.config.tokenizer
         tokenizer = self.start.tokenizer if self.start else kind.given() or kind
         return Order(
-            self.corpus, self.config.corpus, self.config.cleaning, tokenizer, self.config.batching, self._kept_out()
+            self.corpus,
+            self.config.corpus,
+            self.config.cleaning,
+            tokenizer,
+            self.config.batching,
+            self._kept_out(),
+            [pair for name in self.set_aside for pair in self.held_out[name]],
         )
 
     @cached_property
@@ -99,6 +129,14 @@ class Inputs:
         names = "-".join(source.name for source in self.corpus.valid)
         return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
 
+    @property
+    def set_aside(self) -> list[str]:
+        """Those of them, by name, that were taken out of the training text."""
+        if not self.corpus.sizes:
+            return []
+        valid, *tests = self.held_out
+        return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
+
     def spelt(self, batch: Batch) -> str:
         """A batch as lines of source, tab, target."""
         tokenizer = self.prepared.tokenizer
@@ -116,8 +154,9 @@ class Inputs:
     @cached_property
     def validation_pairs(self) -> list[Pair]:
         """The validation set, blank pairs left out and counted."""
-        pairs, tally = read_split(self.corpus.valid, "corpus.valid", self.config.cleaning.unicode)
+        pairs, tally = read_split(self.corpus.valid, "corpus.valid")
         self.log(f"validation text: {tally.summary()}")
+        self._log_spelling(pairs, "the validation text")
         _, note = choose_bleu_tokenizer(self.config.corpus.target)
         if note and self.config.metrics.tokenizer == "auto":
             self.log(f"note: {note}")
@@ -131,15 +170,31 @@ class Inputs:
             if source.name in sets:
                 raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
             what = f"corpus.test ({source.name})"
-            sets[source.name], tally = read_split([source], what, self.config.cleaning.unicode)
+            sets[source.name], tally = read_split([source], what)
             self.log(f"test set {source.name}: {tally.summary()}")
+            self._log_spelling(sets[source.name], f"the test set {source.name}")
         return sets
 
+    def _log_spelling(self, pairs: Sequence[Pair], name: str) -> None:
+        note = references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)
+        if note:
+            self.log(f"note: {note}")
+
     @cached_property
-    def longest_source(self) -> int:
-        """Pieces of the longest source trained on, now or before: what longer lines are split to when translating."""
-        before = self.start.longest_source if self.start else 1
-        return max(before, int(self.prepared.store.source_lengths.max()))
+    def training_sources(self) -> TrainingSources:
+        """The longest source and the share of several sentences, in this text or the one of run.init_from.
+
+        The share is that of some thousand lines, spread evenly over the text and decoded from their ids.
+        """
+        store, tokenizer = self.prepared.store, self.prepared.tokenizer
+        longest, rows = int(store.source_lengths.max()), np.linspace(0, len(store) - 1, min(len(store), _LOOKED_AT))
+        lines = tokenizer.decode_source([store.source(int(row)).tolist() for row in rows])
+        share = share_of_several(lines, self.config.corpus.source)
+        if not self.start:
+            return TrainingSources(longest, share)
+        before = self.start.sources
+        either = None if before.several_sentences is None else max(before.several_sentences, share)
+        return TrainingSources(max(before.longest, longest), either)
 
     def loader(self) -> Batches:
         """Batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""

@@ -5,9 +5,10 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tolka
 from tolka.errors import CheckpointError
@@ -17,11 +18,23 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
+class TrainingSources:
+    """What a model directory says of the sources that its model was trained on.
+
+    longest: subwords of the longest one. several_sentences: share of those with several sentences; None where a model
+    written by an earlier version does not say.
+    """
+
+    longest: int
+    several_sentences: float | None = None
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """longest_source: pieces of the longest source that the model was trained on. files: paths in the folder."""
+    """What `manifest.json` says. files: paths in the folder."""
 
     folder: Path
-    longest_source: int
+    sources: TrainingSources
     files: Collection[str]
 
     def require(self, names: Iterable[str]) -> None:
@@ -31,13 +44,14 @@ class Manifest:
                 raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
 
 
-def write_manifest(folder: Path, longest_source: int) -> None:
+def write_manifest(folder: Path, sources: TrainingSources) -> None:
     """List every file that is there now."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
         "format": FORMAT,
         "tolka": tolka.__version__,
-        "longest_source": longest_source,
+        "longest_source": sources.longest,
+        **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -48,9 +62,7 @@ def checked_manifest(folder: Path) -> Manifest:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         found, files = int(manifest["format"]), dict(manifest["files"])
-        longest_source = manifest["longest_source"]
-        if type(longest_source) is not int or longest_source < 1:  # not True, which is an int too
-            raise ValueError(f"longest_source is {longest_source!r}")
+        sources = _sources(manifest)
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
@@ -59,7 +71,17 @@ def checked_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
     for name, digest in files.items():
         _check_file(folder, name, digest)
-    return Manifest(folder, longest_source, list(files))
+    return Manifest(folder, sources, list(files))
+
+
+def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
+    """ValueError when what it says makes no sense."""
+    longest, share = manifest["longest_source"], manifest.get("several_sentences")
+    if type(longest) is not int or longest < 1:  # not True, which is an int too
+        raise ValueError(f"longest_source is {longest!r}")
+    if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
+        raise ValueError(f"several_sentences is {share!r}")
+    return TrainingSources(longest, share)
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

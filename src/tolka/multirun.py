@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tolka.api import TrainResult, train
 from tolka.compose import takes_a_path
+from tolka.config import TrainConfig, check_name
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.overrides import train_config
 from tolka.report.page import PAGE, write_page
@@ -21,6 +22,15 @@ class Combination:
 
     label: str
     settings: list[str]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A combination with its folder and its configuration, checked."""
+
+    label: str
+    folder: Path
+    config: TrainConfig
 
 
 @dataclass(frozen=True)
@@ -74,18 +84,14 @@ def folder_of(settings: Sequence[str]) -> Path:
     given = dict(setting.split("=", 1) for setting in settings)
     if given.get("run.dir"):
         return user_path(given["run.dir"])
+    check_name(given.get("run.name", ""))
     return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
 
 
-def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
-    """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
+def plan(settings: Sequence[str]) -> list[Planned]:
+    """What the settings come to, one for each combination; nothing is written.
 
-    Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
-    earlier call has finished in the same folder are on it from the start, also with other settings.
-
-    All configurations are checked before the first training begins. ConfigError when the folder that is to have the
-    trainings' folders is a run's itself. StoppedError when a signal asks for an end: the
-    same command goes on where it stopped.
+    ConfigError when the folder that is to have the trainings' folders is a run's itself.
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
@@ -95,9 +101,23 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
         own = [setting for setting in combination.settings if not setting.startswith(("run.dir=", "run.name="))]
         folder = base / combination.label
         config = train_config([*own, f"run.name={combination.label}", f"run.dir={folder}"])
-        planned.append((combination.label, folder, config))
+        planned.append(Planned(combination.label, folder, config))
+    return planned
+
+
+def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
+    """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
+
+    Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
+    earlier call has finished in the same folder are on it from the start, also with other settings.
+
+    All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
+    asks for an end: the same command goes on where it stopped.
+    """
+    base, planned = folder_of(settings), plan(settings)
     outcomes = []
-    for number, (label, folder, config) in enumerate(planned, 1):
+    for number, each in enumerate(planned, 1):
+        label, folder, config = each.label, each.folder, each.config
         say(f"training {number} of {len(planned)}: {label}")
         try:
             outcomes.append(Outcome(label, folder, train(config), ""))
@@ -107,7 +127,7 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
             say(f"error: {label}: {error}")
             outcomes.append(Outcome(label, folder, None, str(error)))
         if config.report.page:
-            folders = {label: folder for label, folder, _ in planned}
+            folders = {other.label: other.folder for other in planned}
             try:
                 say(f"all so far: {_page(base, folders, outcomes)}")
             except (OSError, TolkaError) as error:

@@ -6,10 +6,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from omegaconf import OmegaConf
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from tolka.checkpoint import load_settings
-from tolka.compose import compose, takes_a_path
+from tolka.compose import as_overrides, compose, takes_a_path
 from tolka.config import (
     REGISTRIES,
     EvaluateConfig,
@@ -20,19 +21,30 @@ from tolka.config import (
     cross_check,
     rebuild,
 )
-from tolka.errors import CheckpointError, ConfigError
-from tolka.models.base import TRAINING_ONLY, spelt_out_options
+from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.inherited import inherited
 from tolka.progress import say
-from tolka.text.corpus import CorpusConfig
-from tolka.text.lines import user_path
-from tolka.training.run import saved_settings
+from tolka.training.options import TrainerConfig
+from tolka.training.run import begun_settings, saved_settings
+from tolka.training.short_runs import LENGTHS, fit_schedule
 
 _SHORT = {"batching.tokens=auto": "batching.auto=true"}  # an experiment's own number of tokens still counts
+_SHORT_KEYS = {
+    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
+    "legacy": "metrics.legacy",
+    "alignments": "attention.alignments",
+}
 
 
-def train_config(overrides: Sequence[str]) -> TrainConfig:
-    """The configuration of mt-train; ConfigError, all complaints at once, in one line."""
-    overrides = _in_full(overrides)
+def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
+    """The configuration of mt-train; ConfigError, all complaints at once, in one line.
+
+    overrides: as they are typed. settings: further ones as keywords, a mapping for a group.
+
+        train_config(["model=lstm", "trainer.updates=300"])
+        train_config(model="lstm", trainer={"updates": 300})
+    """
+    overrides = _in_full([*overrides, *as_overrides(settings)])
     given = {override.partition("=")[0] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
@@ -40,17 +52,32 @@ def train_config(overrides: Sequence[str]) -> TrainConfig:
     values, choices = compose("train", overrides)
     values = _settled(values, given, choices)
     if values["run"]["init_from"]:
-        values = _inherited(values, given)
+        values = inherited(values, given, choices)
+    values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
+    values["scheduler"] = _scheduler(values, given)
     groups = build_groups(values)
-    run: RunConfig = groups["run"]
-    if not run.name:
-        groups["run"] = replace(run, name=_default_name(groups["corpus"], choices))
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
     config = _sized(config, given)
     for note in _notes(config, given, choices["experiment"]):
         say(f"note: {note}")
     return config
+
+
+def with_recipe(settings: Sequence[str]) -> list[str]:
+    """The settings, with experiment=sample where no text is named.
+
+    ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
+    """
+    given = {setting.split("=")[0] for setting in settings}
+    own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
+    if own and not given & {"corpus", "experiment", "corpus.root"}:
+        raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
+    if given & {"experiment", "corpus"}:
+        return list(settings)
+    if "run.init_from" in given:
+        raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
+    return ["experiment=sample", *settings]
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
@@ -67,13 +94,28 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
     again = f"{run.resolve().name}-again"
     here = {"run": {"name": again, "dir": str(run.resolve().parent / again), "override": False}}
-    merged = OmegaConf.merge(OmegaConf.create(here), OmegaConf.from_dotlist([_quoted(each) for each in overrides]))
+    merged = OmegaConf.merge(OmegaConf.create(here), *(_parsed(override) for override in overrides))
     given = cast(dict[str, dict[str, Any]], OmegaConf.to_container(merged))
     if any(override.startswith("run.name=") for override in overrides) and not _names_folder(overrides):
         given["run"]["dir"] = ""
-    config = rebuild({**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}})
+    values = {**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}}
+    typed = {override.partition("=")[0] for override in overrides}
+    config = rebuild({**values, "scheduler": _scheduler(values, typed)})
     cross_check(config)
     return config
+
+
+def _parsed(override: str) -> DictConfig:
+    """One setting of --rerun; ConfigError where YAML or OmegaConf make nothing of it."""
+    try:
+        parsed = OmegaConf.from_dotlist([_quoted(override)])
+        OmegaConf.to_container(parsed)
+    except (yaml.YAMLError, OmegaConfBaseException, ValueError, RecursionError):
+        raise ConfigError(
+            f"cannot read '{override[:80]}'; a setting is group.key=value, and a text with brackets or the like needs "
+            "quotes"
+        ) from None
+    return parsed
 
 
 def _in_full(overrides: Sequence[str]) -> list[str]:
@@ -123,60 +165,20 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
     return kept
 
 
-def _inherited(values: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
-    """The values, with the sizes and the tokenizer of the model in run.init_from where nothing else was asked for.
-
-    Asked for is what the command line names (given), and what an experiment sets to something else than the default.
-
-    ConfigError, with the keys, when something else was asked for that its weights cannot follow.
-    """
-    folder = user_path(str(values["run"]["init_from"]))
-    saved, defaults = load_settings(folder), compose("train", [])[0]
-    inherited, differing = dict(values), []
-    for group in ("model", "tokenizer"):
-        asked = {
-            key: value
-            for key, value in values[group].items()
-            if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
-        }
-        inherited[group] = {**saved[group], **asked}
-        own, now = saved[group], inherited[group]
-        if group == "model":
-            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
-        differing += [
-            f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
-            for key in asked
-            if _listed(own.get(key)) != _listed(now.get(key)) and not key.endswith(TRAINING_ONLY)
-        ]
-    if differing:
-        raise ConfigError(
-            f"run.init_from ({folder}) has other sizes than were asked for: {', '.join(differing)}. "
-            "Leave these settings out to go on with the model's own"
-        )
-    return inherited
-
-
-def _listed(value: Any) -> Any:
-    """A list of one text is as good as the text."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
-    """A model's options so that equal sizes look equal; as they are where they make no model."""
-    try:
-        return spelt_out_options(sizes, shared)
-    except ConfigError:
-        return sizes
-
-
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
-    """The configuration of mt-translate."""
-    return TranslateConfig(**build_groups(compose("translate", overrides)[0]))
+    """The configuration of mt-translate; alignments=true is short for attention.alignments=true."""
+    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(overrides))[0]))
 
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
-    """The configuration of mt-eval."""
-    return EvaluateConfig(**build_groups(compose("evaluate", overrides)[0]))
+    """The configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
+    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(overrides))[0]))
+
+
+def _with_long_keys(overrides: Sequence[str]) -> list[str]:
+    """With the keys that have short names spelt out."""
+    parts = (override.partition("=") for override in overrides)
+    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]
 
 
 def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
@@ -197,11 +199,35 @@ def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConf
     return replace(config, trainer=replace(config.trainer, gradient_flow=False))
 
 
-def _default_name(corpus: CorpusConfig, choices: Mapping[str, str]) -> str:
+def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     experiment = choices.get("experiment", "None")
     if experiment != "None":
         return experiment
-    return f"{choices['corpus']}-{corpus.source}-{corpus.target}-{choices['model']}"
+    return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"
+
+
+def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
+    """The schedule's settings, with those that nobody typed as the run began with, or as they fit into its updates."""
+    scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
+    if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
+        return scheduler  # `build_groups` complains
+    own = {key.removeprefix("scheduler.") for key in typed if key.startswith("scheduler.")}
+    begun = begun_settings(_folder(run)).get("scheduler")
+    if isinstance(begun, Mapping) and begun.get("name") == scheduler.get("name"):
+        return {**scheduler, **{key: begun[key] for key in LENGTHS if key in begun and key not in own}}
+    fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
+    if changed:
+        what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
+        say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
+    return fitted
+
+
+def _folder(run: Mapping[str, Any]) -> Path:
+    """Where the run goes; a mapping that RunConfig refuses has its complaint later."""
+    try:
+        return RunConfig(name=str(run.get("name")), dir=str(run.get("dir") or "")).folder
+    except TolkaError:
+        return Path()
 
 
 _OF_ANY_TOKENIZER = {"shared", "model"}  # keys that mean something for one that is trained already

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tolka import stopping
 from tolka.assembly import Assembly
 from tolka.atomic import replace_text
 from tolka.checkpoint import load_model
@@ -62,6 +63,7 @@ class Pipeline:
 
         StoppedError, with the state saved, when a signal asked for an end.
         """
+        stopping.check()
         self.inputs.read()
         self._record_provenance()
         resumed = self._assembly.resumed() if self.resuming else None
@@ -119,6 +121,7 @@ class Pipeline:
 
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
+        stopping.check()
         saved, decoding = load_model(self.run.best), self._assembly.decoding
         before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
         tester = Tester(
@@ -148,6 +151,7 @@ class Pipeline:
 
     def report(self) -> None:
         """For people: plots, where matplotlib is there to draw them, and the page with the sentences shown in it."""
+        stopping.check()
         self._draw("learning curves", learning_curves)
         if self.config.trainer.gradient_flow:
             self._draw("gradient flow", gradient_flow_curves)

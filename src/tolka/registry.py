@@ -7,17 +7,33 @@ choose among the classes that this package has registered.
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from tolka.errors import ConfigError
 
+_FEW = 6  # names that a message lists
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that proposes the nearest known word and lists them all; starts with a blank, for appending."""
+
+def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "") -> str:
+    """A sentence that proposes the nearest known words, or lists some if none is near; starts with a blank.
+
+    all_of_them: what shows those that are not listed, as in "mt-train --help".
+    """
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return (f" Did you mean '{near[0]}'?" if near else "") + f" Known: {', '.join(known)}."
+    if near:
+        others = [each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each not in near]
+        return f" Did you mean '{near[0]}'?" + (f" Or {' or '.join(others)}?" if others else "")
+    return f" Known: {some_of(known, all_of_them)}."
+
+
+def some_of(names: Sequence[str], all_of_them: str = "") -> str:
+    """Names with commas between; of many the first few, how many more there are, and what shows them."""
+    if len(names) <= _FEW + 1:
+        return ", ".join(names)
+    shown = f" ({all_of_them} shows all)" if all_of_them else ""
+    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more{shown}"
 
 
 C = TypeVar("C")

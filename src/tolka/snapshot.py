@@ -32,8 +32,9 @@ from tolka.layout import (
     ResumeState,
     each_once,
 )
-from tolka.manifest import checked_manifest, write_manifest
+from tolka.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
+from tolka.numbers import json_text
 from tolka.text.tokenizer import Tokenizer
 
 Tensors = dict[str, Tensor]
@@ -43,8 +44,7 @@ Tensors = dict[str, Tensor]
 class Snapshot:
     """Nothing that training goes on to change: tensors are copies, on the CPU.
 
-    config: the whole training configuration. longest_source: pieces of the longest source it was trained on. base: of
-    the weights that the adapter stands beside.
+    config: the whole training configuration. base: of the weights that the adapter stands beside.
     """
 
     weights: Tensors
@@ -52,7 +52,7 @@ class Snapshot:
     base: str
     tokenizer: Tokenizer
     config: Mapping[str, Any]
-    longest_source: int
+    sources: TrainingSources
     scores: Mapping[str, Any]
     card: str
     state: ResumeState | None = None
@@ -78,14 +78,14 @@ class Snapshot:
                 (work / STATE_FACTS).parent.mkdir()
                 _save(self.state.tensors, work / STATE_TENSORS)
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
-            _finish(work, self.scores, self.card, self.longest_source)
+            _finish(work, self.scores, self.card, self.sources)
 
 
 def snapshot(
     model: torch.nn.Module,
     tokenizer: Tokenizer,
     config: Mapping[str, Any],
-    longest_source: int,
+    sources: TrainingSources,
     scores: Mapping[str, Any],
     card: str,
 ) -> Snapshot:
@@ -93,22 +93,26 @@ def snapshot(
     # A state names a shared matrix several times; safetensors stores each storage once, under its first name.
     weights, adapter = _copied(each_once(merged_state(model))), _copied(adapter_tensors(model))
     base = base_digest(model) if adapter else ""
-    return Snapshot(weights, adapter, base, tokenizer, config, longest_source, scores, card)
+    return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card)
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     """Give a model directory other scores and another card; all else stays as it is."""
-    longest_source = checked_manifest(folder).longest_source
+    sources = checked_manifest(folder).sources
     with whole_folder(folder) as work:
-        shutil.copytree(folder, work, dirs_exist_ok=True)
-        _finish(work, scores, card, longest_source)
+        for path in sorted(folder.rglob("*")):  # folders before what is in them
+            if path.is_dir():
+                (work / path.relative_to(folder)).mkdir()
+            else:
+                shutil.copyfile(path, work / path.relative_to(folder))
+        _finish(work, scores, card, sources)
 
 
-def _finish(work: Path, scores: Mapping[str, Any], card: str, longest_source: int) -> None:
+def _finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources) -> None:
     """Write the scores, the card and, last, the manifest of all that is there; read it all once more."""
-    (work / SCORES).write_text(json.dumps(scores, ensure_ascii=False, indent=1), encoding="utf-8")
+    (work / SCORES).write_text(json_text(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / CARD).write_text(card, encoding="utf-8")
-    write_manifest(work, longest_source)
+    write_manifest(work, sources)
     checked_manifest(work)
 
 
@@ -120,4 +124,4 @@ def _save(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) 
     try:
         save_file(tensors, path, metadata)
     except SafetensorError as error:
-        raise CheckpointError(f"{path.name} could not be written ({error}); is the disk full?") from None
+        raise CheckpointError(f"{path} could not be written ({error}); is the disk full?") from None

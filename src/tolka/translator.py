@@ -1,36 +1,29 @@
 """Texts in, translations out: one for each, in order, whatever their number and length."""
 
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 
 import torch
 
 from tolka.batch import Flat
-from tolka.checkpoint import Folders, SavedModel, load_ensemble, unicode_form
-from tolka.checks import at_least, at_most, one_of, zero_or_more
+from tolka.checkpoint import Folders, SavedModel, languages, load_ensemble, unicode_form
 from tolka.data.buckets import evenly_longest_first, longest_first
-from tolka.errors import ConfigError
+from tolka.decoding import DecodingConfig, resolved_split
+from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.models.captured import CapturedModel, check_captured
-from tolka.models.precision import FORMATS, check_format, in_format
+from tolka.models.precision import check_format, in_format
 from tolka.progress import say
-from tolka.runtime import MOST_THREADS, choose_device, empty_cache, is_out_of_memory, use_threads
+from tolka.runtime import choose_device, empty_cache, is_out_of_memory, use_threads
 from tolka.search.base import Hypothesis, SearchConfig
 from tolka.search.beam import BeamConfig
-from tolka.text.cleaning_steps import spelt
+from tolka.text.spelling import spelt
+from tolka.text.splitting import best_cut, rejoining, sentences
 from tolka.text.tokenizer import Tokenizer
 from tolka.threads import side_by_side
-
-# A mark that ends a sentence, the quotes and brackets that close after it, and the blank (a group: it alone is left
-# out where the text is cut); or a full-width mark, which needs no blank.
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(\s+)|[。！？；][”’）」』]*()")
-_CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：]()")
-_BLANK = re.compile(r"(\s+)")
-
 
 _SHORTEST = 16  # pieces that a sentence counts in a batch, at least
 _MOST_WORKERS = 2  # unless told otherwise, as each takes as much memory
@@ -39,46 +32,20 @@ Tick = Callable[[float], object]
 
 
 @dataclass(frozen=True)
-class DecodingConfig:
-    """How texts are put before the model."""
-
-    device: str = "auto"
-    """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
-    threads: int = 0
-    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
-    workers: int = 0
-    """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
-    precision: str = "fp32"
-    """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; 1.3 to 1.8 times as fast); PPL stays fp32's"""
-    cuda_graphs: bool = False
-    """a step's kernels started at once; for many lines on a GPU, as each shape of batch has to be captured first"""
-    tokens: int = 16384
-    """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
-    window: int = 2000
-    """lines read before translating; within a window lines are sorted by length, their order is restored"""
-    max_length: int = 0
-    """lines with more pieces are split at sentence marks or blanks; 0 = the longest that the model was trained on"""
-
-    def __post_init__(self) -> None:
-        at_least(self, "decoding", 1, "tokens", "window")
-        one_of(self, "decoding", "precision", FORMATS)
-        at_most(self, "decoding", MOST_THREADS, "threads")
-        zero_or_more(self, "decoding", "as trained", "max_length")
-        zero_or_more(self, "decoding", "torch's own choice", "threads")
-        zero_or_more(self, "decoding", "two if there are two threads", "workers")
-        at_most(self, "decoding", MOST_THREADS, "workers")
-
-
-@dataclass(frozen=True)
 class Translation:
-    """One text's translation. complete: whether every part reached its end.
+    """One text's translation.
 
-    segments: the parts that it was split into, none for a blank text: source ids and target ids, without `</s>`.
+    segments: the parts that were translated at once, none for a blank text: source ids and target ids, without `</s>`.
+    complete: whether every part reached its end. too_long: whether a part was split, as it was longer than the model
+    was trained for. sentences: how many the source has. split: how it was cut, as `resolved_split` has it.
     """
 
     text: str
-    segments: list[tuple[list[int], list[int]]]
+    segments: list[tuple[list[int], list[int]]] = field(repr=False)
     complete: bool
+    too_long: bool = False
+    sentences: int = 1
+    split: str = "length"
 
     @property
     def parts(self) -> int:
@@ -88,11 +55,19 @@ class Translation:
 
 @dataclass(frozen=True)
 class _Segment:
-    """A piece of a text that the model can take. glue: what stands between its translation and the one before."""
+    """A part of a text that the model can take. glue: what stands between its translation and the one before."""
 
-    text_number: int
     glue: str
     ids: list[int]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A text as it is translated: its parts, how many sentences it has, whether one of them was too long."""
+
+    segments: list[_Segment]
+    sentences: int
+    too_long: bool
 
 
 @dataclass(frozen=True)
@@ -105,7 +80,11 @@ class _Begun:
 
 
 class Translator:
-    """A model with its tokenizer and a search."""
+    """A model with its tokenizer and a search.
+
+    translator = Translator.load("runs/sample")
+    translator(["I love you.", "A lion sleeps."])  # a list of two translations
+    """
 
     def __init__(
         self,
@@ -117,10 +96,13 @@ class Translator:
         tokens: int = DecodingConfig.tokens,
         unicode: str = "keep",
         workers: int = 0,
+        split: str = "length",
+        languages: tuple[str, str] = ("", ""),
     ) -> None:
-        """max_length: pieces of the longest segment given to the model. tokens, workers: see DecodingConfig.
+        """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
 
-        unicode: as the model's training text was spelt; see CleaningConfig.
+        unicode: as the model's training text was spelt; see CleaningConfig. split: of `resolved_split`. languages: the
+        codes of source and target, for the marks of sentences and the blanks between them.
         """
         self.model = model
         self.tokenizer = tokenizer
@@ -129,6 +111,7 @@ class Translator:
         self.max_length = max_length
         self.tokens = tokens
         self.unicode = unicode
+        self.split, self.languages = split, languages
         on_cpu = device.type == "cpu"
         self.workers = (workers or min(torch.get_num_threads(), _MOST_WORKERS)) if on_cpu else 1
 
@@ -147,7 +130,7 @@ class Translator:
         """From a directory that was read already."""
         use_threads(decoding.threads)
         device = choose_device(decoding.device, "decoding.device")
-        max_length = decoding.max_length or saved.longest_source
+        max_length = decoding.max_length or saved.sources.longest
         unicode = unicode_form(saved.config)
         check_format(decoding.precision, device, "decoding.precision")
         if decoding.cuda_graphs:
@@ -159,45 +142,64 @@ class Translator:
             model = CapturedModel(model, device)
         elif device.type == "cpu":
             model.trace_steps()
-        return cls(model, saved.tokenizer, search, device, max_length, decoding.tokens, unicode, decoding.workers)
+        split = resolved_split(decoding.split, saved.sources.several_sentences)
+        limits = max_length, decoding.tokens, unicode, decoding.workers
+        return cls(model, saved.tokenizer, search, device, *limits, split, languages(saved.config))
 
-    def __call__(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[str]:
-        """A translation for each text, in order; a blank text stays blank."""
+    def __repr__(self) -> str:
+        model, (source, target) = type(self.model).__name__, self.languages
+        way = f"{source} to {target}, " if source and target else ""
+        split = f"split={self.split!r}, max_length={self.max_length}"
+        return f"Translator({model}, {way}{self.search}, {self.device}, {split})"
+
+    def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
+        """A translation for each text, in order; a blank text stays blank. A str is one text. TypeError for others."""
         return [translation.text for translation in self.translate(texts, tick)]
 
-    def translate(self, texts: Sequence[str], tick: Tick = lambda share: None) -> list[Translation]:
+    def translate(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[Translation]:
         """The same with what happened on the way. tick: told after each batch how much of the texts it was."""
-        segments = [segment for number, text in enumerate(texts) for segment in self._segments(number, text)]
-        rendered = self._search([segment.ids for segment in segments], lambda n: tick(n / len(segments) * len(texts)))
-        pieces: list[list[str]] = [[] for _ in texts]
-        parts: list[list[tuple[list[int], list[int]]]] = [[] for _ in texts]
-        complete = [True] * len(texts)
-        for segment, (text, best) in zip(segments, rendered, strict=True):
-            number = segment.text_number
-            pieces[number].append(segment.glue + text if parts[number] else text)
-            parts[number].append((segment.ids, best.tokens))
-            complete[number] &= best.finished
-        return [Translation("".join(p), n, c) for p, n, c in zip(pieces, parts, complete, strict=True)]
+        sources = [self._source(text) for text in _listed(texts)]
+        rows = [segment.ids for source in sources for segment in source.segments]
+        found = iter(self._search(rows, lambda done: tick(done / len(rows) * len(sources))))
+        return [self._rejoined(source, list(islice(found, len(source.segments)))) for source in sources]
 
-    def _segments(self, number: int, text: str) -> Iterator[_Segment]:
-        """The text, or its parts that fit; none for a blank text, which never reaches the model."""
-        for glue, ids in self._split(spelt(text.strip(), self.unicode), ""):
-            for start in range(0, len(ids), self.max_length):  # a single run without blanks may still be too long
-                yield _Segment(number, glue if start == 0 else "", ids[start : start + self.max_length])
+    def _rejoined(self, source: _Source, found: Sequence[tuple[str, Hypothesis]]) -> Translation:
+        """One text's translation, of what was found for its parts."""
+        return Translation(
+            "".join(segment.glue + text for segment, (text, _) in zip(source.segments, found, strict=True)),
+            [(segment.ids, best.tokens) for segment, (_, best) in zip(source.segments, found, strict=True)],
+            all(best.finished for _, best in found),
+            source.too_long,
+            source.sentences,
+            self.split,
+        )
 
-    def _split(self, text: str, glue: str) -> Iterator[tuple[str, list[int]]]:
-        """(glue before it, ids) of parts with at most max_length pieces each, halved at the best place near the
-        middle."""
+    def _source(self, text: str) -> _Source:
+        """The text's parts that fit; none for a blank text, which never reaches the model."""
+        text = spelt(text.strip(), self.unicode)
         if not text:
-            return
+            return _Source([], 0, False)
+        found = sentences(text, self.languages[0])
+        segments, glue, too_long = list[_Segment](), "", False
+        for part in found if self.split == "sentences" else [text]:
+            content = part.rstrip()
+            segments += (own := list(self._split(content, glue)))
+            glue = rejoining(part[len(content) :], True, self.languages[1])
+            too_long |= len(own) > 1
+        return _Source(segments, len(found), too_long)
+
+    def _split(self, text: str, glue: str) -> Iterator[_Segment]:
+        """Parts with at most max_length subwords each, halved at the best place near the middle.
+
+        A single character is never cut, however many bytes it is spelt in.
+        """
         (ids,) = self.tokenizer.encode_source([text])
-        cut_at = _best_cut(text) if len(ids) > self.max_length else None
-        if cut_at is None:
-            yield glue, ids
+        cut = best_cut(text) if len(ids) > self.max_length and self.split != "never" else None
+        if cut is None:
+            yield _Segment(glue, ids)
             return
-        left, right = text[: cut_at[0]], text[cut_at[1] :]
-        yield from self._split(left, glue)
-        yield from self._split(right, " " if cut_at[1] > cut_at[0] else "")
+        yield from self._split(text[: cut.end], glue)
+        yield from self._split(text[cut.start :], rejoining(text[cut.end : cut.start], cut.at_mark, self.languages[1]))
 
     def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
         """Translations of id rows, in order, as text and as found; in batches of like length."""
@@ -235,13 +237,13 @@ class Translator:
 
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest ones, as many as are at work at once, to know whether memory has room for them."""
-        sources = [segment.ids for number, text in enumerate(texts) for segment in self._segments(number, text)]
+        sources = [segment.ids for text in texts for segment in self._source(text).segments]
         if sources:
             longest = islice(self._batches(sources, range(len(sources))), self.workers)
             self._search([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        """On a CPU the same with any number of threads: in int8 a sentence's translation depends on those beside it."""
+        """Numbers of the sentences of each batch; on a CPU the same with any number of threads."""
         # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
         lengths = [max(len(sources[i]) + 1, _SHORTEST) for i in numbers]
         ceiling = self.tokens // self.search.width
@@ -263,18 +265,22 @@ class Translator:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
+        if not all(found):
+            raise CheckpointError(
+                "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
+                "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
+            )
         return [hypotheses[0] for hypotheses in found]
 
 
-def _best_cut(text: str) -> tuple[int, int] | None:
-    """(end of the left part, start of the right one): at a sentence mark, else a clause mark, else a blank.
-
-    Of several, the one nearest to the middle; None when there is none, or when it would leave a side empty.
-    """
-    middle = len(text) / 2
-    for pattern in (_SENTENCE_END, _CLAUSE_END, _BLANK):
-        spans = [match.span(match.lastindex or 0) for match in pattern.finditer(text)]
-        places = [(start, end) for start, end in spans if start > 0 and end < len(text)]
-        if places:
-            return min(places, key=lambda span: abs(span[0] - middle))
-    return None
+def _listed(texts: object) -> list[str]:
+    """TypeError unless it is a text, or texts one after the other."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {type(texts).__name__}")
+    listed = list(texts)
+    for number, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{number}] must be a str, not {type(text).__name__}")
+    return listed

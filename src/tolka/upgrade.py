@@ -25,6 +25,6 @@ def in_words_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
     found = _cleaning(config)
     for (group, key), words in _RENAMED.items():
         options = found.get(group)
-        if isinstance(options, Mapping) and options.get(key) in words:
+        if isinstance(options, Mapping) and str(options.get(key)) in words:
             found[group] = {**options, key: words[options[key]]}
     return found

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from tolka.report import fonts
-from tolka.report.fonts import families_for
-
 Command = Callable[..., Any]
 LINES = b"ferry lantern .\n\nvelvet\n"
 
@@ -98,31 +95,3 @@ def test_models_without_a_map(command: Command, tiny: list[str], trained: Path, 
     file.write_text("")
     taken = command("mt-translate", trained, "--attention", file, stdin=b"ferry\n")
     assert (taken.code, "is a file; --attention takes a folder" in taken.error) == (1, True)
-
-
-def test_fonts_are_found_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    assert families_for(["plain text", "▁ä ж"]) == (["DejaVu Sans"], "")
-    has = {"DejaVu Sans": "abc", "Noto Sans CJK KR": "한국어", "Mono": "ab", "Other": "語日"}
-    monkeypatch.setattr(fonts, "_installed", lambda: ("Noto Sans CJK KR", "Mono", "Other"))
-    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset(has[family]))
-    assert families_for(["ab 한"]) == (["DejaVu Sans", "Noto Sans CJK KR"], " ")
-    assert families_for(["日한", "語𝛀"]) == (["DejaVu Sans", "Noto Sans CJK KR", "Other"], "𝛀")
-
-
-def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    font_manager = pytest.importorskip("matplotlib.font_manager")
-    package = tmp_path / "koreanize_matplotlib"
-    (package / "fonts").mkdir(parents=True)
-    (package / "__init__.py").write_text("raise SystemExit('a font is wanted, not what the package does')\n")
-    for name in ("B.otf", "A.ttf", "LICENSE"):
-        (package / "fonts" / name).write_bytes(b"")
-    added: list[str] = []
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fonts, "_PACKAGES", ("koreanize_matplotlib", "not_installed"))
-    monkeypatch.setattr(font_manager.fontManager, "addfont", lambda path: added.append(path))
-    new = str(tmp_path / "installed_since.ttf")
-    known = [entry.fname for entry in font_manager.fontManager.ttflist]
-    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*known, new])
-    assert fonts._installed.__wrapped__()
-    assert added == [new, *(str(package / "fonts" / name) for name in ("A.ttf", "B.otf"))]

@@ -64,7 +64,7 @@ def test_models_that_do_not_fit_are_named(
 
 def test_lines_are_split_to_what_every_member_was_trained_on(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained / "best", tmp_path / "other")
-    longest = load_model(trained).longest_source
+    longest = load_model(trained).sources.longest
     for changed in (longest - 2, longest + 2):
         manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
         (tmp_path / "other" / "manifest.json").write_text(json.dumps({**manifest, "longest_source": changed}))

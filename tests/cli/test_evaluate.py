@@ -42,6 +42,30 @@ def test_a_model_scores_as_its_translations_do(command: Command, trained: Path, 
     assert whole == report(command("mt-eval", f"hypothesis={tmp_path / 'translated'}", reference, "--json", PLAIN))
 
 
+def test_a_word_that_is_a_whole_line_has_no_perplexity(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    """As in languages without blanks; e ** (nats per word) is more than a float holds, and JSON knows no Infinity."""
+
+    def strict(text: str) -> Any:
+        return json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+
+    (corpus / "test.xb").write_text("tolomirkapell" * 40 + "\n")
+    (corpus / "test.xa").write_text("lantern\n")
+    trained = command("mt-train", *tiny, "report.page=true", "trainer.metric=ppl")
+    assert "PPL per word" in trained.err
+    assert "over 1e304" in trained.err
+    run = tmp_path / "run"
+    for text in (run / "metrics.jsonl").read_text().splitlines():
+        strict(text)
+    found = strict((run / "best" / "scores.json").read_text())["test"]["test"]["perplexity"]
+    assert found["ppl_word"] is None
+    assert found["nll"] > 700
+    files = [run, f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}", PLAIN]
+    assert strict(command("mt-eval", *files, "--json").out)["perplexity"] == found
+    assert "over 1e304 per word" in command("mt-eval", *files).out
+
+
 def test_stdout_is_only_the_table(command: Command, corpus: Path) -> None:
     outcome = command("mt-eval", f"hypothesis={corpus / 'test.xb'}", f"reference={corpus / 'test.xb'}", PLAIN)
     assert outcome.out.startswith("metric")
@@ -128,3 +152,33 @@ def test_accents_apart_are_told_of(command: Command, tmp_path: Path) -> None:
         " ".join(outcome.err.split())
     )
     assert "stand apart" not in command("mt-eval", *files, f"reference={tmp_path / 'composed'}").err
+    both = ["compare", tmp_path / "composed", tmp_path / "apart", "language=en", "metrics.bootstrap=40"]
+    assert f"{tmp_path / 'apart'}: 2 lines; the same text" in (
+        " ".join(command("mt-eval", *both, f"reference={tmp_path / 'composed'}").err.split())
+    )
+
+
+def test_a_model_of_composed_text_is_scored_against_the_references_as_given(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    for path in corpus.iterdir():
+        accented = path.read_text().translate(str.maketrans("oi", "öï"))
+        form = "NFC" if path.stem == "train" else "NFD"
+        path.write_text(unicodedata.normalize(form, accented), encoding="utf-8")
+    trained = command("mt-train", *tiny, "cleaning.unicode=nfc", "metrics.names=[chrf]")
+    for name in ("the validation text", "the test set test"):
+        assert f"8 of 8 references of {name} are not composed (Unicode NFC)" in trained.err
+
+    apart, composed, out = corpus / "test.xb", tmp_path / "composed", tmp_path / "out"
+    composed.write_text(unicodedata.normalize("NFC", apart.read_text()), encoding="utf-8")
+    model = [tmp_path / "run", f"source={corpus / 'test.xa'}", "-o", out, "--json", PLAIN]
+    of_apart = command("mt-eval", *model, f"reference={apart}")
+    assert "8 of 8 references" in of_apart.err
+    of_composed = command("mt-eval", *model, f"reference={composed}")
+    assert "not composed" not in of_composed.err
+    assert report(of_apart) == report(command("mt-eval", f"hypothesis={out}", f"reference={apart}", "--json", PLAIN))
+    assert report(of_apart) != report(of_composed)
+    in_training = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())["test"]["test"]["metrics"]
+    assert in_training == [score for score in report(of_apart) if score["name"] == "chrF2"]
+    # To the model they are the same sentences.
+    assert json.loads(of_apart.out)["perplexity"] == json.loads(of_composed.out)["perplexity"]

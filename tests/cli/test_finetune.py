@@ -194,7 +194,7 @@ def test_longer_lines_than_the_new_text_s_are_still_taken_whole(
         path = corpus / f"train.{language}"
         path.write_text("".join(f"{line.split()[0]}\n" for line in path.read_text().splitlines()))
     assert command("mt-train", *going_on(tiny, trained)).code == 0
-    assert load_model(tmp_path / "run").longest_source == load_model(trained).longest_source > 4
+    assert load_model(tmp_path / "run").sources.longest == load_model(trained).sources.longest > 4
 
 
 def test_a_misspelt_part_is_found_before_the_text_is_prepared(command: Command, tiny: list[str], trained: Path) -> None:
@@ -257,3 +257,23 @@ def test_models_of_different_shapes_are_not_averaged(
     assert (alone.code, "at least two models" in alone.error) == (2, True)
     nowhere = command("mt-train", "average", trained, trained)
     assert (nowhere.code, "needs -o OUT" in nowhere.error) == (2, True)
+
+
+@pytest.mark.parametrize("named", [["corpus.source=xb", "corpus.target=xa"], ["corpus.source=xb"]])
+def test_the_languages_are_the_models_unless_named(
+    tiny: list[str], trained: Path, named: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [each for each in going_on(tiny, trained) if not each.startswith(("corpus.source", "corpus.target"))]
+    corpus = train_config(settings).corpus
+    assert (corpus.source, corpus.target) == ("xa", "xb")
+    assert "note: corpus.source=xa and corpus.target=xb, as the model in run.init_from has" in capsys.readouterr().err
+    corpus = train_config([*settings, *named]).corpus
+    assert (corpus.source, corpus.target) == ("xb", "xa" if len(named) > 1 else "de")
+    assert "as the model in run.init_from" not in capsys.readouterr().err
+
+
+def test_an_experiment_s_or_the_sample_s_languages_stay(tiny: list[str], trained: Path) -> None:
+    init = f"run.init_from={trained}"
+    for settings, languages in ((["experiment=tatoeba"], ("en", "de")), (["corpus=sample"], ("en", "ko"))):
+        corpus = train_config([*settings, init]).corpus
+        assert (corpus.source, corpus.target) == languages

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tolka.errors import ConfigError
 from tolka.multirun import Combination, combinations, folder_of
@@ -50,6 +51,17 @@ def test_where_they_go(tmp_path: Path) -> None:
     assert folder_of([f"run.dir={tmp_path}"]) == tmp_path
 
 
+def test_configurations_are_printed_and_nothing_is_trained(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    outcome = command("mt-train", "-m", "--print-config", *tiny, "run.seed=1,2", "model.dropout=0.1,0.3")
+    assert outcome.code == 0
+    printed = list(yaml.safe_load_all(outcome.out))
+    made = [(each["run"]["seed"], each["model"]["dropout"]) for each in printed]
+    assert made == [(1, 0.1), (1, 0.3), (2, 0.1), (2, 0.3)]
+    assert Path(printed[0]["run"]["dir"]).name == "seed=1-dropout=0.1"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
     arguments = ["-m", *tiny, "run.seed=1,2"]
     assert command("mt-train", *arguments).code == 0
@@ -83,7 +95,7 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
 
 
 def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    kept = [setting for setting in tiny if not setting.startswith("report")]
+    kept = [*(setting for setting in tiny if not setting.startswith("report")), "report.sentences=[ferry]"]
     assert command("mt-train", "-m", *kept, "run.seed=1,2").code == 0
     (tmp_path / "run" / "seed=1" / "last" / "manifest.json").unlink()
     outcome = command("mt-train", "-m", *kept, "run.seed=1,2")

@@ -115,3 +115,35 @@ def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:
     assert provenance.recorded(tmp_path) == []
     (tmp_path / "provenance.json").write_text("{")
     assert provenance.recorded(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "{1: 2}",
+        "? [a]\n: b",
+        "&a {run: *a}",
+        "[" * 5000,
+        "run: {seed: " + "9" * 5000 + "}",
+        "run: {name: &a [*a]}",
+        "model: {share_embeddings: [1]}",
+        "run: {2020-01-01: 1}",
+        "b0: &l0 [x, x]\n" + "".join(f"b{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 9)),
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_a_run_whose_settings_are_odd_is_refused_in_one_line(command: Command, tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    outcome = command("mt-train", "--rerun", str(tmp_path), "--print-config")
+    assert outcome.code in (1, 2)
+    assert len(outcome.error) < 1500
+
+
+@pytest.mark.parametrize(
+    "setting", ["trainer.updates=[", "trainer.updates=*x", "run.name=${x", f"run.seed={'9' * 5000}", "corpus.train=[a,"]
+)
+def test_a_setting_that_yaml_cannot_read_is_refused_in_one_line(command: Command, trained: Path, setting: str) -> None:
+    outcome = command("mt-train", "--rerun", str(trained), setting, "--print-config")
+    assert (outcome.code, outcome.error.startswith("cannot read '")) == (2, True)

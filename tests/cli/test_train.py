@@ -423,15 +423,17 @@ def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -
     arguments = [setting for setting in tiny if not setting.startswith("report")]
     assert command("mt-train", *arguments).code == 0
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert page.count('<section class="card">') == len(list((tmp_path / "run" / "shown").glob("*.json"))) > 0
+    assert page.count('<section class="card') == len(list((tmp_path / "run" / "shown").glob("*.json"))) > 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     (timed,) = [line for line in lines if "decoding_seconds" in line]
     assert (timed["test"], timed["sentences"]) == ("test", 8)
-    row = re.findall(r"<td[^>]*>(.*?)</td>", page.partition('<th scope="row">')[2].partition("</tr>")[0], re.DOTALL)
+    row = re.findall(
+        r"<td[^>]*><span>(.*?)</span></td>", page.partition('<th scope="row">')[2].partition("</tr>")[0], re.DOTALL
+    )
     rate = 8 / timed["decoding_seconds"]
-    assert row[-1] == (f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}")
+    assert row[-1] == (f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}")
     assert "seed:12345" not in page  # no intervals here, and no word of them
-    assert "BLEU: nrefs:1|case:mixed" in page
+    assert "<dt>BLEU</dt><dd>nrefs:1|case:mixed" in page
 
 
 def test_batches_as_large_as_memory_has_room_for(
@@ -463,3 +465,139 @@ def test_batches_as_large_as_memory_has_room_for(
     assert command("mt-train", *by_hand, f"run.dir={tmp_path / 'hand'}").code == 0
     weights = [folder / "last" / "model.safetensors" for folder in (run, tmp_path / "hand")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_a_short_training_shrinks_the_default_warm_up_and_keeps_it_when_made_longer(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    settings = [each for each in tiny if not each.startswith(("scheduler.", "trainer.updates"))]
+    first = command("mt-train", *settings, "trainer.updates=20", "trainer.log_every=1")
+    assert first.code == 0
+    assert "note: shortened to fit into the training: scheduler.warmup=2 (not 400)" in first.err
+    longer = command("mt-train", *settings, "trainer.updates=24", "trainer.log_every=1")
+    assert longer.code == 0, longer.err
+    assert "shortened" not in longer.err
+    assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["scheduler"]["warmup"] == 2
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    rates = {line["update"]: line["lr"] for line in lines if "lr" in line}
+    assert rates[24] / rates[2] == pytest.approx((2 / 24) ** 0.5)
+    other = command("mt-train", *settings, "trainer.updates=24", "scheduler.warmup=3")
+    assert "scheduler.warmup (2, now 3)" in other.error
+
+
+def test_a_typed_warm_up_that_does_not_fit_is_refused_with_the_line_to_type(command: Command, tiny: list[str]) -> None:
+    outcome = command("mt-train", *tiny, "trainer.updates=300", "scheduler.warmup=400")
+    assert outcome.code == 2
+    assert "type scheduler.warmup=30" in outcome.error
+
+
+def test_a_log_has_a_line_every_few_updates(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In train.log always; on stderr where it is no terminal, as a terminal has a bar."""
+    outcome = command("mt-train", *tiny, "trainer.log_every=2")
+    lines = [line for line in outcome.err.splitlines() if line.startswith("update ") and "tok/s" in line]
+    assert [line.partition(":")[0] for line in lines] == ["update 2 of 5", "update 4 of 5"]
+    assert re.fullmatch(
+        r"update 2 of 5: nll \d\.\d{3}, \d+ tok/s, epoch \d, rate 0\.\d+, \d+\.\d min, \d+\.\d left", lines[0]
+    )
+    log = (tmp_path / "run" / "train.log").read_text()
+    assert all(line in log for line in lines)
+    monkeypatch.setattr("tolka.training.run.shows_bars", lambda: True)
+    outcome = command("mt-train", *tiny, "trainer.log_every=2", f"run.dir={tmp_path / 'on_a_terminal'}")
+    assert "tok/s" not in outcome.err
+    assert "update 4 of 5: nll" in (tmp_path / "on_a_terminal" / "train.log").read_text()
+
+
+def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    """Held-out sets are taken out of it, the run goes on with the same ones, and --check knows them."""
+    lines = [(corpus / f"train.{language}").read_text("utf-8").splitlines() for language in ("xa", "xb")]
+    table = tmp_path / "one.tsv"
+    table.write_text("xa\txb\n" + "".join(f"{a}\t{b}\n" for a, b in zip(*lines, strict=True)), encoding="utf-8")
+    own = [setting for setting in tiny if not setting.startswith(("corpus.train", "corpus.valid", "corpus.test"))]
+    outcome = command("mt-train", *own, f"corpus.train={table}")
+    assert outcome.code == 2
+    assert "or have pairs of the training text set aside: corpus.valid=auto" in outcome.error
+    arguments = [*own, f"corpus.train={table}", "corpus.valid=auto", "corpus.test=0.1"]
+    outcome = command("mt-train", *arguments)
+    assert outcome.code == 0, outcome.err
+    (folder,) = (tmp_path / "prepared").glob("held-out-*")
+    assert "set aside from the training text: 6 pairs (corpus.valid=auto), " in outcome.err
+    assert f"(corpus.test=0.1): {folder}\n" in outcome.err
+    held_out = {line for name in ("valid", "test") for line in (folder / f"{name}.xa").read_text("utf-8").splitlines()}
+    kept = sum(source not in held_out for source in lines[0])
+    assert f"60 pairs, {kept} kept, {60 - kept} left out: {60 - kept} set aside" in outcome.err
+    again = command("mt-train", *arguments, "trainer.updates=7")
+    assert again.code == 0, again.err
+    assert "going on from update 5" in again.err
+    checked = command("mt-train", "--check", "--json", *arguments)
+    found = json.loads(checked.out)
+    assert (found["kept"]["kept"], found["kept"]["dropped"]) == (kept, {"set aside": 60 - kept})
+    assert [found["leaks"][kind]["sources"] for kind in ("valid", "test")] == [0, 0]
+    with table.open("ab") as stream:
+        stream.write(b"caf\xe9\tx\n")
+    checked = command("mt-train", "--check", *arguments)
+    assert checked.code == 0
+    assert "this text cannot be trained on yet: " in checked.err
+    assert "line not UTF-8" in checked.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_permissions_are_those_that_the_umask_gives(
+    command: Command, tiny: list[str], tmp_path: Path, mask: int
+) -> None:
+    """Trained by one user, a model can be served by another of the group."""
+    shown = ["report.page=true", "trainer.keep_every=5", "trainer.average=2", "trainer.validate_every=2"]
+    before = os.umask(mask)
+    try:
+        assert command("mt-train", *tiny, *shown, "corpus.check=true").code == 0
+        assert (
+            command(
+                "mt-translate", tmp_path / "run", tmp_path / "corpus" / "test.xa", "-o", tmp_path / "run" / "out"
+            ).code
+            == 0
+        )
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "run", tmp_path / "prepared"):
+        for path in (folder, *folder.rglob("*")):
+            expected = (0o777 if path.is_dir() else 0o666) & ~mask
+            assert path.stat().st_mode & 0o7777 == expected, path
+
+
+def test_a_run_whose_folder_is_deleted_ends_and_leaves_nothing(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came back with the last lines of metrics.jsonl alone."""
+    real, steps = Trainer._train_step, iter(range(1, 100))
+
+    def deleted(self: Trainer, window: Any) -> Any:
+        if next(steps) == 3:
+            shutil.rmtree(tmp_path / "run")
+        return real(self, window)
+
+    monkeypatch.setattr(Trainer, "_train_step", deleted)
+    outcome = command("mt-train", *tiny, "trainer.log_every=1")
+    assert outcome.code == 1
+    assert "was deleted or moved while training went on in it; training ends" in outcome.error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits as on Unix")
+@pytest.mark.parametrize(("limit", "named"), [(1000, "run/config.yaml"), (3000, "prepared/"), (12_000, "run/best")])
+def test_what_a_full_disk_has_no_room_for_is_named(
+    command: Command, tiny: list[str], tmp_path: Path, limit: int, named: str
+) -> None:
+    """A limit on the size of a file stands for it: its error has no name either."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        outcome = command("mt-train", *tiny)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert outcome.code == 1
+    assert str(tmp_path / named) in outcome.error
+    assert "input or output" not in outcome.error

@@ -1,7 +1,9 @@
 """mt-translate: one line in, one line out, and nothing on stdout but translations."""
 
 import gzip
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tolka.translator import DecodingConfig, Translator
+from tolka.decoding import DecodingConfig
+from tolka.translator import Translator
 
 Command = Callable[..., Any]
 # An untrained model babbles to the limit; a low one keeps the tests short.
@@ -79,7 +82,7 @@ def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -
     translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
     parts = list(translator._split(text, ""))
     assert len(parts) > 1 or text == "a" * 50
-    assert "".join(glue + translator.tokenizer.decode_source([ids])[0] for glue, ids in parts) == text
+    assert "".join(part.glue + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
 
 
 def test_an_output_file_is_whole_or_absent(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
@@ -147,10 +150,36 @@ def test_several_files_and_gzip(command: Command, trained: Path, corpus: Path, t
     assert command("mt-translate", trained, corpus / "test.xa", packed, *QUICK).out == once + once
 
 
-def test_stdin_that_is_not_utf8(command: Command, trained: Path) -> None:
-    outcome = command("mt-translate", trained, stdin=b"ferry\nkettle\nk\xe4ttle\n")
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.error.startswith("stdin:3: not UTF-8 (byte 0xe4 at column 2)")
+@pytest.mark.parametrize("place", ["stdin", "file"])
+def test_a_line_that_is_not_utf8_loses_none_before_it(
+    command: Command, trained: Path, tmp_path: Path, place: str
+) -> None:
+    good, bad = b"ferry\nkettle\n\n", b"k\xe4ttle\nferry\n"
+    path = tmp_path / "text"
+    path.write_bytes(good + bad)
+    inputs, stdin = ([], good + bad) if place == "stdin" else ([path], b"")
+    outcome = command("mt-translate", trained, *inputs, stdin=stdin)
+    assert (outcome.code, outcome.out) == (1, command("mt-translate", trained, stdin=good).out)
+    assert outcome.out.count("\n") == 3
+    assert outcome.error.startswith(f"{path if inputs else 'stdin'}:4: not UTF-8 (byte 0xe4 at column 2)")
+    assert "of 3 translations reached the length limit" in outcome.err
+    failed = command("mt-translate", trained, *inputs, "-o", tmp_path / "out", stdin=stdin)
+    assert failed.error == outcome.error
+    assert os.listdir(tmp_path) == (["text"])
+
+
+def test_a_document_is_noted_once(command: Command, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nferry\n")
+    (tmp_path / "page.html.gz").write_bytes(gzip.compress(b"<p>ferry</p>\n"))
+    (tmp_path / "news.xa").write_text("ferry\n")
+    names = ("film.srt", "film.srt", "page.html.gz", "news.xa")
+    outcome = command("mt-translate", trained, *QUICK, *(tmp_path / name for name in names))
+    assert (outcome.code, outcome.out.count("\n")) == (0, 8)
+    assert [line for line in outcome.err.splitlines() if "looks like" in line] == [
+        f"note: {tmp_path}/film.srt looks like subtitles: every line of it is translated as text, numbers and time "
+        "codes included",
+        f"note: {tmp_path}/page.html.gz looks like HTML: every line of it is translated as text, tags included",
+    ]
 
 
 def test_a_file_in_utf16_fails_before_the_first_translation(command: Command, trained: Path, tmp_path: Path) -> None:
@@ -197,3 +226,43 @@ def test_closed_standard_input(trained: Path) -> None:
     done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: standard input is closed; name a file to translate\n"
+
+
+SEVERAL = b"lantern kettle . harbour pebble . saddle . orchid copper velvet .\nlantern .\n"
+
+
+def test_a_model_of_single_sentences_gets_them_one_by_one(command: Command, trained: Path) -> None:
+    """Its manifest has the share of its training lines with several sentences, which was none."""
+    manifest = json.loads((trained / "best" / "manifest.json").read_text())
+    assert manifest["several_sentences"] == 0.0
+    outcome = command("mt-translate", trained, stdin=SEVERAL)
+    alone = command("mt-translate", trained, stdin=SEVERAL.replace(b" . ", b" .\n"))
+    assert outcome.out == alone.out.replace("\n", " ", 3)
+    assert "note: 1 of 2 lines have several sentences, translated one by one (decoding.split)" in outcome.err
+    together = command("mt-translate", trained, "decoding.split=length", stdin=SEVERAL)
+    assert "several sentences" not in together.err
+
+
+def test_a_model_that_does_not_say_what_it_was_trained_on_gets_lines_whole(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(trained / "best", older)
+    manifest = json.loads((older / "manifest.json").read_text())
+    del manifest["several_sentences"]
+    (older / "manifest.json").write_text(json.dumps(manifest))
+    outcome = command("mt-translate", older, stdin=SEVERAL)
+    assert outcome.out == command("mt-translate", trained, "decoding.split=length", stdin=SEVERAL).out
+    assert "note: 1 of 2 lines have several sentences, translated at once: the model does not say" in outcome.err
+    apart = command("mt-translate", older, "decoding.split=sentences", stdin=SEVERAL)
+    assert apart.out == command("mt-translate", trained, stdin=SEVERAL).out
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, "0", True])
+def test_a_share_of_several_sentences_that_is_none_is_refused(
+    command: Command, trained: Path, tmp_path: Path, share: object
+) -> None:
+    shutil.copytree(trained / "best", tmp_path / "odd")
+    path = tmp_path / "odd" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "several_sentences": share}))
+    assert f"several_sentences is {share!r}" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error

@@ -49,9 +49,29 @@ def test_a_cap_takes_others_in_each_epoch() -> None:
     assert len(first) == 55
 
 
-def test_caps_are_ceilings_beside_weights_and_temperature() -> None:
-    assert Mixture.of([1000, 500], weights=[1, 9], caps=[0, 50]).draws == (105, 50)
-    assert Mixture.of([1000, 100_000], temperature=5, caps=[100, 0]).draws[0] == 100
+def test_beside_caps_weights_keep_their_shares_and_an_epoch_its_length() -> None:
+    mixture = Mixture.of([1000, 3000], weights=[1, 3], caps=[0, 100])
+    assert mixture.draws == (275, 825)  # a quarter and three quarters of 1000 + 100
+    drawn = mixture.draw(RNG(1))
+    often = np.bincount(drawn, minlength=4000)
+    assert ((often[:1000] > 0).sum(), often[:1000].max()) == (275, 1)
+    assert sorted(often[1000:][often[1000:] > 0].tolist()) == [8] * 75 + [9] * 25  # 100 pairs, 825 times
+    assert set(drawn.tolist()) != set(mixture.draw(RNG(2)).tolist())
+    assert mixture.summary(["a", "b"]) == "a 275 of 1000, b 825 of 100 (of 3000)"
+
+
+def test_beside_caps_a_temperature_keeps_its_shares() -> None:
+    # What the caps leave, 100 and 10000 pairs, by hand above.
+    mixture = Mixture.of([1000, 10_000], temperature=2, caps=[100, 0])
+    assert mixture.draws == (918, 9182)
+    drawn = mixture.draw(RNG(1))
+    assert len(set(drawn[drawn < 1000].tolist())) == 100
+
+
+def test_a_cap_above_what_there_is_changes_nothing() -> None:
+    capped, plain = Mixture.of([10, 20], weights=[3, 1], caps=[50, 20]), Mixture.of([10, 20], weights=[3, 1])
+    assert capped == plain
+    assert capped.draw(RNG(1)).tolist() == plain.draw(RNG(1)).tolist()
 
 
 def test_nothing_left_of_what_has_a_weight() -> None:

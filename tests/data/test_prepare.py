@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tolka.children import Child
 from tolka.data import prepare as prepare_module
 from tolka.data import workers
 from tolka.data.buckets import BatchingConfig
@@ -253,15 +254,31 @@ def test_interrupted_inside_a_stage(corpus: Path, small_shards: None, monkeypatc
 def test_a_process_that_ends_too_soon_is_one_line_and_the_next_start_goes_on(
     corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
-    def ends(*arguments: object) -> workers._Worker:
+    def ends(*arguments: object) -> Child:
         words = tempfile.TemporaryFile()  # noqa: SIM115
-        return workers._Worker(subprocess.Popen([sys.executable, "-c", code], stderr=words), words)
+        return Child(subprocess.Popen([sys.executable, "-c", code], stderr=words), words)
 
     with monkeypatch.context() as patch:
         patch.setattr(workers, "_start", ends)
         with pytest.raises(TolkaError, match=reason):
             prepared(corpus, processes=2)
     assert prepared(corpus, processes=2).tally.kept == 60
+
+
+def test_the_process_that_failed_is_named_beside_one_that_has_done_its_share(
+    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = iter(["pass", "raise SystemExit('no disk')"])
+
+    def ends(*arguments: object) -> Child:
+        words = tempfile.TemporaryFile()  # noqa: SIM115
+        child = Child(subprocess.Popen([sys.executable, "-c", next(codes)], stderr=words), words)
+        child.process.wait()
+        return child
+
+    monkeypatch.setattr(workers, "_start", ends)
+    with pytest.raises(TolkaError, match=r"ended with 1: no disk\."):
+        prepared(corpus, processes=2)
 
 
 def test_workers_do_not_import_what_lies_about(

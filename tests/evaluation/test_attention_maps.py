@@ -7,10 +7,11 @@ import torch
 
 from tolka.batch import collate
 from tolka.checkpoint import load_model
+from tolka.decoding import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
 from tolka.search.beam import BeamConfig
-from tolka.translator import DecodingConfig, Translator
+from tolka.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
 

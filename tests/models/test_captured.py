@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tape import Recorder
 
 from tolka.batch import collate
+from tolka.decoding import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.models import captured
 from tolka.models.arena import changed, tensors
@@ -17,7 +18,7 @@ from tolka.models.ensemble import Ensemble, EnsembleState
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.translator import DecodingConfig, Translator
+from tolka.translator import Translator
 
 CPU = torch.device("cpu")
 

@@ -69,11 +69,42 @@ def test_a_quantized_layer_by_hand() -> None:
     x = torch.tensor([[1.27, 0.0], [0.0, 1.27]])
     torch.testing.assert_close(layer(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
     assert layer.widths == [1, 1]
-    positive = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1], relu=True)
-    assert torch.equal(positive(x), layer(x).clamp(min=0))
-    assert not torch.equal(positive(x), layer(x))
+    positive = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1], non_negative=True)
+    torch.testing.assert_close(positive(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
     zeros = QuantizedLinear(torch.zeros(3, 2), None, [3])
     assert torch.equal(zeros(x), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("non_negative", [False, True])
+@pytest.mark.parametrize("many", [96, 6000])
+def test_a_row_is_quantised_by_itself(many: int, non_negative: bool) -> None:
+    """Its result is the same to the last bit beside rows a thousand times as large, beside zeros, and alone."""
+    torch.manual_seed(0)
+    layer = QuantizedLinear(torch.randn(many, 32), torch.randn(many), [many], non_negative)
+    rows = torch.randn(5, 32).abs() if non_negative else torch.randn(5, 32)
+    beside = torch.cat([rows * 1000, rows, torch.zeros(2, 32)])
+    assert torch.equal(layer(beside)[5:10], layer(rows))
+    assert torch.equal(torch.cat([layer(row[None]) for row in rows]), layer(rows))
+    assert torch.equal(layer(beside)[10:], layer(torch.zeros(1, 32)).expand(2, -1))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_in_int8_scores_do_not_depend_on_the_batch(model: str) -> None:
+    """But for the rounding of fp32 around the integers."""
+    quantized = in_format(made(MODELS[model]), "int8")
+    sources = [torch.tensor([[*range(4, 4 + n), EOS]]) for n in (3, 9, 6)]
+    together = torch.zeros(3, 10, dtype=torch.long)
+    for row, source in zip(together, sources, strict=True):
+        row[: source.size(1)] = source[0]
+
+    def scores(source: Tensor, lengths: list[int]) -> Tensor:
+        begin = torch.ones(len(source), 1, dtype=torch.long)
+        with torch.inference_mode():
+            features, _ = quantized.step(begin, quantized.start(source, torch.tensor(lengths)))
+            return quantized.logits(features)
+
+    alone = torch.cat([scores(source, [source.size(1)]) for source in sources])
+    torch.testing.assert_close(scores(together, [4, 10, 7]), alone, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 32), (9, 32), (2, 3, 32)])
@@ -84,8 +115,8 @@ def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> 
     whole = QuantizedLinear(weight, bias, [6000])(x)
     parts = [QuantizedLinear(weight[i : i + 2000], bias[i : i + 2000], [2000])(x) for i in (0, 2000, 4000)]
     torch.testing.assert_close(whole, torch.cat(parts, dim=-1))
-    steps = 255 if sums_of_bytes() else 127
-    rounding = (x.max() - x.min()) / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
+    steps = 127 if sums_of_bytes() else 63
+    rounding = x.abs().max() / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
     assert 0 < (whole - (x @ weight.T + bias)).pow(2).mean().sqrt() < 1.2 * rounding
 
 

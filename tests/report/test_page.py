@@ -1,6 +1,7 @@
 """The page about runs: everything measured is on it, nothing is fetched, text stays text."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from tolka.errors import CheckpointError, ConfigError
+from tolka.report import comparison
 from tolka.report.comparison import compare_runs
 from tolka.report.page import ReportConfig, write_page
 from tolka.report.runs import SHOWN, FinishedRun, read_run
@@ -27,33 +29,37 @@ class Reader(HTMLParser):
         self.rows: list[list[str]] = []
         self.text = ""
         self.titles: list[str] = []
-        self.signatures: list[str] = []
+        self.anchors: list[str] = []
+        self.captions: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.addresses += [str(given[key]) for key in ("src", "href") if key in given]
         self.titles += [str(given["title"])] if "title" in given else []
+        self.anchors += [str(given["id"])] if tag == "dt" and "id" in given else []
         if tag not in ("meta", "img", "link"):
             self.open.append(tag)
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
+        if tag == "figcaption":
+            self.captions.append("")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if self.open and self.open[-1] == "span":
-            self.signatures.append(data)
+        if "figcaption" in self.open:
+            self.captions[-1] += data
         if {"td", "th"} & set(self.open):
             self.rows[-1][-1] += data.strip() + " "
 
 
 def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: float = 61.234) -> Path:
-    """A finished run's files, as mt-train leaves them."""
+    """A finished run's files, as mt-train leaves them. tests: whether it has a test set."""
     (folder / "best").mkdir(parents=True)
     (folder / SHOWN).mkdir()
     config = {"corpus": {"source": "en", "target": "ko"}, "model": {"name": "rnn", "attention": attention}}
@@ -99,13 +105,12 @@ def two_runs(tmp_path: Path) -> list[FinishedRun]:
 def test_everything_measured_is_on_it(tmp_path: Path) -> None:
     page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {"odd": "no <such> cell"}).read_text("utf-8"))
     assert not page.open
-    assert page.rows[1][:5] == ["system ", "parameters ", "updates ", "minutes ", "target tokens/s "]
-    assert page.rows[1][5:] == ["BLEU ", "TER ", "PPL per token ", "sentences/s "]
-    scores = ["61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
-    assert page.rows[2] == ["plain a machine, bf16 ", "1,234 ", "3 ", "4.0 ", "200 ", *scores]
-    assert page.rows[3][0] == "looking a machine, fp32 "
-    assert f"BLEU: {SIGNATURE}" in page.text
-    assert "TER: of TER" in page.text
+    assert page.rows[0] == ["system ", "BLEU ↑ ", "TER ↓ ", "PPL per token ↓ ", "sentences/s ↑ "]
+    assert page.rows[1] == ["plain ", "61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
+    assert page.rows[2] == ["looking ", "88.0 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
+    assert page.rows[3] == ["system ", "parameters ", "updates ", "minutes ", "target tokens/s ↑ "]
+    assert page.rows[4] == ["plain a machine, bf16 ", "1,234 ", "3 ", "4.0 ", "200 "]
+    assert page.rows[5][0] == "looking a machine, fp32 "
     assert "odd failed: no <such> cell" in page.text
     assert "9 < 10 pairs" in page.text
     assert page.text.count("I <love> you.") == 1
@@ -118,10 +123,11 @@ def test_everything_measured_is_on_it(tmp_path: Path) -> None:
 
 def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
-    assert len(page.addresses) == 7
-    assert (page.signatures.count("greedy"), page.signatures.count("by length")) == (2, 1)
-    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8")
+    page = Reader(text)
+    assert (text.count("<svg "), text.count("<img")) == (7, 0)
+    assert all(address.startswith("#") for address in page.addresses)
+    assert "url(http" not in text
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
         "bleu_by_length_fresh.png",
         "bleu_over_minutes.png",
@@ -133,13 +139,82 @@ def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
     ]
 
 
+def test_a_run_alone_has_a_line_for_each_test_set(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    scores = json.loads((folder / "best" / "scores.json").read_text())
+    scores["test"]["other"] = {**scores["test"]["fresh"], "metrics": scores["test"]["fresh"]["metrics"][1:]}
+    (folder / "best" / "scores.json").write_text(json.dumps(scores))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    assert page.rows[0][:3] == ["test set ", "BLEU ↑ ", "TER ↓ "]
+    assert page.rows[1] == ["fresh ", "61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
+    assert page.rows[2] == ["other ", "", "33.3 ", "3.46 ", ""]
+
+
+def test_each_figure_says_what_it_is_and_which_way_is_better(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
+    assert len(page.captions) == 7
+    assert all(" better" in caption for caption in page.captions)
+    for sentence in ("from 0 to 100; higher is better.", "moved; lower is better.", "neither is better."):
+        assert page.text.count(sentence) == 1
+    linked = {address.removeprefix("#") for address in page.addresses}
+    glossary = {"bleu", "ter", "ppl", "decoding", "interval", "speed", "loss", "length", "flow", "attention"}
+    assert glossary <= linked
+    assert sorted(glossary) == sorted(page.anchors)
+
+
+def test_every_signature_once(tmp_path: Path) -> None:
+    """Those of scores, of the validation and, unless it is a score's own, of BLEU by length."""
+    pytest.importorskip("matplotlib")
+    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
+    named = [f"BLEU{SIGNATURE}", "TERof TER", "BLEU in validationgreedy", "BLEU by lengthby length"]
+    assert [page.text.count(each) for each in named] == [1, 1, 1, 1]
+    assert page.text.count(SIGNATURE) == 1
+
+
+def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    (folder / "config.yaml").write_text(yaml.safe_dump({**config, "run": {"init_from": "runs/<old>"}}))
+    scores = json.loads((folder / "best" / "scores.json").read_text())
+    scores["test"]["fresh"]["changes"] = [
+        {"name": "BLEU", "before": 59.04, "after": 61.0, "p_value": 0.049, "signature": SIGNATURE},
+        {"name": "chrF2", "before": 80.0, "after": 79.0, "p_value": 0.049, "signature": SIGNATURE},
+        {"name": "TER", "before": 30.0, "after": 29.0, "p_value": 0.01, "signature": SIGNATURE},
+        {"name": "chrF2++", "before": 50.01, "after": 50.0, "p_value": 0.05, "signature": SIGNATURE},
+    ]
+    (folder / "best" / "scores.json").write_text(json.dumps(scores))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    start = page.rows.index(["score ", "before ", "after ", "change ", "p ", "verdict "])
+    assert page.rows[start + 1 : start + 5] == [
+        ["BLEU ↑ ", "59.0 ", "61.0 ", "+2.0 ", "0.049 ", "better "],
+        ["chrF2 ↑ ", "80.0 ", "79.0 ", "-1.0 ", "0.049 ", "worse "],
+        ["TER ↓ ", "30.0 ", "29.0 ", "-1.0 ", "0.010 ", "better "],
+        ["chrF2++ ↑ ", "50.0 ", "50.0 ", "+0.0 ", "0.050 ", "may be chance "],
+    ]
+    assert "went on from, runs/<old>" in page.text
+    assert "p" in page.anchors
+
+
+def test_colours_are_those_of_the_reader_s_scheme(tmp_path: Path) -> None:
+    """Pictures too: nothing in them is black or white by itself."""
+    pytest.importorskip("matplotlib")
+    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8")
+    style, _, content = text.partition("</style>")
+    dark = style.split("@media (prefers-color-scheme: dark)")[1]
+    assert {"--ink", "--soft", "--line", "--paper", "--ground", "--accent"} <= set(re.findall(r"--\w+", dark))
+    assert not re.findall("#(?:000000|ffffff|fff|000)\\b", content)
+    assert "<style" not in content
+
+
 def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figure = pytest.importorskip("matplotlib.figure").Figure
+    pytest.importorskip("matplotlib")
     runs = two_runs(tmp_path)
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(figure, "savefig", lambda self, path, **_: drawn.update({path.stem: self}))
+    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
     compare_runs(runs, tmp_path / "plots")
     styles = set()
     for picture in drawn.values():
@@ -165,6 +240,7 @@ def test_without_test_sets_or_pictures(tmp_path: Path) -> None:
     page = Reader(text)
     assert "matplotlib is not installed" in page.text
     assert page.rows[1] == ["a ", "1,234 ", "3 ", "4.0 ", "200 "]
+    assert "No test set was given" in page.text
     assert "1 training" in page.text
 
 
@@ -175,9 +251,12 @@ def test_maps_too_large_to_lay_out_and_parts_of_long_lines(tmp_path: Path) -> No
     large = {**small, "rows": pieces, "columns": pieces[:1], "weights": [[1.0]] * 81}
     shown = {"source": "x", "translation": "y", "maps": [small, large]}
     (folder / SHOWN / "01.json").write_text(json.dumps(shown))
-    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    text = write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8")
+    page = Reader(text)
+    # What may be wider than a screen scrolls by itself, and not the page or the text beside it.
+    assert len(re.findall(r'<div class="(?:wide|scroll)">\s*<table', text)) == text.count("<table") == 3
     assert ("part 1 of 2" in page.text, "part 2 of 2" in page.text) == (True, True)
-    assert "81 by 1 pieces: too many to lay out" in page.text
+    assert "81 by 1 subwords: too many to lay out" in page.text
     assert page.titles == ["1.00"]
 
 
@@ -186,8 +265,8 @@ def test_short_runs_have_no_rate_and_slow_ones_keep_their_digits(tmp_path: Path)
     lines = [{"update": 3, "seconds": 6.0}, {"update": 3, "test": "fresh", "sentences": 1, "decoding_seconds": 3.0}]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
-    assert page.rows[2][1:5] == ["1,234 ", "3 ", "0.1 ", ""]
-    assert page.rows[2][-2:] == ["3.46 ", "0.33 "]
+    assert page.rows[1][-2:] == ["3.46 ", "0.33 "]
+    assert page.rows[3][1:] == ["1,234 ", "3 ", "0.1 ", ""]
 
 
 @pytest.mark.parametrize(("sentences", "complaint"), [([" "], "has a blank one"), (["a", "a"], "a sentence twice")])

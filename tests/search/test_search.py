@@ -136,3 +136,13 @@ def test_registered_names_and_complaints() -> None:
         BeamConfig(length_penalty=-1)
     with pytest.raises(ConfigError, match="nothing could be said"):
         GreedyConfig(max_length_factor=0, max_length_extra=0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "extra", "length", "limit"),
+    [(0.3, 0, 50, 15), (1.1, 0, 10, 11), (1.1, 0, 11, 13), (2.0, 20, 7, 34), (0.0, 3, 9, 4), (1e-30, 0, 9, 1)],
+)
+def test_the_length_limit_is_rounded_up_once(factor: float, extra: int, length: int, limit: int) -> None:
+    """ceil(factor * length), at least 1, plus extra, without what a binary fraction adds to 0.3 or 1.1."""
+    config = GreedyConfig(max_length_factor=factor, max_length_extra=extra)
+    assert config.limits(torch.tensor([length])).tolist() == [limit]

@@ -1,5 +1,6 @@
 """Each step of cleaning does what its help line says, to both sides, and is counted."""
 
+import unicodedata
 from collections import Counter
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning import Tally, clean
+from tolka.text.cleaning import Tally, bare, clean, held_out_marks
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import Pair
 from tolka.text.scripts import letters_of, plain_code
@@ -114,6 +115,61 @@ def test_without_py3langid(monkeypatch: pytest.MonkeyPatch) -> None:
         cleaned([GOOD], language=True)
 
 
+# Words that differ in nothing but combining marks (vowel signs, tones, points, accents without a composed letter).
+WORDS_THAT_DIFFER_IN_MARKS = {
+    "Devanagari": ("दिन", "दीन"),  # day, poor
+    "Bengali": ("দিন", "দীন"),  # day, poor
+    "Thai": ("ดี", "ดู"),  # good, look
+    "Lao": ("ດີ", "ດູ"),  # good, season
+    "Khmer": ("គូ", "គោ"),  # pair, ox
+    "Burmese": ("စား", "စီး"),  # eat, ride
+    "Tamil": ("கல்", "கால்"),  # stone, leg
+    "Telugu": ("పాట", "పూట"),  # song, half a day
+    "Sinhala": ("ගල", "ගාල"),  # stone, pen
+    "Tibetan": ("མི", "མེ"),  # man, fire
+    "Arabic": ("عِلْم", "عَلَم"),  # knowledge, flag
+    "Hebrew": ("סֵפֶר", "סָפַר"),  # book, he counted
+    "Latin": ("ọkọ̀", "ọkọ́"),  # Yoruba: vehicle, hoe
+}
+
+
+@pytest.mark.parametrize(("one", "other"), WORDS_THAT_DIFFER_IN_MARKS.values(), ids=list(WORDS_THAT_DIFFER_IN_MARKS))
+def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
+    rows = [(one, "a"), (other, "a"), ("b", one), ("b", other)]
+    assert cleaned(rows, duplicates="near")[0] == rows
+    assert cleaned([(one, "a"), (f"«{one}»! ", "A.")], duplicates="near")[0] == [(one, "a")]
+    config = CleaningConfig(leaks="source")
+    marks = held_out_marks(config, [Pair(one, "a")])
+    kept = clean([Pair(f"{one}.", "a"), Pair(other, "a")], config, ("", ""), Tally(), held_out=marks)
+    assert list(kept) == [Pair(other, "a")]
+    assert bare(one) == unicodedata.normalize("NFC", one)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "I ❤\ufe0f it, 1\ufe0f\u20e3 #\ufe0f\u20e3",
+            "iit1\u20e3",
+        ),  # variation selectors, a key cap's mark on # and on 1
+        ("e\u0301 \u0301é", "éé"),  # composed; a mark on a blank is no word's
+        ("می\u200cخواهم", "میخواهم"),
+        ("র\u200d্যাব", "র্যাব"),  # a joiner inside a cluster takes no vowel sign with it
+        ("İSTANBUL GİDİŞ", "istanbulgidiş"),
+        ("snake_case—No. 5", "snakecaseno5"),
+        ("…!", "…!"),
+    ],
+)
+def test_what_is_left_to_compare(text: str, expected: str) -> None:
+    assert bare(text) == expected
+
+
+@pytest.mark.parametrize("text", ["ที่นี่", "दिन", "ດີ", "e\u0323\u0301"])
+def test_marks_are_no_reason_to_find_few_letters(text: str) -> None:
+    assert cleaned([(text, text + "!")], min_letters=0.5)[0] == [(text, text + "!")]
+    assert cleaned([("12 3\u0301, a", "b")], min_letters=0.5)[1].dropped == {"few letters": 1}
+
+
 @given(st.lists(st.lists(st.integers(0, 40), max_size=12), max_size=8))
 def test_marks_are_new_once(batches: list[list[int]]) -> None:
     seen, known = Seen(), set()
@@ -133,7 +189,7 @@ def test_scripts() -> None:
     assert [plain_code(code) for code in ("eng", "de-AT", "XA")] == ["en", "de", "xa"]
     for language, inside, outside in (
         ("ko", "한漢", "aか"),
-        ("ja", "かカ漢", "한"),
+        ("ja", "かカ漢ーゝ々", "한"),
         ("sr", "бa", "한"),
         ("zh-TW", "漢", "б"),
     ):
@@ -162,3 +218,23 @@ def test_bad_options(options: dict[str, Any], complaint: str) -> None:
 def test_stripped_references_leave_no_line_break(reference: str) -> None:
     (kept,) = clean([Pair(f"a{reference}b", "c")], CleaningConfig(markup="strip"), ("en", "de"), Tally())
     assert kept == Pair("a b", "c")
+
+
+@pytest.mark.parametrize(
+    ("options", "held_out", "training"),
+    [
+        ({"markup": "strip"}, ("Press <b>OK</b>", "Drücken Sie <b>OK</b>"), ("Press OK", "Drücken Sie OK")),
+        ({"markup": "strip"}, ("Press OK", "Drücken Sie OK"), ("Press <i>OK</i>", "Drücken Sie OK<br/>")),
+        ({"markup": "strip"}, ("Salt &amp; pepper", "Salz &amp; Pfeffer"), ("Salt & pepper", "Salz & Pfeffer")),
+        ({"markup": "strip", "control": "strip"}, ("A&nbsp;cat\u200b", "Eine Katze"), ("A cat", "Eine\x07 Katze")),
+    ],
+)
+@pytest.mark.parametrize("leaks", ["pair", "source"])
+def test_held_out_text_is_compared_after_the_same_changes(
+    options: dict[str, Any], held_out: tuple[str, str], training: tuple[str, str], leaks: str
+) -> None:
+    config, tally = CleaningConfig(leaks=leaks, **options), Tally()
+    marks = held_out_marks(config, [Pair(*held_out)])
+    kept = clean([Pair(*GOOD), Pair(*training)], config, ("en", "de"), tally, held_out=marks)
+    assert list(kept) == [Pair(*GOOD)]
+    assert tally.dropped == {f"held-out {leaks}": 1}

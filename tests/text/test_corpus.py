@@ -14,7 +14,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning import Tally, clean, read_split
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpora.hub import HubConfig
+from tolka.text.corpora.hub import HubConfig, _Rows
 from tolka.text.corpus import Pair, ParallelFiles
 
 
@@ -88,6 +88,15 @@ def test_a_split_with_nothing_left(tmp_path: Path) -> None:
 def test_a_split_keeps_long_lines(tmp_path: Path) -> None:
     kept, tally = read_split([files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")], "corpus.test")
     assert (len(kept[0].source), tally) == (100_000, Tally(kept=1))
+
+
+def test_a_row_of_a_data_set_has_the_ceiling_of_a_line() -> None:
+    config = HubConfig(source="xa", target="xb", path="some/name", max_line_bytes=4)
+    rows = [{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}]
+    pairs = _Rows(config, "train", ["xa", "xb"], dict).pairs(rows)
+    assert next(pairs) == Pair("four", "1")
+    with pytest.raises(DataError, match=r"some/name \(train\), row 1: the text is longer than 4 bytes"):
+        next(pairs)
 
 
 @pytest.mark.parametrize("code", ["", "../x", "a/b", "x a"])

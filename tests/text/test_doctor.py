@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tolka.errors import DataError
+from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.doctor import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.readers.columns import CsvFile, TsvFile
@@ -90,6 +91,15 @@ def test_leaks(tmp_path: Path) -> None:
     }
     first = found["test: source in the training text, translated otherwise"]
     assert (first.looked_at, first.examples[0][0]) == (150, 131)
+
+
+@pytest.mark.parametrize(("markup", "pairs"), [("keep", 1), ("strip", 2)])
+def test_leaks_are_looked_for_after_the_changes_that_training_makes(tmp_path: Path, markup: str, pairs: int) -> None:
+    training = [*text(5), Pair("Press <b>OK</b>", "<b>OK</b> drücken"), Pair("Same &amp; same", "Gleich &amp; gleich")]
+    held = [Pair("Press OK", "OK drücken"), Pair("Same &amp; same", "Gleich &amp; gleich")]
+    held_out = HeldOut({"test": held}, CleaningConfig(markup=markup))
+    examined(write(tmp_path, training), held_out)
+    assert held_out.leaks(["test"]).pairs == pairs
 
 
 @pytest.mark.parametrize("missing", ["en", "de"])

@@ -1,16 +1,21 @@
 """Lines end at line feeds and nowhere else; every file that is no text is refused with its name and line."""
 
+import bz2
 import codecs
 import gzip
 import hashlib
+import io
+import lzma
+import tracemalloc
 from pathlib import Path
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import DataError
-from tolka.text.lines import count_and_digest, decode_lines, read_lines, user_path
+from tolka.text.lines import LineLimit, count_and_digest, decode_lines, read_lines, user_path
 
 
 def written(folder: Path, content: bytes, name: str = "text") -> Path:
@@ -57,6 +62,8 @@ def test_gzip_reads_like_plain(tmp_path: Path) -> None:
         (b"one\ntwo\nth\0ree\n", ":3: a NUL byte"),
         ("one\n".encode("utf-16"), ":1: this is UTF-16"),
         (codecs.BOM_UTF16_BE + "one\n".encode("utf-16-be"), ":1: this is UTF-16"),
+        ("one\n".encode("utf-32"), ":1: this is UTF-32; convert it first: iconv -f UTF-32"),
+        (codecs.BOM_UTF32_BE + "one\n".encode("utf-32-be"), ":1: this is UTF-32"),
         ("one\n".encode("utf-16-le"), ":1: a NUL byte"),
     ],
 )
@@ -67,11 +74,67 @@ def test_what_is_no_text(tmp_path: Path, content: bytes, complaint: str) -> None
     assert f"{path}{complaint}" in str(caught.value)
 
 
+def zstandard(content: bytes) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": zstandard}
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_two_compressed_streams_are_one_text(tmp_path: Path, kind: str) -> None:
+    lines = [f"line {number * number}" for number in range(50_000)]  # more than a block is read
+    content = "".join(f"{line}\n" for line in lines).encode()
+    path = written(tmp_path, COMPRESS[kind](content[:99_999]) + COMPRESS[kind](content[99_999:]), f"text.{kind}")
+    assert list(read_lines(path)) == lines
+    assert count_and_digest(path) == (50_000, hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize("tail", [b"junk", b"\0\0junk\n" * 20_000, None], ids=["junk", "much", "cut"])
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_what_follows_compressed_text_is_an_error(tmp_path: Path, kind: str, tail: bytes | None) -> None:
+    whole = COMPRESS[kind](b"one\ntwo\n")
+    path = written(tmp_path, whole[:-5] if tail is None else whole + tail, f"text.{kind}")
+    with pytest.raises(DataError, match=rf"text.{kind}:\d: cannot be read further"):
+        list(read_lines(path))
+    with pytest.raises(DataError, match=rf"text.{kind}: cannot be read to its end"):
+        count_and_digest(path)
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
+def test_zeros_after_compressed_text_are_padding(tmp_path: Path, kind: str) -> None:
+    path = written(tmp_path, COMPRESS[kind](b"one\n") + b"\0" * 100_000, f"text.{kind}")
+    assert list(read_lines(path)) == ["one"]
+
+
 @pytest.mark.parametrize("content", ["one\n".encode("utf-16"), b"one\ntwo\0\n"])
 def test_counting_refuses_what_has_no_lines(tmp_path: Path, content: bytes) -> None:
     # Otherwise a corpus with one UTF-16 side would be told that its line counts differ.
     with pytest.raises(DataError, match=r":1: this is UTF-16|:2: a NUL byte"):
         count_and_digest(written(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04\x14\0\0\0", "a ZIP archive, as Word, OpenDocument and EPUB files are"),
+        (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", "a PDF"),
+        (gzip.compress(b"one\n", mtime=0), "compressed by gzip"),
+    ],
+)
+def test_a_binary_file_is_called_what_it_is(tmp_path: Path, content: bytes, kind: str) -> None:
+    for read in (lambda path: list(read_lines(path)), count_and_digest):
+        with pytest.raises(DataError, match=f": this is {kind}, not plain text; "):
+            read(written(tmp_path, content))
+
+
+def test_text_that_begins_like_a_binary_file_is_text(tmp_path: Path) -> None:
+    path = written(tmp_path, "%PDF-1.4 is a mark.\nBZh, é\n".encode())
+    assert list(read_lines(path)) == ["%PDF-1.4 is a mark.", "BZh, é"]
+    assert count_and_digest(path)[0] == 2
 
 
 def test_a_nul_byte_far_into_a_file_is_found_with_its_line(tmp_path: Path) -> None:
@@ -116,6 +179,53 @@ def test_a_tilde_is_home_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch
     assert user_path("a~b") == Path("a~b")
 
 
+FOUR = LineLimit(4, "some.key")
+
+
+@pytest.mark.parametrize("content", [b"four\nab\n", b"four\r\nab", codecs.BOM_UTF8 + b"four\r\nab", "é누\n".encode()])
+def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, content)
+    limit = LineLimit(5) if "é".encode() in content else FOUR
+    assert list(read_lines(path, limit=limit)) == content.decode("utf-8-sig").split()
+    assert count_and_digest(path, limit)[0] == len(content.split())
+
+
+@pytest.mark.parametrize(
+    "content", [b"five5\n", b"five5", codecs.BOM_UTF8 + b"five5\r\n", "누누\n".encode(), b"five5" * 99]
+)
+def test_a_line_beyond_the_limit(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, b"four\n" + content.removeprefix(codecs.BOM_UTF8))
+    with pytest.raises(DataError, match=r":2: the line is longer than 4 bytes \(some.key\)"):
+        list(read_lines(path, limit=FOUR))
+    with pytest.raises(DataError, match=r":1: the line is longer than 4 bytes \(some.key\)"):
+        list(read_lines(written(tmp_path, content), limit=FOUR))
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2", ".zst"])
+def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"text{ending}"
+    packed(path, b"one\n" + b"a" * 50_000_000)
+    for read in (lambda: list(read_lines(path)), lambda: count_and_digest(path)):
+        tracemalloc.start()
+        with pytest.raises(DataError, match=r":2: the line is longer than 1000000 bytes \(corpus.max_line_bytes\)"):
+            read()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 20_000_000
+
+
+def packed(path: Path, content: bytes) -> None:
+    if path.suffix == ".zst":
+        import pyarrow
+
+        with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(content)
+        return
+    openers = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    with openers[path.suffix](path, "wb") if path.suffix else path.open("wb") as stream:
+        stream.write(content)
+
+
 def reference_reader(content: bytes) -> list[str]:
     """Lines by hand: split at line feeds, the empty rest after the last one left out."""
     rows = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -126,10 +236,8 @@ def reference_reader(content: bytes) -> list[str]:
 
 @given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode) | st.text("ab \r\n\u2028\ufeff").map(str.encode))
 def test_any_bytes(content: bytes) -> None:
-    stream = [row + b"\n" for row in content.split(b"\n")]
-    stream[-1] = stream[-1][:-1]
     try:
-        lines = list(decode_lines([row for row in stream if row], "any"))
+        lines = list(decode_lines(io.BytesIO(content), "any"))
     except DataError:
         lines = None
     refused = b"\0" in content or content.startswith((b"\xff\xfe", b"\xfe\xff")) or not is_utf8(content)

@@ -17,6 +17,7 @@ from tolka.text.cleaning import Tally, clean
 from tolka.text.cleaning_steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpus import Pair, ParallelFiles
+from tolka.text.lines import LineLimit
 from tolka.text.readers import FORMATS, reader_of
 
 LANGUAGES = ("en", "de")
@@ -117,6 +118,33 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
         assert (source.count() >= len(PAIRS), len(source.fingerprint())) == (True, 64)
 
 
+LONG = "x" * 101
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.tsv", f"en\tde\na\tb\n{LONG}\tb\n", ":3: the line is longer"),
+        ("a.jsonl", f'{{"en": "a", "de": "b"}}\n{{"en": "{LONG}", "de": "b"}}\n', ":2: the line is longer"),
+        ("a.csv", f"en,de\na,b\n{LONG},b\n", ":3: the line is longer"),
+        ("a.csv", 'en,de\na,b\n"' + "x\n" * 60, r":3: no CSV \(field larger than field limit \(100\)\)"),
+        ("a.po", f'msgid "a"\nmsgstr "b"\n\nmsgid "{LONG}"\n', ":4: the line is longer"),
+        ("a.po", 'msgid ""\n' + f'"{LONG[:60]}"\n' * 2, ":3: the msgid is longer"),
+        ("a.tmx", f'<tmx>\n<tu><tuv xml:lang="en"><seg>{LONG}</seg></tuv></tu>', ":2: a segment is longer"),
+        ("a.tmx", f"<tmx>\n<!-- {LONG * 1000}", ":2: a tag or a comment is longer"),
+        ("a.parquet", "", ", row 2: 'de' is longer"),
+    ],
+)
+def test_a_text_beyond_the_limit(tmp_path: Path, name: str, content: str, complaint: str) -> None:
+    path = write(tmp_path / name, content)
+    if not content:
+        as_parquet(path, [Pair("a", "b"), Pair("a", LONG)])
+    reader = reader_of(path)
+    assert reader
+    with pytest.raises(DataError, match=f"{name}{complaint}"):
+        list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
+
+
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
 def test_compressed(tmp_path: Path, ending: str, pack: Any) -> None:
     path = write(tmp_path / f"a.tsv{ending}", pack(b"en\tde\na\tb\n"))
@@ -172,6 +200,53 @@ def test_many_units_across_blocks(tmp_path: Path) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 5000
 
 
+UNIT = """<tmx><body><tu><tuv xml:lang="en"><seg>An {}.</seg></tuv>
+<tuv xml:lang="de"><seg>Ein {}.</seg></tuv></tu></body></tmx>"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("EUC-KR", "뷁 나는"),  # 뷁 is in Windows' extension of it alone
+        ("Shift_JIS", "①日本"),  # likewise ①
+        ("GB2312", "中国朱镕基"),  # likewise 镕
+        ("Big5", "中國"),
+        ("EUC-JP", "日本"),
+        ("ISO-2022-JP", "日本"),
+        ("windows-31j", "日本"),
+        ("windows-1251", "Москва"),
+        ("windows-874", "ไทย"),
+        ("UTF-32", "日本"),
+        ("utf-8-sig", "日本"),
+    ],
+)
+def test_translation_memories_in_other_encodings(tmp_path: Path, encoding: str, text: str) -> None:
+    codec = {"EUC-KR": "cp949", "Shift_JIS": "cp932", "GB2312": "gbk", "windows-31j": "cp932", "windows-874": "cp874"}
+    unit = f'<tu><tuv xml:lang="en"><seg>An {text}.</seg></tuv><tuv xml:lang="de"><seg>{text}</seg></tuv></tu>\n'
+    content = f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx>{unit * 1000}</tmx>'  # more than a block is read
+    path = write(tmp_path / "a.tmx", content.encode(codec.get(encoding, encoding)))
+    assert read(path) == [Pair(f"An {text}.", text)] * 1000
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 1000
+
+
+def test_a_byte_order_mark_weighs_more_than_what_is_declared(tmp_path: Path) -> None:
+    content = f'<?xml version="1.0" encoding="EUC-KR"?>\n{UNIT.format("é", "ü")}'.encode("utf-8-sig")
+    assert read(write(tmp_path / "a.tmx", content)) == [Pair("An é.", "Ein ü.")]
+
+
+@pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
+def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, doctype: str) -> None:
+    path = write(tmp_path / "a.tmx", doctype + UNIT.format("caf&eacute;&nbsp;x&NotEqualTilde;", "&uuml;<ph>&odd;</ph>"))
+    assert read(path) == [Pair("An café x≂̸.", "Ein ü.")]
+    path = write(tmp_path / "b.tmx", doctype + UNIT.format("caf&eacut;", "caf&eacute;"))
+    assert read(path) == [Pair("An caf&eacut;.", "Ein café.", "undeclared entity")]
+    tally = Tally()
+    assert list(clean(read(path), CleaningConfig(), LANGUAGES, tally)) == []
+    assert tally.summary() == "1 pairs, 0 kept, 1 left out: 1 undeclared entity"
+
+
 BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><tmx><body>&b;</body></tmx>'
 OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a;</body></tmx>'
 
@@ -185,10 +260,20 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
         ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
         ("", r"a.tmx:1: no XML \(no element found\)"),
-        ("<tmx>&unknown;</tmx>", r"a.tmx:1: no XML \(undefined entity\)"),
+        (
+            f'<?xml version="1.0" standalone="yes"?>{UNIT.format("&eacute;", "x")}',
+            r"a.tmx:1: no XML \(undefined entity\)",
+        ),
+        ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
+        ('<?xml version="1.0" encoding="hex"?>', "a.tmx:1: the encoding 'hex' is not known; allowed are UTF-8"),
+        ('<?xml version="1.0" encoding="unicode_escape"?>', "a.tmx:1: the encoding 'unicode_escape' is not known"),
+        (
+            b'<?xml version="1.0" encoding="EUC-KR"?>\n<tmx>\n' + b"\n" * 70_000 + "é".encode("latin-1"),
+            r"a.tmx:70003: not EUC-KR, which the file says it is in \(byte 0xe9\)",
+        ),
     ],
 )
-def test_bad_translation_memories(tmp_path: Path, content: str, complaint: str) -> None:
+def test_bad_translation_memories(tmp_path: Path, content: str | bytes, complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
         read(write(tmp_path / "a.tmx", content))
 

@@ -59,7 +59,9 @@ def test_alpha_scales_the_adapters() -> None:
 
 def test_complaints() -> None:
     model = TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True)
-    with pytest.raises(ConfigError, match=r"no part 'encodr' with .* Did you mean 'encoder'\? Parts: t"):
+    with pytest.raises(
+        ConfigError, match=r"no part 'encodr' with .* Did you mean 'encoder'\? Or encoder\.0\? Parts: t"
+    ):
         FinetuningConfig(freeze=["encodr"]).apply(model)
     with pytest.raises(ConfigError, match=r"no part 'source_positions' with weights of its own"):
         FinetuningConfig(freeze=["source_positions"]).apply(model)

@@ -120,8 +120,24 @@ KEPT: dict[str, float | None] = {"100": 5.0, "200": 9.0, "300": None, "400": 7.0
 )
 def test_which_checkpoints_stay(options: dict[str, Any], most: int | None, expected: list[int]) -> None:
     config = TrainerConfig(**options)
-    assert list(map(int, to_keep(KEPT, config, most))) == expected
-    assert set(to_average(KEPT, config)) <= to_keep(KEPT, config, most).keys()
+    assert list(map(int, to_keep(KEPT, {}, config, most))) == expected
+    assert set(to_average(KEPT, {}, config)) <= to_keep(KEPT, {}, config, most).keys()
+
+
+@pytest.mark.parametrize(
+    ("nll", "best"),
+    [
+        ({"200": 3.0, "500": 2.0}, "500"),
+        ({"200": 2.0, "500": 3.0}, "200"),
+        ({"200": 2.0}, "200"),  # not known of the other, which an older version validated
+        ({"400": 1.0}, "500"),  # of no equal: the newer
+    ],
+    ids=str,
+)
+def test_of_checkpoints_with_one_score_the_lower_loss_stays(nll: dict[str, float], best: str) -> None:
+    config = TrainerConfig(keep_best=1, average=2, average_of="best")
+    assert list(to_keep(KEPT, nll, TrainerConfig(keep_best=1))) == [best]
+    assert to_average(KEPT, nll, config)[0] == best
 
 
 def folders(run: Path) -> list[int]:

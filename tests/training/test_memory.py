@@ -1,5 +1,6 @@
 """What training takes is estimated; a batch that is too large goes in halves, and the weights move as if it had not."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,10 @@ def test_a_part_of_the_batch_tells_of_the_whole(tmp_path: Path, monkeypatch: pyt
     row = [4 + n % 7 for n in range(12)]
     batch = collate([row] * 64, [row] * 64)
     monkeypatch.setattr(memory, "_PASSING", 1.0)
+    monkeypatch.setattr(memory, "_LIBRARIES", 0)
     monkeypatch.setattr(memory, "resident_memory_bytes", lambda: 0)
     weights = sum(weight.numel() * 4 for weight in step.objective.model.parameters())
-    kept = memory_need(step, batch).needed - 6 * weights
+    kept = memory_need(step, batch).needed - 9 * weights
     assert kept == pytest.approx(saved_bytes(step.objective, batch, step.precision), rel=0.2)
 
 
@@ -124,8 +126,9 @@ def test_what_is_needed_and_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     assert needs[0].fits
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 10_000)
     lines = list(look_at_memory(step, large, decode=no_decoding))
-    assert lines[0].startswith("memory: about ")
-    assert lines[1].startswith("warning: that will hardly do: lower batching.tokens")
+    said = r"memory: training will take about [\d.]+ GB, of [\d.]+ GB that are free \(estimated\)"
+    assert re.fullmatch(said, lines[0])
+    assert lines[1].startswith("warning: training may run out of memory: lower batching.tokens")
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 0)
     assert len(list(look_at_memory(step, large, decode=no_decoding))) == 1
 

@@ -15,6 +15,7 @@ from tolka.batch import Batch, collate
 from tolka.errors import ConfigError, TolkaError
 from tolka.layout import ResumeState
 from tolka.losses import LossSum, Objective, r_drop, simcut
+from tolka.manifest import TrainingSources
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision
 from tolka.scoring import Validation
@@ -148,6 +149,39 @@ def test_patience_stops_and_the_best_is_saved_when_it_comes(tmp_path: Path) -> N
     assert (state.update, state.best, state.best_update) == (50, 5.0, 20)
     assert [update for folder, update in bench.saved if folder == "best"] == [10, 20]
     assert [update for folder, update in bench.saved if folder == "last"] == [10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ([(0.0, 5.0), (0.0, 4.0), (0.0, 4.5)], 20),
+        ([(0.004, 5.0), (0.0, 4.0), (0.001, 3.0)], 30),  # all of them are shown as 0.00
+        ([(0.02, 5.0), (0.01, 4.0), (0.0, 3.0)], 10),
+        ([(0.0, 4.0), (0.0, 4.0), (0.0, 4.0)], 10),
+    ],
+    ids=str,
+)
+def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path, values: list[tuple[float, float]], best: int) -> None:
+    bench = Bench(tmp_path, updates=30, patience=2)
+    measured = [Validation({"nll": nll, "ppl": 9.0, "bleu": bleu, "chrf": 1.0}, "") for bleu, nll in values]
+    bench.validate_with(lambda update, what, tick: measured[update // 10 - 1])
+    state = bench.trainer.fit()
+    assert (state.best_update, state.best_nll) == (best, values[best // 10 - 1][1])
+    assert state.stale == (30 - best) // 10
+
+
+@pytest.mark.parametrize(("bleu", "best"), [(7.0, 20), (6.0, 10)])
+def test_a_state_that_knows_no_loss_of_its_best_goes_on(tmp_path: Path, bleu: float, best: int) -> None:
+    """One of before ties were broken: an equal score that has a loss is the better one."""
+    first = Bench(tmp_path, scores=[7.0], updates=10)
+    first.trainer.fit()
+    assert first.last is not None
+    assert first.last.facts["train"]["best_nll"] == 1.0
+    for key in ("best_nll", "kept_nll"):
+        del first.last.facts["train"][key]
+    again = Bench(tmp_path, scores=[bleu], updates=20)
+    again.trainer.resume(first.last, lambda: again.model.load_state_dict(first.weights))
+    assert again.trainer.fit().best_update == best
 
 
 @pytest.mark.parametrize(("metric", "best"), [("bleu", True), ("nll", False)])
@@ -309,7 +343,7 @@ class Disk(Bench):
             return []
 
     def snapshot(self, scores: dict[str, Any]) -> "OnDisk":
-        taken = snapshot(self.model, self.NoTokenizer(), {}, 1, scores, "")  # type: ignore[arg-type]
+        taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "")  # type: ignore[arg-type]
         return OnDisk(**vars(super().snapshot(scores)), taken=taken)
 
 

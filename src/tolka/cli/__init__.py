@@ -1,15 +1,7 @@
 """The three commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
 
-import sys
-from types import TracebackType
+from tolka import stopping
 
-
-def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ctrl-C while a command is still being imported is no more than that."""
-    if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, trace)
-
-
-sys.excepthook = _hook
+# Here and not in `main`: a command takes a while to be imported, and may be asked to end meanwhile.
+stopping.take_hooks()
+stopping.listen()

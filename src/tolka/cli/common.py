@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -11,64 +12,96 @@ from errno import EACCES, EROFS
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from tolka.atomic import umask
+from tolka import stopping
+from tolka.atomic import naming, umask
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
+from tolka.names import is_utf8, printable
 from tolka.resources import config_dir
 from tolka.text.lines import user_path
 
-DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, USAGE = 0, 1, 2
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
+
+
+def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
+    """A console script: run the command with what was typed, and leave with its exit code."""
+    stopping.leave(_exit_code(command, sys.argv[1:]))
 
 
 def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     """Run a command; every error a user can cause becomes one line on stderr and an exit code.
 
-    0 done, 1 failed, 2 wrong usage, 130 interrupted. A reader that closes the pipe ends the command in silence.
+    0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
+    pipe ends the command in silence.
     """
+    own = stopping.listen()
+    try:
+        return _exit_code(command, arguments)
+    finally:
+        stopping.forget()
+        if own:
+            stopping.unlisten()
+
+
+def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     # Read once, when torch loads GNU's OpenMP: by default a thread that waits for another one spins for milliseconds,
     # and a busy neighbour on the machine slows training down 4.5 times; with this, 2 times, and 1 % when alone.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
+        stopping.check()
+        code, words = _outcome(command, arguments)
+    except KeyboardInterrupt as error:
+        code, words = _stopped(stopping.number_of(error))
+    except BaseException:
+        if not stopping.received():
+            raise
+        code, words = DONE, ""
+    if stopping.received():  # also if its exception was swallowed, or made another one by a module written in C
+        code, words = _stopped(stopping.received())
+    if words:
+        stopping.tell(words)
+    return code
+
+
+def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> tuple[int, str]:
+    """The exit code, and the line that says why it is not 0."""
+    try:
         code = command(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()  # a closed pipe or a full disk shows now, not after the exit code is settled
-        return code
+        return code, ""
     except ConfigError as error:
-        return _fail(error, USAGE)
+        return _failed(error, USAGE)
     except StoppedError as error:
-        return _fail(error, error.exit_code)
+        return _failed(error, error.exit_code)
     except TolkaError as error:
-        return _fail(error, FAILED)
+        return _failed(error, FAILED)
     except (MemoryError, RuntimeError) as error:
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate" in str(error):
             advice = "lower batching.tokens (training) or decoding.tokens (translating), or take a smaller model"
-            return _fail(f"out of memory; {advice}", FAILED)
+            return _failed(f"out of memory; {advice}", FAILED)
         raise
-    except KeyboardInterrupt:
-        return _interrupted()
     except ImportError as error:
         if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # so say modules written in C
-            return _interrupted()
+            return _stopped(signal.SIGINT)
         raise
     except BrokenPipeError:
         _discard_stdout()
-        return DONE
+        return DONE, ""
     except OSError as error:
         if not error.filename:
             _discard_stdout()
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
-        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}{where}", FAILED)
+        return _failed(f"{error.filename or 'input or output'}: {error.strerror or error}{where}", FAILED)
 
 
-def _fail(error: object, code: int) -> int:
-    print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
-    return code
+def _failed(error: object, code: int) -> tuple[int, str]:
+    return code, f"error: {' '.join(str(error).splitlines())}"
 
 
-def _interrupted() -> int:
-    print("interrupted", file=sys.stderr)
-    return INTERRUPTED
+def _stopped(number: int) -> tuple[int, str]:
+    return 128 + number, stopping.in_words(number)
 
 
 def _discard_stdout() -> None:
@@ -100,7 +133,14 @@ def models_of(text: str) -> list[Path]:
     names = [text] if os.path.lexists(text) else text.split(",")
     if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
-    return [user_path(name.strip()) for name in names]
+    return [model_path(name.strip()) for name in names]
+
+
+def model_path(name: str) -> Path:
+    """The path of a model's or a run's folder; DataError for bytes that are not UTF-8."""
+    if not is_utf8(name):
+        raise DataError(f"{printable(name)} is not UTF-8, and safetensors opens no such file: rename the folder")
+    return user_path(name)
 
 
 def check_output(path: Path) -> None:
@@ -122,7 +162,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     final = path.resolve()  # a link stays a link
     handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name[:100]}.")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with naming(path), os.fdopen(handle, "wb") as stream:
             yield stream
         os.chmod(name, 0o666 & ~umask())
         os.replace(name, final)

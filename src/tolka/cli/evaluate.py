@@ -1,19 +1,18 @@
 """mt-eval: BLEU, chrF, TER and perplexity, each with its signature and interval."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tolka import __version__
+from tolka.cli import common
 from tolka.cli.common import (
     DONE,
     MODEL_HELP,
     Parser,
     check_output,
-    guarded,
     models_of,
     settings_help,
     sort_out,
@@ -29,15 +28,11 @@ source, hypothesis, reference and language are short for files.source and so on,
 
 settings (key=value):
 """
-_SHORT = {
-    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
-    "legacy": "metrics.legacy",
-}
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(guarded(run, sys.argv[1:]))
+    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -54,8 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("evaluate")
     options = parser.parse_intermixed_args(arguments)
-    plain, given = sort_out(options.inputs)
-    settings = [_long(text) for text in given]
+    plain, settings = sort_out(options.inputs)
     if plain[:1] == [Path("compare")]:
         return _compare(plain[1:], settings, options.json)
     if len(plain) > 1:
@@ -70,6 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         check_output(options.output)
 
     from tolka.api import evaluate
+    from tolka.numbers import json_text
     from tolka.overrides import evaluate_config
 
     result = evaluate(evaluate_config(settings), models)
@@ -82,19 +77,18 @@ def run(arguments: Sequence[str]) -> int:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
-        print(json.dumps(report, ensure_ascii=False, indent=1))
+        print(json_text(report, ensure_ascii=False, indent=1))
         return DONE
     from tolka.report.tables import score_table
 
     print(score_table(result.scores))
     if result.perplexity:
-        ppl = result.perplexity
-        print(
-            f"\nPPL {ppl.per_token:.4f} per token ({ppl.tokens} tokens, </s> counted), {ppl.per_word:.4f} per word, "
-            f"{ppl.bits_per_character:.4f} bits per character; label smoothing left out"
-        )
-        if ppl.skipped:
-            print(f"note: {ppl.skipped} pairs are not in the PPL: a blank side, or too long", file=sys.stderr)
+        print(f"\n{result.perplexity}")
+        if result.perplexity.skipped:
+            print(
+                f"note: {result.perplexity.skipped} pairs are not in the PPL: a blank side, or too long",
+                file=sys.stderr,
+            )
     return DONE
 
 
@@ -104,6 +98,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 
     from tolka.api import compare_files
+    from tolka.numbers import json_text
     from tolka.overrides import evaluate_config
 
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
@@ -111,7 +106,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         rows = [
             {"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results
         ]
-        print(json.dumps({"comparisons": rows}, ensure_ascii=False, indent=1))
+        print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
     from tolka.report.tables import table
 
@@ -123,8 +118,3 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     for result in results:
         print(f"{result.name}: {result.signature}")
     return DONE
-
-
-def _long(setting: str) -> str:
-    key, equals, value = setting.partition("=")
-    return _SHORT.get(key, key) + equals + value

@@ -1,13 +1,13 @@
 """mt-train: from parallel text to a translator and its score."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka import __version__
-from tolka.cli.common import DONE, FAILED, Parser, guarded, settings_help
+from tolka.cli import common
+from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
            corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
+  mt-train corpus=files corpus.source=en corpus.target=de corpus.train=memory.tmx corpus.valid=auto corpus.test=500
+                                                of one file, with held-out pairs set aside
   mt-train --check corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid
                                                 what is in the text, and what is wrong with it
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
-  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text
+  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
+                                                sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
   mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
@@ -34,63 +37,26 @@ settings (key=value; a list is [a,b]):
 
 def main() -> None:
     """The console script."""
-    sys.exit(guarded(run, sys.argv[1:]))
+    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Parse, train, show the result and the next command."""
-    parser = Parser(
-        prog="mt-train",
-        description="Train a translator on parallel text, keep the best model, test it.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
-    parser.add_argument(
-        "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
-    parser.add_argument("--print-config", action="store_true", help="show the settings that would be used, and stop")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
-    )
-    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
-    parser.add_argument(
-        "--rerun",
-        type=Path,
-        metavar="RUN",
-        help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = _EXAMPLES + settings_help("train")
-    options = parser.parse_intermixed_args(arguments)
+    options = _parsed(arguments)
     if options.settings[:1] in (["average"], ["merge"]):
-        return _combine(options.settings[0], [Path(text) for text in options.settings[1:]], options.output)
-    if options.output:
-        raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
+        return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
+    _check_together(options)
 
-    if options.json and not options.check:
-        raise ConfigError("--json goes with --check")
-    if options.multirun and options.rerun:
-        raise ConfigError("--rerun trains what one run's folder says: leave out -m")
-    if options.multirun and options.check:
-        raise ConfigError("--check looks at one training's text: leave out -m")
+    from tolka.overrides import rerun_config, train_config, with_recipe
+
     if options.multirun:
-        return _several(with_recipe(options.settings))
-
-    from tolka.overrides import rerun_config, train_config
-
+        return _several(with_recipe(options.settings), options.print_config)
     if options.rerun:
         config = rerun_config(options.rerun, options.settings)
     else:
         config = train_config(with_recipe(options.settings))
     if options.print_config:
-        import yaml
-
-        print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False), end="")
-        return DONE
+        return _print_configs([config])
 
     if options.check:
         return _check(config, options.json)
@@ -109,17 +75,73 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments, by name."""
+    parser = Parser(
+        prog="mt-train",
+        description="Train a translator on parallel text, keep the best model, test it.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
+    parser.add_argument(
+        "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
+    parser.add_argument(
+        "--print-config",
+        action="store_true",
+        help="show the settings that would be used, with -m those of each training, and stop",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
+    )
+    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
+    parser.add_argument(
+        "--rerun",
+        type=Path,
+        metavar="RUN",
+        help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    if {"-h", "--help"} & set(arguments):
+        parser.epilog = _EXAMPLES + settings_help("train")
+    return parser.parse_intermixed_args(arguments)
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    """ConfigError for options that do not go together."""
+    if options.output:
+        raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
+    if options.json and not options.check:
+        raise ConfigError("--json goes with --check")
+    if options.multirun and options.rerun:
+        raise ConfigError("--rerun trains what one run's folder says: leave out -m")
+    if options.multirun and options.check:
+        raise ConfigError("--check looks at one training's text: leave out -m")
+
+
+def _print_configs(configs: Sequence["TrainConfig"]) -> int:
+    """On standard output, as YAML; several are documents of one stream, with --- before each."""
+    import yaml
+
+    several = len(configs) > 1
+    for config in configs:
+        print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False, explicit_start=several), end="")
+    return DONE
+
+
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """DONE whatever the text is like: what is found is said, not judged."""
-    import json
-
     from tolka.checkup import check, write_page
+    from tolka.numbers import json_text
     from tolka.progress import say
     from tolka.report.health import health_report
 
     found = check(config)
     if as_json:
-        print(json.dumps(found.as_dict(), ensure_ascii=False, indent=1))
+        print(json_text(found.as_dict(), ensure_ascii=False, indent=1))
     else:
         say(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
     say(f"all of it, with examples, on one page: {write_page(config, found)}")
@@ -130,6 +152,7 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
     """Finished models into one: `average MODEL MODEL ... -o OUT`, `merge MODEL ADAPTER -o OUT`."""
     if out is None:
         raise ConfigError(f"mt-train {job} needs -o OUT, the model directory to write")
+    model_path(str(out))
     if out.exists():
         raise ConfigError(f"{out} is there already; name another folder to write")
 
@@ -146,13 +169,15 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
     return DONE
 
 
-def _several(settings: Sequence[str]) -> int:
-    """Every combination in turn; FAILED when one of them failed."""
-    from tolka.multirun import train_all
+def _several(settings: Sequence[str], only_print: bool) -> int:
+    """Every combination in turn; FAILED when one of them failed. only_print: their configurations, without training."""
+    from tolka.multirun import plan, train_all
     from tolka.progress import say
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
 
+    if only_print:
+        return _print_configs([planned.config for planned in plan(settings)])
     outcomes = train_all(settings, say)
     finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if outcome.result]
     if finished:
@@ -161,19 +186,3 @@ def _several(settings: Sequence[str]) -> int:
     for outcome in failed:
         say(f"error: {outcome.label} failed: {outcome.error}")
     return FAILED if failed else DONE
-
-
-def with_recipe(settings: Sequence[str]) -> list[str]:
-    """The settings, with experiment=sample where no text is named.
-
-    ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
-    """
-    given = {setting.split("=")[0] for setting in settings}
-    own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
-    if own and not given & {"corpus", "experiment", "corpus.root"}:
-        raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
-    if given & {"experiment", "corpus"}:
-        return list(settings)
-    if "run.init_from" in given:
-        raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
-    return ["experiment=sample", *settings]

@@ -5,16 +5,17 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tolka import __version__
+from tolka.cli import common
 from tolka.cli.common import (
     DONE,
     MODEL_HELP,
     Parser,
     check_output,
-    guarded,
     models_of,
     settings_help,
     sort_out,
@@ -22,9 +23,10 @@ from tolka.cli.common import (
 )
 from tolka.errors import DataError
 from tolka.progress import bar, say
-from tolka.text.lines import count_and_digest, decode_lines, read_lines
+from tolka.text.lines import count_and_digest, decode_lines, read_lines, without_compression
 
 if TYPE_CHECKING:
+    from tolka.decoding import DecodingConfig
     from tolka.evaluation.attention_maps import AttentionMap
     from tolka.translator import Translation
 
@@ -41,11 +43,55 @@ settings (key=value):
 
 def main() -> None:
     """The console script."""
-    sys.exit(guarded(run, sys.argv[1:]))
+    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Parse, translate, say on stderr what was out of the ordinary."""
+    options = _parsed(arguments)
+    files, settings = sort_out(options.inputs)
+    models = models_of(options.model)
+    _check(files, options.output, options.attention)
+
+    from tolka.api import translate_and_look, translate_windows
+    from tolka.overrides import translate_config
+
+    typed = not files and sys.stdin.isatty()
+    if typed:
+        say("type a line to translate it; end with Ctrl-D")
+    config = translate_config(settings)
+    total = sum(count_and_digest(path, config.decoding.line_limit)[0] for path in files) if files else None
+    _note_documents(files)
+    looking = Looking(options.attention, config.attention.alignments)
+    windows = looking.at(_windows(files, options.output, config.decoding))
+    tally = Tally()
+    shown = not typed and not _on_screen(options.output)
+    with _output(options.output) as out, bar("translating", total, " lines", shown=shown) as progress:
+        if looking:
+            found = translate_and_look(models, windows, config, progress.update)
+        else:
+            plain = translate_windows(models, windows, config, progress.update)
+            found = ([(each, []) for each in window] for window in plain)
+        try:
+            for window in found:
+                for translation, maps in window:
+                    out.write(f"{translation.text}{looking.line(translation, maps)}\n".encode())
+                    tally.add(translation)
+                out.flush()  # whoever wrote these lines may be waiting
+        except DataError:  # a line that cannot be read: those before it are translated
+            progress.close()
+            looking.conclude()
+            tally.conclude()
+            raise
+    looking.conclude()
+    tally.conclude()
+    if not tally.count:
+        say("note: there was no line to translate")
+    return DONE
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments, by name."""
     parser = Parser(
         prog="mt-translate",
         description="Translate text line by line: files, or standard input when none is named.",
@@ -53,62 +99,71 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="texts to translate, and settings")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write there instead of standard output")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="write there, all or nothing, not to standard output"
+    )
     parser.add_argument(
         "--attention", type=Path, metavar="DIR", help="where the model looked: a picture and the numbers of each line"
     )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("translate")
-    options = parser.parse_intermixed_args(arguments)
-    files, settings = sort_out(options.inputs)
-    models = models_of(options.model)
+    return parser.parse_intermixed_args(arguments)
+
+
+def _check(files: Sequence[Path], output: Path | None, attention: Path | None) -> None:
+    """DataError for what cannot be read or written; makes the folder of the attention maps."""
     for path in files:
         if path.is_dir():
             raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
         if not path.is_file():
             raise DataError(f"{path}: there is no such file")
-    if options.output:
-        check_output(options.output)
-    if options.attention:
-        if options.attention.exists() and not options.attention.is_dir():
-            raise DataError(f"{options.attention} is a file; --attention takes a folder to write to")
-        options.attention.mkdir(parents=True, exist_ok=True)
-    total = sum(count_and_digest(path)[0] for path in files) if files else None
-
-    from tolka.api import translate, translate_and_look
-    from tolka.overrides import translate_config
-
     if not files and sys.stdin is None:
         raise DataError("standard input is closed; name a file to translate")
-    interactive = not files and sys.stdin.isatty()
-    if interactive:
-        say("type a line to translate it; end with Ctrl-D")
-        settings.append("decoding.window=1")
-    config = translate_config([_long(setting) for setting in settings])
-    lines = (line for path in files for line in read_lines(path)) if files else decode_lines(sys.stdin.buffer, "stdin")
-    looking = Looking(options.attention, config.attention.alignments)
-    count = split = cut = 0
-    with _output(options.output) as out, bar("translating", total, " lines") as progress:
-        if looking:
-            found = translate_and_look(models, looking.at(lines), config, progress.update)
-        else:
-            found = ((each, []) for each in translate(models, lines, config, progress.update))
-        for translation, maps in found:
-            out.write(f"{translation.text}{looking.line(translation, maps)}\n".encode())
-            if interactive:
-                out.flush()
-            count += 1
-            split += translation.parts > 1
-            cut += not translation.complete
-    looking.conclude()
-    if not count:
-        say("note: there was no line to translate")
-    if split:
-        say(f"note: {split} of {count} lines were longer than the model was trained for: split, translated, rejoined")
-    if cut:
-        say(f"note: {cut} of {count} translations reached the length limit (search.max_length_factor) and may be cut")
-    return DONE
+    if output:
+        check_output(output)
+    if attention:
+        if attention.exists() and not attention.is_dir():
+            raise DataError(f"{attention} is a file; --attention takes a folder to write to")
+        attention.mkdir(parents=True, exist_ok=True)
+
+
+@dataclass
+class Tally:
+    """What was out of the ordinary, in numbers of lines."""
+
+    count: int = 0
+    apart: int = 0
+    together: int = 0
+    long: int = 0
+    cut: int = 0
+
+    def add(self, translation: "Translation") -> None:
+        """One more line."""
+        several = translation.sentences > 1
+        self.count += 1
+        self.apart += several and translation.split == "sentences"
+        self.together += several and translation.split == "unknown"
+        self.long += translation.too_long
+        self.cut += not translation.complete
+
+    def conclude(self) -> None:
+        """Say it."""
+        lines = f"of {self.count} lines"
+        if self.apart:
+            say(f"note: {self.apart} {lines} have several sentences, translated one by one (decoding.split)")
+        if self.together:
+            say(
+                f"note: {self.together} {lines} have several sentences, translated at once: the model does not say "
+                "what it was trained on; try decoding.split=sentences if the translations lack some"
+            )
+        if self.long:
+            say(f"note: {self.long} {lines} were longer than the model was trained for: split, translated, rejoined")
+        if self.cut:
+            say(
+                f"note: {self.cut} of {self.count} translations reached the length limit (search.max_length_factor) "
+                "and may be cut"
+            )
 
 
 class Looking:
@@ -128,11 +183,11 @@ class Looking:
         """Whether anything is."""
         return self._folder is not None or self._alignments
 
-    def at(self, lines: Iterable[str]) -> Iterator[str]:
+    def at(self, windows: Iterable[list[str]]) -> Iterator[list[str]]:
         """The same lines, remembered until they come back translated."""
-        for line in lines:
-            self._sources.append(line)
-            yield line
+        for window in windows:
+            self._sources.extend(window)
+            yield window
 
     def line(self, translation: "Translation", maps: "list[AttentionMap]") -> str:
         """What stands behind the translation; writes the pictures and numbers."""
@@ -156,9 +211,33 @@ class Looking:
                 say(f"note: {self._folder.complaint}")
 
 
-def _long(setting: str) -> str:
-    """alignments=true, short for attention.alignments=true."""
-    return f"attention.{setting}" if setting.startswith("alignments=") else setting
+def _note_documents(files: Sequence[Path]) -> None:
+    """Say once of each file that looks like a document what will become of it."""
+    from tolka.text.document_kinds import document_kind
+
+    for path in dict.fromkeys(files):
+        kind, markup = document_kind(without_compression(path))
+        if kind:
+            say(f"note: {path} looks like {kind}: every line of it is translated as text, {markup} included")
+
+
+def _windows(files: Sequence[Path], output: Path | None, decoding: "DecodingConfig") -> Iterator[list[str]]:
+    """The lines to translate, those together that are translated at once."""
+    from tolka.text.windows import ArrivingLines, full_windows, is_still_written
+
+    size, limit = decoding.window, decoding.line_limit
+    if files:
+        return full_windows((line for path in files for line in read_lines(path, limit=limit)), size)
+    if output is not None or not is_still_written(sys.stdin):
+        return full_windows(decode_lines(sys.stdin.buffer, "stdin", limit=limit), size)
+    # A reader of its own: Python ends with a fatal error where a thread still waits inside that of sys.stdin.
+    stream = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
+    return ArrivingLines(decode_lines(stream, "stdin", limit=limit), size).windows()
+
+
+def _on_screen(output: Path | None) -> bool:
+    """Whether the translations are written where a bar would run."""
+    return output is None and sys.stdout is not None and sys.stdout.isatty()
 
 
 @contextmanager

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from tolka.atomic import alone, replace_text, whole_folder
+from tolka.atomic import alone, naming, replace_text, whole_folder
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import TokenStore, write_store
 from tolka.data.workers import cores, shard_folders, work_on
 from tolka.errors import ConfigError, DataError
 from tolka.progress import bar, say
-from tolka.text.cleaning import Tally, duplicate_key, held_out_marks
+from tolka.text.cleaning import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning_steps import CleaningConfig, steps_of
 from tolka.text.corpus import Corpus, CorpusConfig, Pair, in_chunks
 from tolka.text.rejects import REJECTED
@@ -33,7 +33,7 @@ from tolka.text.seen import Seen
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer_training import train_tokenizer
 
-_FORMAT = 3
+_FORMAT = 4
 _REPORT = "report.json"
 _ABANDONED_DAYS = 7
 
@@ -59,7 +59,7 @@ class Order:
     """What to prepare, and how.
 
     tokenizer: how to train one, or one that is trained already. held_out: the pairs of validation and test sets, for
-    cleaning.leaks.
+    cleaning.leaks. set_aside: those of them that were taken out of the training text.
     """
 
     corpus: Corpus
@@ -68,12 +68,14 @@ class Order:
     tokenizer: TokenizerConfig | Tokenizer
     batching: BatchingConfig
     held_out: Sequence[Pair] = ()
+    set_aside: Sequence[Pair] = ()
 
     @cached_property
     def task(self) -> Task:
         """What is done to each shard."""
         languages = self.config.source, self.config.target
-        return Task(self.cleaning, languages, self.batching.max_length, held_out_marks(self.cleaning, self.held_out))
+        marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
+        return Task(self.cleaning, languages, self.batching.max_length, *marks)
 
     def key(self) -> str:
         """A digest of the training text and of all that shapes the ids."""
@@ -81,7 +83,10 @@ class Order:
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
             "cleaning": dataclasses.asdict(self.cleaning),
-            "held_out": hashlib.sha256(b"".join(sorted(self.task.held_out))).hexdigest(),
+            "held_out": [
+                hashlib.sha256(b"".join(sorted(marks))).hexdigest()
+                for marks in (self.task.held_out, self.task.set_aside)
+            ],
             "languages": [self.config.source, self.config.target],
             "tokenizer": (
                 self.tokenizer.digests if isinstance(self.tokenizer, Tokenizer) else dataclasses.asdict(self.tokenizer)
@@ -117,10 +122,11 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
 def _make(folder: Path, work: Path, order: Order, processes: int) -> None:
     try:
         workshop = _Workshop(work, order, processes)
-        workshop.read()
-        workshop.clean()
-        workshop.train_tokenizer()
-        workshop.encode()
+        with naming(work):
+            workshop.read()
+            workshop.clean()
+            workshop.train_tokenizer()
+            workshop.encode()
         with whole_folder(folder) as final:
             workshop.deliver(final)
     except (ConfigError, DataError):  # what is wrong with the text or the settings will not be better the next time

@@ -24,20 +24,23 @@ from tolka.text.tokenizer import Tokenizer
 
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8
+_MARKS = ("held_out", "set_aside")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done to every shard."""
+    """What is to be done to every shard. held_out, set_aside: see `judge`."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str]
     max_length: int
     held_out: Marks
+    set_aside: Marks = frozenset()
 
     def save(self, folder: Path) -> None:
         """For processes that know only the folder."""
-        (folder / "held_out").write_bytes(b"".join(sorted(self.held_out)))
+        for name in _MARKS:
+            (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
         facts = {"cleaning": asdict(self.cleaning), "languages": self.languages, "max_length": self.max_length}
         replace_text(folder / "task.json", json.dumps(facts))
 
@@ -45,9 +48,9 @@ class Task:
     def load(cls, folder: Path) -> "Task":
         """What `save` wrote."""
         facts = json.loads((folder / "task.json").read_text())
-        marks = (folder / "held_out").read_bytes()
-        held_out = frozenset(marks[i : i + _MARK_BYTES] for i in range(0, len(marks), _MARK_BYTES))
-        return cls(CleaningConfig(**facts["cleaning"]), tuple(facts["languages"]), facts["max_length"], held_out)
+        marks = [(folder / name).read_bytes() for name in _MARKS]
+        sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
+        return cls(CleaningConfig(**facts["cleaning"]), tuple(facts["languages"]), facts["max_length"], *sets)
 
 
 class Shard:
@@ -80,7 +83,7 @@ class Shard:
         raw = _read_pairs(self.folder / "raw")
         known = (Pair(p.source, p.target, flaws.get(str(number), "")) for number, p in enumerate(raw)) if flaws else raw
         with RejectsFile(self.folder / "cleaning.tsv") as rejects:
-            pairs = list(judge(known, task.cleaning, task.languages, tally, rejects, task.held_out))
+            pairs = list(judge(known, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
         _write_pairs(self.folder / "text", pairs)
         if key := duplicate_key(task.cleaning):
             np.save(self.folder / "marks.npy", marks_of(pairs, key))

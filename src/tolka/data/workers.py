@@ -1,16 +1,13 @@
 """Shards cleaned and encoded by several processes at once, with the same result as by one."""
 
 import os
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
+from tolka.atomic import naming
+from tolka.children import Child, end_with_parent, start
 from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
 from tolka.text.tokenizer import Tokenizer
@@ -47,7 +44,7 @@ def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], objec
         _do(work, step, [shard.folder.name for shard in waiting], done)
         return
     names = [shard.folder.name for shard in waiting]
-    running: list[_Worker] = []
+    running: list[Child] = []
     try:
         for first in range(count):
             running.append(_start(work, step, names[first::count]))
@@ -58,8 +55,8 @@ def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], objec
                 done(shard)
                 waiting.remove(shard)
             if waiting and not ready:
-                for worker in running:
-                    worker.complain(anyway=not alive)
+                for worker in sorted(running, key=lambda worker: not worker.process.poll()):  # first those that failed
+                    _complain(worker, anyway=not alive)
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
     finally:
         for worker in running:
@@ -83,54 +80,26 @@ def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], obj
         done(shard)
 
 
-@dataclass
-class _Worker:
-    """A process at work, and the file that takes what it says."""
-
-    process: "subprocess.Popen[bytes]"
-    words: IO[bytes]
-
-    def complain(self, anyway: bool) -> None:
-        """TolkaError when it ended badly; `anyway` says that it should not have ended at all."""
-        code = self.process.poll()
-        if code or (anyway and code is not None):
-            self.words.seek(0)
-            lines = self.words.read().decode(errors="replace").split("\n")
-            reason = next((line for line in reversed(lines) if line.strip()), "killed; was there enough memory?")
-            raise TolkaError(
-                f"a process that prepared the text ended with {code}: {reason[:300]}. The same command goes on from "
-                "there; run.processes=1 needs the least memory"
-            )
-
-    def end(self) -> None:
-        """Whatever it is doing."""
-        self.process.kill()
-        self.process.communicate()
-        self.words.close()
+def _complain(worker: Child, anyway: bool) -> None:
+    """TolkaError when it ended badly; `anyway` says that it should not have ended at all."""
+    code = worker.process.poll()
+    if code or (anyway and code is not None):
+        raise TolkaError(
+            f"a process that prepared the text ended with {code}: {worker.reason()}. The same command goes on from "
+            "there; run.processes=1 needs the least memory"
+        )
 
 
-def _start(work: Path, step: str, names: Sequence[str]) -> _Worker:
-    # No multiprocessing: it would import the user's own script anew. -P: nor what lies in the folder they are in.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-P", "-m", __name__, str(work), step, *names]
-    words = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words)
-    return _Worker(process, words)
+def _start(work: Path, step: str, names: Sequence[str]) -> Child:
+    return start(__name__, [str(work), step, *names])
 
 
 def main(arguments: Sequence[str]) -> None:
-    """One process's share: folder, step, names of shards. It ends when its standard input does: with the parent."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this one
-
-    def watch() -> None:
-        sys.stdin.buffer.read()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    """One process's share: folder, step, names of shards."""
+    end_with_parent()
     work, step, *names = arguments
-    _do(Path(work), step, names, lambda shard: None)
+    with naming(Path(work)):
+        _do(Path(work), step, names, lambda shard: None)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.losses import LossSum, Objective
 from tolka.models.base import Seq2Seq
+from tolka.numbers import shown
 from tolka.progress import say
 from tolka.runtime import Precision, empty_cache, is_out_of_memory
 from tolka.text.corpus import Pair
+from tolka.text.spelling import spelt_pair
 from tolka.text.tokenizer import Tokenizer
 
 
@@ -33,6 +35,13 @@ class Perplexity:
     pairs: int
     skipped: int
 
+    def __str__(self) -> str:
+        return (
+            f"PPL {shown(self.per_token, 4)} per token ({self.tokens} tokens, </s> counted), "
+            f"{shown(self.per_word, 4)} per word, {self.bits_per_character:.4f} bits per character; "
+            "label smoothing left out"
+        )
+
     @property
     def per_token(self) -> float:
         """exp(nll / tokens), what training curves show; depends on the vocabulary."""
@@ -49,7 +58,7 @@ class Perplexity:
         return self.nll / math.log(2) / self.characters
 
     def as_dict(self) -> dict[str, float | int]:
-        """For JSON."""
+        """For JSON; a perplexity that is infinite is written as null, and nll and the counts stand beside it."""
         return {
             "ppl": self.per_token,
             "ppl_word": self.per_word,
@@ -71,11 +80,15 @@ def _exp(nats: float) -> float:
 class PerplexityMeter:
     """A set of pairs, tokenised once, measured as often as needed."""
 
-    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text") -> None:
+    def __init__(
+        self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text", unicode: str = "keep"
+    ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences are skipped, and counted. Blank ones too.
 
+        unicode: as the model's training text was spelt (CleaningConfig): pairs are measured, and counted, in that form.
         DataError, with `name`, when that leaves none.
         """
+        pairs = [spelt_pair(pair, unicode) for pair in pairs]
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
         fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]

@@ -78,7 +78,7 @@ class Tester:
         if self._before is not None and self._metrics.bootstrap:
             old = _translated(f"the model before, on {name}", pairs, self._before)
             changes = compare(old, hypotheses, references, self._metrics, self._language)
-        meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens)
+        meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
         perplexity = meter.measure(self._translator.model, self._precision)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]

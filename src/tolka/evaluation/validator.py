@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 
 from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.numbers import shown
 from tolka.progress import bar
 from tolka.runtime import Precision
 from tolka.scoring import MetricsConfig, Validation, score
 from tolka.text.corpus import Pair
+from tolka.text.spelling import spelt_pair
 from tolka.translator import Translator
 
 _AGAIN = re.compile(r"(.{1,60}?)\1{2,}")
@@ -20,7 +22,7 @@ def says_it_again(text: str) -> bool:
 
 
 class Validator:
-    """nll, perplexity, BLEU and chrF of greedy translations, as plain text, against the untouched references."""
+    """nll and perplexity; BLEU and chrF of greedy translations, as plain text, against the references as given."""
 
     def __init__(
         self,
@@ -61,13 +63,14 @@ class Validator:
             "bleu": bleu.value,
             "chrf": chrf.value,
         }
-        shown = f"update {update}, {what}" if what else f"update {update}"
+        which = f"update {update}, {what}" if what else f"update {update}"
         line = (
-            f"{self._shown(hypotheses)}{shown}: validation nll {values['nll']:.3f}, PPL {values['ppl']:.2f}, "
+            f"{self._shown(hypotheses)}{which}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        copied = [pair.source == text != pair.target for pair, text in zip(self._pairs, hypotheses, strict=True)]
+        read = [spelt_pair(pair, self._translator.unicode) for pair in self._pairs]
+        copied = [pair.source == text != pair.target for pair, text in zip(read, hypotheses, strict=True)]
         repeated = [
             says_it_again(text) and not says_it_again(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)

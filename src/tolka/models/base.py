@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tolka.batch import Batch
-from tolka.checks import at_least, zero_or_more
+from tolka.checks import at_least, at_most, zero_or_more
 from tolka.errors import ConfigError
 from tolka.nn.initialization import Uninitialised
 from tolka.nn.quantized import quantize
@@ -128,6 +128,10 @@ class Seq2Seq(nn.Module, ABC):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
+MOST_WIDE, MOST_LAYERS = 2**20, 1000  # far beyond any machine: so that a slip of the hand is no endless loop
+_MOST_PARAMETERS = 10**12
+
+
 @dataclass(frozen=True)
 class ModelConfig(ABC):
     """Options of one architecture; knows how to build it."""
@@ -139,7 +143,9 @@ class ModelConfig(ABC):
 
     def __post_init__(self) -> None:
         at_least(self, "model", 1, "d_model")
+        at_most(self, "model", MOST_WIDE, "d_model")
         zero_or_more(self, "model", "d_model as it is", "parameters")
+        at_most(self, "model", _MOST_PARAMETERS, "parameters")
 
     @property
     def stochastic(self) -> bool:

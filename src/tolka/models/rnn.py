@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from tolka.batch import PAD, Batch
-from tolka.checks import at_least, one_of, share_below_one, zero_or_more
+from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
-from tolka.models.base import MODELS, DecoderState, Inspection, ModelConfig, Seq2Seq
+from tolka.models.base import MODELS, MOST_LAYERS, MOST_WIDE, DecoderState, Inspection, ModelConfig, Seq2Seq
 from tolka.models.embeddings import SHARING, Pieces, make_embeddings, settled_sharing
 from tolka.models.states import Memory, RnnState
 from tolka.nn.alignment import SCORES, Alignment
@@ -58,7 +58,9 @@ class RnnConfig(ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "model", 1, "layers")
+        at_most(self, "model", MOST_LAYERS, "layers")
         zero_or_more(self, "model", "as d_model", "hidden")
+        at_most(self, "model", MOST_WIDE, "hidden")
         one_of(self, "model", "cell", CELLS)
         one_of(self, "model", "attention", ("none", *SCORES))
         one_of(self, "model", "share_embeddings", SHARING)

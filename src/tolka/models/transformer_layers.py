@@ -9,9 +9,9 @@ from typing import Self
 
 from torch import Tensor, nn
 
-from tolka.checks import at_least, one_of, share_below_one, zero_or_more
+from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
-from tolka.models.base import ModelConfig
+from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
 from tolka.nn.attention import CrossAttention, SelfAttention, SomeCache
 from tolka.nn.cache import TracedCache
@@ -70,6 +70,8 @@ class TransformerOptions(ModelConfig):
         super().__post_init__()
         at_least(self, "model", 1, "heads", "layers", "max_positions")
         zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
+        at_most(self, "model", MOST_LAYERS, "layers", "decoder_layers")
+        at_most(self, "model", 16 * MOST_WIDE, "d_v", "d_ff", "max_positions")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
         share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")

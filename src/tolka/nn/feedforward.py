@@ -43,10 +43,3 @@ class FeedForward(nn.Module):
         """(..., D) -> (..., D)."""
         result: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return result
-
-    def hand_over_relu(self) -> bool:
-        """Whether ReLU is the activation; from now on it is left to the first map then."""
-        if self.activation is not ACTIVATIONS["relu"]:
-            return False
-        self.activation = nn.Identity()
-        return True

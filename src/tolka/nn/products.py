@@ -7,7 +7,6 @@ Shapes: N rows, I numbers in, O out.
 """
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +94,6 @@ def filled(rows: Tensor) -> Tensor:
     """(N, I) -> (N', I): idle ones behind them, so that there are few numbers of rows."""
     idle = steady_rows(rows.size(0)) - rows.size(0)
     return F.pad(rows, [0, 0, 0, idle]) if idle else rows
-
-
-def of_steady_rows(multiplied: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What `multiplied` makes of rows (..., I), called with one of few numbers of them."""
-    rows = x.flatten(0, -2)
-    found = multiplied(by_numbers(filled)(rows))[: rows.size(0)]
-    return found.view(*x.shape[:-1], -1)
 
 
 class _Product(torch.autograd.Function):

@@ -1,11 +1,12 @@
 """Attention maps as pictures and as numbers."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.atomic import replace_text
 from tolka.errors import TolkaError
+from tolka.numbers import json_text
 from tolka.report.fonts import WHERE_TO_GET, families_for
 from tolka.report.plots import new_figure, save_figure
 
@@ -31,8 +32,8 @@ class AttentionFolder:
         maps: `AttentionMap.as_dict`.
         """
         content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
-        text = json.dumps({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
-        (self.path / f"{stem}.json").write_text(text, encoding="utf-8")
+        text = json_text({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
+        replace_text(self.path / f"{stem}.json", text)
         if maps and max(_size(maps)) > _LONGEST_SIDE:
             self._too_large.append(stem)
         elif maps:

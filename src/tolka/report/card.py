@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tolka.numbers import shown
 from tolka.report.tables import between
 
 
@@ -23,7 +24,7 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     ]
     validation = scores.get("validation", {})
     if validation:
-        measured = ", ".join(f"{name} {value:.3f}" for name, value in validation.items())
+        measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
         means = ", ".join(map(str, scores.get("mean_of_updates", [])))
         what = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
         lines += [f"Validation of {what}, greedy: {measured}.", ""]
@@ -32,7 +33,7 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
         for entry in entries["metrics"]:
             lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between(entry['interval'])} |")
-        lines += ["", f"Perplexity {entries['perplexity']['ppl']:.2f} per token. Signatures:", ""]
+        lines += ["", f"Perplexity {shown(entries['perplexity']['ppl'])} per token. Signatures:", ""]
         lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
     lines += ["## Use", "", "```", "mt-translate THIS_FOLDER < source.txt > translation.txt", "```", ""]
     return "\n".join(lines)

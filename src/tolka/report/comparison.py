@@ -3,61 +3,84 @@
 A run keeps its colour from picture to picture; what has no attention is dashed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tolka.report.plots import new_figure, save_figure
+from tolka.report.fonts import families_for
+from tolka.report.glossary import Term, entry
+from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
 
-_SIZE = (6.4, 4.2)  # inches; one panel each, so that they stand one below the other on a narrow screen
+_SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
+_SHORT_LABEL = 14  # characters of which three stand side by side in a legend
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG, and what it shows. signatures: how the scores in it were computed."""
+    """A PNG, and what it shows. caption: one sentence; term: its entry in the glossary.
+
+    signatures: how the scores in it were computed, each of which is written into the PNG, but not into the SVG.
+    """
 
     path: Path
     title: str
     caption: str
+    term: Term
     signatures: list[str]
+    svg: str = ""
 
 
 def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
     """Draw all that the runs have measured in common; TolkaError when matplotlib is not installed."""
-    greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
-    drawn = []
-    for key, what in (("bleu", "BLEU"), ("valid_loss", "nll")):
-        for x, unit, scale in (("update", "update", 1.0), ("seconds", "minute", 1 / 60)):
-            bleu = key == "bleu"
-            title = f"{'BLEU' if bleu else 'Loss'} over {unit}s"
-            caption = f"On the validation set, {'greedy' if bleu else 'nats per token'}."
-            picture = Picture(folder / f"{what.lower()}_over_{unit}s.png", title, caption, greedy if bleu else [])
-            drawn.append(_draw(runs, picture, _curve(key, x, scale), (unit, what)))
+    drawn = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
     for test in dict.fromkeys(test for run in runs for test in run.tests):
         drawn.append(
             _draw(runs, _lengths_picture(runs, test, folder), _by_length(test), ("words of the source", "BLEU"))
         )
     for number, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
-        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, [])
+        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"), [])
         axes = ("steps before the end of the sentence", "norm of d loss / d state (nats)")
         drawn.append(_draw(runs, picture, _flow(number), axes, log=True))
     return [picture for picture in drawn if picture]
 
 
 _FLOW = (
-    "How strongly the loss depends on each state of the encoder's first layer, forward. Solid and dashed: h; dotted: "
-    "the cell C of an LSTM."
+    "How strongly the loss depends on the encoder's states; level is better, since a curve that falls to the right "
+    "learns little from the beginning of the sentence. Dotted: the cell C of an LSTM."
 )
+
+
+def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
+    """Learning curves of a measurement on the validation set, over updates and over time."""
+    bleu = key == "bleu"
+    what = (
+        "BLEU of the validation set, translated greedily; higher is better."
+        if bleu
+        else "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
+    )
+    again = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
+    greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
+    name, file = ("BLEU", "bleu") if bleu else ("Loss", "nll")
+    for x, unit, scale, caption in (("update", "updates", 1.0, what), ("seconds", "minutes", 1 / 60, again)):
+        path = folder / f"{file}_over_{unit}.png"
+        term, signatures = (entry("bleu"), greedy) if bleu else (entry("loss"), [])
+        picture = Picture(path, f"{name} over {unit}", caption, term, signatures)
+        yield _draw(runs, picture, _curve(key, x, scale), (unit, "BLEU" if bleu else "nats per token"))
 
 
 def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Picture:
     buckets = [bucket for run in runs for bucket in run.tests.get(test, {}).get("by_length", [])]
-    bars = " The bars are 95 % intervals." if any(bucket["interval"] for bucket in buckets) else ""
-    caption = f"Test set {test}. Each point holds about as many sentences.{bars}"
+    bars = " Bars: 95 % intervals." if any(bucket["interval"] for bucket in buckets) else ""
+    caption = (
+        "BLEU of short and of long sentences; higher is better, and a fall to the right shows that long ones are "
+        f"translated worse.{bars}"
+    )
     signatures = sorted({bucket["signature"] for bucket in buckets})
-    return Picture(folder / f"bleu_by_length_{test}.png", "BLEU by the source's length", caption, signatures)
+    return Picture(
+        folder / f"bleu_by_length_{test}.png", f"BLEU by length: {test}", caption, entry("length"), signatures
+    )
 
 
 _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]
@@ -81,12 +104,20 @@ def _draw(
         picture.path.unlink(missing_ok=True)  # of an earlier call
         return None
     axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
-    axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
+    if labels[1] == "BLEU":
+        axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
     if len(runs) > 1:
-        figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+        columns = 3 if max(len(run.label) for run in runs) <= _SHORT_LABEL else 2
+        legend = figure.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
+        families, _ = families_for(run.label for run in runs)
+        for text in legend.get_texts():
+            text.set_fontfamily(families)
+    svg = svg_of(figure)  # the page has the signatures already; the file may be shown without it
+    axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
     save_figure(figure, picture.path)
-    return picture
+    return replace(picture, svg=svg)
 
 
 def _curve(key: str, x: str, scale: float) -> _Plot:
@@ -111,7 +142,6 @@ def _by_length(test: str) -> _Plot:
             spans = [(s - b["interval"][0], b["interval"][1] - s) for s, b in zip(scores, buckets, strict=True)]
             errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
         axes.errorbar(labels, scores, yerr=errors, marker="o", ms=3, capsize=2, elinewidth=0.6, **style)
-        axes.set_ylim(0, 100)
         return True
 
     return plot

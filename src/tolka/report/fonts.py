@@ -1,14 +1,37 @@
 """Fonts for pictures: whatever the text is written in, its characters as glyphs and not as boxes. Needs matplotlib."""
 
 import importlib.util
-from collections.abc import Iterable
-from contextlib import suppress
+import logging
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 _DEFAULT = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
-# Preferred of several that have a script, the plainest first.
-_PREFERRED = ("Noto Sans CJK", "Noto Sans KR", "Noto Sans JP", "Noto Sans SC", "NanumGothic", "Source Han Sans")
+# East Asian families as FreeType names them, the plainest first: a plain face before brush, serif and monospaced ones.
+# Korean ones come last, since many of them have kana and some Chinese characters too.
+_PREFERRED = (
+    # All scripts: Debian's fonts-noto-cjk (JP is the one that matplotlib before 3.11 sees), Adobe's builds of the same;
+    # one script each, as Google distributes them.
+    *("Noto Sans CJK JP", "Noto Sans CJK", "Source Han Sans"),
+    *("Noto Sans JP", "Noto Sans SC", "Noto Sans TC", "Noto Sans HK"),
+    # Japanese: macOS; Windows; Debian's fonts-ipaexfont, -ipafont, -takao, -vlgothic, -sawarabi-gothic, -mplus.
+    *("Hiragino Sans", "Hiragino Kaku Gothic", "Yu Gothic", "Meiryo", "MS PGothic", "MS Gothic"),
+    *("IPAexGothic", "IPAPGothic", "IPAGothic", "TakaoPGothic", "TakaoGothic", "VL PGothic", "VL Gothic"),
+    *("Sawarabi Gothic", "M PLUS 1"),
+    # Chinese: macOS; Windows; Debian's fonts-wqy-zenhei, -wqy-microhei, -arphic-uming, -droid-fallback.
+    *("Heiti SC", "Heiti TC", "STHeiti", "PingFang", "Microsoft YaHei", "Microsoft JhengHei", "DengXian", "SimHei"),
+    *("SimSun", "PMingLiU", "MingLiU", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    "AR PL UMing",
+    # Korean: macOS; Windows; Debian's fonts-nanum, -unfonts-core, -baekmuk.
+    *("Noto Sans KR", "Apple SD Gothic Neo", "AppleGothic", "Malgun Gothic", "Gulim", "Dotum"),
+    *("NanumGothic", "Nanum Gothic", "NanumBarunGothic", "UnDotum", "Baekmuk Dotum", "Baekmuk Gulim"),
+    # Many scripts: macOS and Microsoft Office.
+    "Arial Unicode MS",
+)
+# Fonts that have a box, or nothing, for every character. Those of macOS whose name begins with a dot are for itself.
+_WITHOUT_GLYPHS = ("Last Resort", "LastResort", "Adobe Blank", ".")
 # Python packages that bring fonts, in their folder `fonts`: all East Asian scripts, Korean, Japanese.
 _PACKAGES = ("mplfonts", "koreanize_matplotlib", "japanize_matplotlib")
 WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the Python package mplfonts"
@@ -21,7 +44,12 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
     """
     missing = {character for text in texts for character in text if character.isprintable()} - _characters(_DEFAULT)
     families = [_DEFAULT]
-    for family in _installed():
+    if not missing:
+        return families, ""
+    preferred, others = _installed()
+    # The preferred family that has most of the characters, so that a text is seldom set in several.
+    ordered = sorted(preferred, key=lambda family: -len(missing & _characters(family)))
+    for family in (*ordered, *others):
         if not missing:
             break
         found = missing & _characters(family)
@@ -31,9 +59,26 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
     return families, "".join(sorted(missing))
 
 
+@contextmanager
+def quiet_fonts() -> Iterator[None]:
+    """Without matplotlib's line for each glyph that no font has, and for each family that has no regular weight.
+
+    What no font has is in the second part of `families_for`.
+    """
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+            yield
+    finally:
+        log.setLevel(level)
+
+
 @cache
-def _installed() -> tuple[str, ...]:
-    """Families on this machine and of font packages, preferred ones first."""
+def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Families on this machine and of font packages: preferred ones in their order, and the others."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
@@ -41,9 +86,14 @@ def _installed() -> tuple[str, ...]:
         if path not in known:  # installed since matplotlib wrote its list
             with suppress(RuntimeError, OSError):  # a file that is no font
                 font_manager.fontManager.addfont(path)
-    names = {entry.name for entry in font_manager.fontManager.ttflist} - {_DEFAULT}
-    rank = {name: next((n for n, start in enumerate(_PREFERRED) if name.startswith(start)), 99) for name in names}
-    return tuple(sorted(names, key=lambda name: (rank[name], name)))
+    return _ranked({entry.name for entry in font_manager.fontManager.ttflist})
+
+
+def _ranked(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those that begin with a name of _PREFERRED, in its order, and the others, without any that has no glyphs."""
+    usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
+    preferred = [name for start in _PREFERRED for name in usable if name.startswith(start)]
+    return tuple(dict.fromkeys(preferred)), tuple(name for name in usable if name not in preferred)
 
 
 def _packaged() -> list[str]:
@@ -63,7 +113,8 @@ def _characters(family: str) -> frozenset[str]:
     from matplotlib.ft2font import FT2Font
 
     try:
-        path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
+        with quiet_fonts():
+            path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
         return frozenset(chr(code) for code in FT2Font(path).get_charmap())
     except (ValueError, RuntimeError, OSError):  # a font that matplotlib knows of and cannot open
         return frozenset()

@@ -5,6 +5,7 @@ from typing import Any
 
 from tolka.report.tables import table
 
+MOST_PASSES = 100  # through the text, above which fewer updates are proposed
 _SHOWN = 60  # characters of an example
 # Beginning of a fault -> from which share of the pairs on there is something to do, what, and the key of the group
 # `cleaning` that does it, if there is one.
@@ -53,13 +54,27 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     if checkup["kept"]:
         lines += [f"these settings keep: {_kept(checkup['kept'])}"]
     if leaks := leak_findings(checkup):
-        lines += ["", "held-out text in the training text (case, marks and blanks left out):", ""]
+        lines += ["", "held-out text in the training text (case, punctuation and blanks left out):", ""]
         lines += _findings(leaks)
     lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
     to_do = advice(checkup)
     if to_do or not checkup["unfit"]:
         lines += ["", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)]
     return "\n".join(lines)
+
+
+def passes_note(updates: int, passes: float) -> str:
+    """What to type where training would go through the text needlessly often; empty where it would not.
+
+    passes: how often all the updates together go through it.
+    """
+    if passes <= MOST_PASSES:
+        return ""
+    fewer = max(1, round(updates * MOST_PASSES / passes))
+    return (
+        f"{updates} updates go {passes:.0f} times through the text, which after some {MOST_PASSES} times is mostly "
+        f"learnt by heart: trainer.updates={fewer} goes through it {MOST_PASSES} times"
+    )
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
@@ -168,5 +183,8 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
         if diagnosis["shift"]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
     pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])
-    if checkup["pace"] and pairs < 20_000 and checkup["pace"]["parameters"] > 4_000_000:
+    pace = checkup["pace"]
+    if pace and pace["epochs"] is not None and (note := passes_note(pace["updates"], pace["epochs"])):
+        yield note
+    if pace and pairs < 20_000 and pace["parameters"] > 4_000_000:
         yield f"for {pairs} pairs a smaller model may do better: model=transformer_tiny"

@@ -1,6 +1,5 @@
 """One page about a run, or about several side by side: HTML that opens from disk, with nothing to fetch."""
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +9,14 @@ import yaml
 
 from tolka.atomic import replace_text
 from tolka.errors import ConfigError, TolkaError
-from tolka.report.comparison import compare_runs
+from tolka.report.comparison import Picture, compare_runs
+from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun
-from tolka.report.tables import between
+from tolka.report.score_tables import change_tables, cost_table, score_tables
 
 PAGE = "report.html"
-_MOST_PIECES = 80  # on a side of a map that is laid out; longer ones are in the run's folder
+_MOST_SUBWORDS = 80  # on a side of a map that is laid out; longer ones are in the run's folder
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ReportConfig:
 
 
 def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str]) -> Path:
-    """Write report.html into a folder, its pictures as PNG into `plots/` there and into the page; returns its path.
+    """Write report.html into a folder, its pictures as SVG into the page and as PNG into `plots/`; returns its path.
 
     runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. Without matplotlib
     the page has no pictures, and says so.
@@ -47,20 +47,34 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
     except TolkaError as error:
         pictures, note = [], str(error)
     common = _common_facts(runs)
-    tests = list(dict.fromkeys(test for run in runs for test in run.tests))
+    scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
+    sentences = list(_sentences(runs))
+    attended = any(shown["maps"] for sentence in sentences for _, shown in sentence["made"])
+    score_terms = in_order(term for table in scores for term in table.terms)
+    used = {*score_terms, *in_order(costs.terms), *(picture.term for picture in pictures)}
+    used |= {entry("p")} if changes else set()
+    used |= {entry("attention")} if attended else set()
     text = render(
         "page.html",
         title=title,
+        labels=[run.label for run in runs],
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
-        most_pieces=_MOST_PIECES,
-        metrics={test: _metrics(runs, test) for test in tests},
-        rows=[_row(run, tests, common) for run in runs],
-        signatures=_signatures(runs),
+        most_subwords=_MOST_SUBWORDS,
+        scores=scores,
+        costs=costs,
+        changes=changes,
+        origins=list(dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))),
+        signatures=_signatures(runs, pictures),
         failed=failed,
-        pictures=[(picture, base64.b64encode(picture.path.read_bytes()).decode("ascii")) for picture in pictures],
+        pictures=pictures,
         note=note,
-        sentences=list(_sentences(runs)),
+        sentences=sentences,
+        score_terms=score_terms,
+        cost_terms=in_order(costs.terms),
+        p=entry("p"),
+        attention=entry("attention") if attended else None,
+        glossary=[term for term in in_order(term.anchor for term in used) if term.more],
         settings=[(run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs],
     )
     replace_text(folder / PAGE, text)
@@ -73,48 +87,23 @@ def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
     return {label: fact for label, fact in common.items() if all(run.facts.get(label) == fact for run in runs)}
 
 
-def _metrics(runs: Sequence[FinishedRun], test: str) -> list[str]:
-    """Printed names of a test set's scores, in the order that they were asked for."""
-    return list(dict.fromkeys(entry["name"] for run in runs for entry in run.tests.get(test, {}).get("metrics", [])))
-
-
-def _row(run: FinishedRun, tests: Sequence[str], common: Mapping[str, str]) -> dict[str, Any]:
-    """A line of the table. common: facts that hold for every run and are not repeated."""
-    rate = run.tokens_per_second
-    own = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
-    return {
-        "label": run.label,
-        "own_facts": "; ".join(own),
-        "parameters": run.parameters,
-        "updates": run.updates,
-        "minutes": f"{run.minutes:.1f}",
-        "tokens_per_second": "" if rate is None else _rate(rate),
-        "tests": {test: _scored(run, test) for test in tests if test in run.tests},
-    }
-
-
-def _rate(value: float) -> str:
-    """Two digits at least."""
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def _scored(run: FinishedRun, test: str) -> dict[str, Any]:
-    found, rate = run.tests[test], run.sentences_per_second(test)
-    return {
-        "scores": {entry["name"]: (entry["score"], between(entry["interval"])) for entry in found["metrics"]},
-        "ppl": found["perplexity"]["ppl"],
-        "sentences_per_second": "" if rate is None else _rate(rate),
-    }
-
-
-def _signatures(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
-    """Printed name -> its signatures, which are one unless the runs are scored in unlike ways."""
+def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:
+    """What was scored -> its signatures, one unless the runs are scored in different ways; none is repeated."""
     found: dict[str, list[str]] = {}
+
+    def add(what: str, signature: str) -> None:
+        if signature not in found.setdefault(what, []):
+            found[what].append(signature)
+
     for run in runs:
         for test in run.tests.values():
-            for entry in test["metrics"]:
-                if entry["signature"] not in found.setdefault(entry["name"], []):
-                    found[entry["name"]].append(entry["signature"])
+            for scored in test["metrics"]:
+                add(scored["name"], scored["signature"])
+    of_tests = {signature for signatures in found.values() for signature in signatures}
+    for picture in pictures:
+        for signature in picture.signatures:
+            if signature not in of_tests:
+                add("BLEU by length" if picture.term.anchor == "length" else "BLEU in validation", signature)
     return found
 
 

@@ -1,11 +1,18 @@
 """Pictures of a finished run, drawn from its files. Needs the extra `plots`."""
 
 import json
+import re
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
+from tolka import stopping
+from tolka.atomic import replace_bytes
 from tolka.errors import TolkaError
+from tolka.report.fonts import quiet_fonts
 from tolka.report.runs import read_metrics
+
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def learning_curves(run: Path) -> Path:
@@ -90,6 +97,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
+        stopping.check()  # a module written in C makes this of Ctrl-C
         raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -97,8 +105,30 @@ def new_figure(width: float, height: float) -> Any:
 def save_figure(figure: Any, path: Path) -> Path:
     """Write a figure as PNG, into a folder that is made if need be; returns its path."""
     path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=120)
+    picture = BytesIO()
+    with quiet_fonts():
+        figure.savefig(picture, format="png", dpi=120)
+    replace_bytes(path, picture.getvalue())
     return path
+
+
+def svg_of(figure: Any) -> str:
+    """The figure as an SVG element for a page: its text in the page's font, black and grid in the page's colours."""
+    from matplotlib import rc_context, rcParams
+
+    written = StringIO()
+    # A constant salt, so that equal clip paths have equal names and the same run makes the same page.
+    with quiet_fonts(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "tolka"}):
+        figure.savefig(written, format="svg", transparent=True, metadata=_NO_METADATA)
+    text = written.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)  # it would hold for the page
+    text = re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in every figure, and nothing refers to them
+    text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
+    text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", text)
+    text = text.replace(f"stroke: {rcParams['grid.color']}; stroke-opacity: 0.3", "stroke: var(--line)")
+    return re.sub(r"\b(stroke|fill): #000000", r"\1: currentColor", text)
 
 
 def _draw(axes: Any, lines: list[dict[str, float]], key: str, label: str, **style: str) -> None:

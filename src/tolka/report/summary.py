@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.numbers import shown
 from tolka.report.runs import FinishedRun
 from tolka.report.tables import between, table
 
@@ -19,8 +20,8 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
             rows.append([name, entry["name"], f"{entry['score']:.2f}", between(entry["interval"])])
             signatures[entry["name"]] = entry["signature"]
         perplexity = result["perplexity"]
-        rows.append([name, "PPL per token", f"{perplexity['ppl']:.2f}", ""])
-        rows.append([name, "PPL per word", f"{perplexity['ppl_word']:.2f}", ""])
+        rows.append([name, "PPL per token", shown(perplexity["ppl"]), ""])
+        rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
@@ -41,7 +42,7 @@ def side_by_side(runs: Sequence[FinishedRun]) -> str:
         for name, result in run.tests.items():
             (bleu, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
             score, spread = f"{bleu['score']:.2f}", between(bleu["interval"])
-            rows.append([run.label, *cost, name, bleu["name"], score, spread, f"{result['perplexity']['ppl']:.2f}"])
+            rows.append([run.label, *cost, name, bleu["name"], score, spread, shown(result["perplexity"]["ppl"])])
             signatures[f"{bleu['name']}: {bleu['signature']}"] = None
         if not run.tests:
             rows.append([run.label, *cost, *[""] * 5])

@@ -5,15 +5,19 @@ Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sente
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 from torch import Tensor
 
 from tolka.batch import BOS, PAD
+from tolka.checks import at_most
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.registry import Registry
 from tolka.traced import scripted
+
+_LONGEST = 10**6  # pieces, or times a source's
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class SearchConfig(ABC):
             raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
+        at_most(self, "search", _LONGEST, "max_length_factor", "max_length_extra")
 
     @property
     @abstractmethod
@@ -59,7 +64,10 @@ class SearchConfig(ABC):
 
     def limits(self, lengths: Tensor) -> Tensor:
         """(B,): how many tokens, `</s>` included, each sentence's translation may have."""
-        return (lengths * self.max_length_factor).ceil().long().clamp(min=1) + self.max_length_extra
+        # In whole numbers, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
+        factor = Fraction(str(self.max_length_factor)).limit_denominator(10**6)
+        times = -(-lengths * factor.numerator // factor.denominator)  # rounded up
+        return times.clamp(min=1) + self.max_length_extra
 
 
 @dataclass(frozen=True)

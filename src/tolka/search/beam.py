@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from tolka.batch import EOS
-from tolka.checks import at_least, zero_or_more
+from tolka.checks import at_least, at_most, zero_or_more
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, closed_up, first_tokens, likeliest
 from tolka.traced import scripted
 
+_WIDEST, _STRONGEST = 10**6, 20.0  # beam_size, length_penalty: beyond, numbers no longer fit
 _NEVER = float("-inf")
 
 
@@ -33,7 +34,9 @@ class BeamConfig(SearchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "search", 1, "beam_size")
+        at_most(self, "search", _WIDEST, "beam_size")
         zero_or_more(self, "search", "off", "length_penalty")
+        at_most(self, "search", _STRONGEST, "length_penalty")
 
     @property
     def width(self) -> int:

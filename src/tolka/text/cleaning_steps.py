@@ -3,9 +3,11 @@
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import regex
 
 from tolka.checks import one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
@@ -33,7 +35,7 @@ class CleaningConfig:
     copies: bool = False
     """drop pairs whose sides are alike but for case"""
     min_letters: float = 0.0
-    """drop pairs with a side of which a smaller share of the characters, blanks left out, are letters; 0 = keep"""
+    """drop pairs with a side of which a smaller share are letters, blanks and combining marks not counted; 0 = keep"""
     numbers: bool = False
     """drop pairs whose sides have unlike numbers; 1,000 is like 1.000, and 3 is unlike three"""
     script: bool = False
@@ -41,9 +43,9 @@ class CleaningConfig:
     language: bool = False
     """drop pairs with a side that is surely in another language (py3langid, in the extra langid)"""
     duplicates: str = "keep"
-    """pairs that came before: keep, exact = drop the same again, near = and what differs in case, marks and blanks"""
+    """pairs that came before: keep, exact = drop the same again, near = and those alike but for case and punctuation"""
     leaks: str = "keep"
-    """what stands in the validation or a test set, but for case and marks: keep, drop the pair, or its source too"""
+    """what stands in a held-out set, but for case and punctuation: keep, drop the pair, or its source too"""
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))
@@ -66,22 +68,39 @@ _ODD_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # what some prog
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>|<!--.*?-->|<!\[CDATA\[|\]\]>")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also one alone that is none, such as the line feed of &#10;
+_MARKS = regex.compile(r"\p{M}+")
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
 
 
-def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
-    """(what a change is called, step), in order."""
+def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
+    """(what a change is called, step) of the steps that rewrite a pair and drop none, in order."""
     steps: list[tuple[str, Step]] = []
     if config.unicode == "nfc":
         steps.append(("composed (NFC)", _compose))
     if config.control == "strip":
         steps.append(("without control characters", _strip_control))
-    elif config.control == "drop":
-        steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
     if config.markup == "strip":
         steps.append(("without markup", _strip_markup))
-    elif config.markup == "drop":
+    return steps
+
+
+def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
+    """The pair after `changes_of`, stripped of surrounding blanks first, as training text is."""
+    pair = Pair(pair.source.strip(), pair.target.strip())
+    for _, step in changes:
+        changed = step(pair)
+        assert isinstance(changed, Pair)
+        pair = changed
+    return pair
+
+
+def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
+    """(what a change is called, step), in order."""
+    steps = changes_of(config)
+    if config.control == "drop":
+        steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
+    if config.markup == "drop":
         steps.append(("", _unless(lambda text: bool(_TAG.search(text) or _REFERENCE.search(text)), "markup")))
     steps.append(("", _unless_blank))
     if config.max_characters:
@@ -104,11 +123,6 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
 def composed(text: str) -> str:
     """Unicode's canonical composition (NFC): an e and an accent become one character."""
     return unicodedata.normalize("NFC", text)
-
-
-def spelt(text: str, form: str) -> str:
-    """The text in the form that CleaningConfig.unicode names."""
-    return composed(text) if form == "nfc" else text
 
 
 def _compose(pair: Pair) -> Pair:
@@ -165,6 +179,8 @@ def _unless_copied(pair: Pair) -> Pair | str:
 def _fewer_letters(share: float) -> Callable[[str], bool]:
     def bad(text: str) -> bool:
         dense = "".join(text.split())
+        if not dense.isascii():
+            dense = _MARKS.sub("", dense)  # a letter with two marks is one letter, not a third of three characters
         return sum(map(str.isalpha, dense)) < share * len(dense)
 
     return bad

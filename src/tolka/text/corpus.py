@@ -1,16 +1,20 @@
 """Parallel corpora: where their pairs come from. They stream: nothing here holds a corpus in memory."""
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
 from tolka.registry import Registry
-from tolka.text.lines import count_and_digest, read_lines
+from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
+
+_LONGEST_NUMBER = 20
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ class PairStream(ABC):
 class ParallelFiles(PairSource):
     """Two files, sentence by sentence; checked for equal line counts before the first pair is given."""
 
-    def __init__(self, source: Path, target: Path, name: str) -> None:
-        self.name = name
+    def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
+        self.name, self.limit = name, limit
         self.paths = (source, target)
         self._facts: tuple[int, str] | None = None
 
@@ -72,7 +76,8 @@ class ParallelFiles(PairSource):
         """Line count and digest of both; DataError when they cannot be a corpus."""
         if self._facts is None:
             source, target = self.paths
-            (count, source_digest), (target_count, target_digest) = count_and_digest(source), count_and_digest(target)
+            count, source_digest = count_and_digest(source, self.limit)
+            target_count, target_digest = count_and_digest(target, self.limit)
             if source.samefile(target):
                 raise DataError(f"{source} and {target} are the same file; give one file per language")
             for path, lines in ((source, count), (target, target_count)):
@@ -97,8 +102,38 @@ class ParallelFiles(PairSource):
     def read(self) -> Iterator[Pair]:
         """See PairSource.read."""
         self._examine()
-        for source, target in zip(read_lines(self.paths[0]), read_lines(self.paths[1]), strict=True):
+        sides = (read_lines(path, limit=self.limit) for path in self.paths)
+        for source, target in zip(*sides, strict=True):
             yield Pair(source, target)
+
+
+@dataclass(frozen=True)
+class SetSize:
+    """How much of the training text becomes a held-out set: a share of the pairs, or so many; with neither, `auto`.
+
+    asked: as it was typed.
+    """
+
+    asked: str
+    share: float = 0.0
+    pairs: int = 0
+
+    @classmethod
+    def of(cls, key: str, entries: Sequence[str]) -> "SetSize | None":
+        """What corpus.<key> asks for; None where it names texts. ConfigError for a number that is no size."""
+        asked = entries[0] if len(entries) == 1 else ""
+        if asked == "auto":
+            return cls(asked)
+        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _LONGEST_NUMBER:
+            return None
+        if asked.isdecimal() and int(asked):
+            return cls(asked, pairs=int(asked))
+        if not 0 < float(asked) <= 0.5:
+            raise ConfigError(
+                f"corpus.{key} ({asked}) must be the name of a text, or what is set aside of the training text: a "
+                "share of it (0.01, at most 0.5), a number of pairs (500), or auto"
+            )
+        return cls(asked, share=float(asked))
 
 
 @dataclass(frozen=True)
@@ -110,13 +145,15 @@ class CorpusConfig(ABC):
     target: str = "ko"
     """language code of the target; decides how BLEU splits words"""
     weights: list[float] = field(default_factory=list)
-    """of several training texts, how much of an epoch each makes up: [3,1], one number for each; [] = by length"""
+    """of several training texts, the share of an epoch that each makes up: [3,1] = 3/4 and 1/4; [] = by length"""
     temperature: float = 1.0
     """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
     caps: list[int] = field(default_factory=list)
-    """the most pairs that an epoch takes of each training text, others in each epoch; 0 = all; [] = all of all"""
+    """the most different pairs of each training text in an epoch, others in each; 0 = all; weights mix what is left"""
     check: bool = False
     """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
+    max_line_bytes: int = LineLimit.max_bytes
+    """ceiling on a line of a text file, or on one text of a row: a longer one is an error, not a sentence"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):
@@ -126,6 +163,7 @@ class CorpusConfig(ABC):
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
 
+        at_least(self, "corpus", 1, "max_line_bytes")
         if self.temperature < 1:
             raise ConfigError(f"corpus.temperature ({self.temperature:g}) must be at least 1 (as long as each text is)")
         if self.weights and self.temperature != 1:
@@ -134,6 +172,11 @@ class CorpusConfig(ABC):
             raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
         if self.caps and min(self.caps) < 0:
             raise ConfigError(f"corpus.caps ({self.caps}) must be 0 (all) or more")
+
+    @property
+    def line_limit(self) -> LineLimit:
+        """max_line_bytes, for those who read."""
+        return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
 
     def open(self) -> "Corpus":
         """Find the data; DataError or ConfigError with what is missing."""
@@ -160,7 +203,8 @@ class Corpus:
     """What to train on, to validate on, and the test sets, each scored on its own.
 
     entries: the sources that each entry of corpus.train stands for, together one part of the text. stream: what is
-    trained on in their stead, where they are but its beginning, `buffer` pairs at a time.
+    trained on in their stead, where they are but its beginning, `buffer` pairs at a time. sizes: of the sets ("valid",
+    "test") that are to be taken out of the training text, by `tolka.text.set_aside`.
     """
 
     entries: list[list[PairSource]]
@@ -168,6 +212,7 @@ class Corpus:
     tests: list[PairSource] = field(default_factory=list)
     stream: PairStream | None = None
     buffer: int = 0
+    sizes: Mapping[str, SetSize] = field(default_factory=dict)
 
     @property
     def train(self) -> list[PairSource]:

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from tolka.errors import ConfigError
 from tolka.text.cleaning import bare, marks_of, near_key, plain_key
-from tolka.text.cleaning_steps import CleaningConfig, steps_of
+from tolka.text.cleaning_steps import CleaningConfig, changes_of, rewritten, steps_of
 from tolka.text.corpus import Pair, PairSource, ParallelFiles
 from tolka.text.histogram import Histogram, histograms, quarters
 from tolka.text.languages import LanguageIdentifier, surely
@@ -86,7 +87,7 @@ class Diagnosis:
 
 @dataclass
 class Leaks:
-    """How many held-out sources, and whole pairs, the training text has, but for case, marks and blanks."""
+    """How many held-out sources, and whole pairs, the training text has, but for case, punctuation and blanks."""
 
     sources: int = 0
     pairs: int = 0
@@ -96,23 +97,29 @@ class Leaks:
 class HeldOut:
     """Validation and test sets: which of their sentences stand in the training text."""
 
-    def __init__(self, sets: Mapping[str, Sequence[Pair]]) -> None:
+    def __init__(self, sets: Mapping[str, Sequence[Pair]], cleaning: CleaningConfig | None = None) -> None:
+        """cleaning: whose changes are made to both sides before they are compared, as a training makes them."""
         self._sets = sets
-        self._places: dict[str, list[tuple[str, int]]] = {}
+        self._changes = changes_of(cleaning) if cleaning else []
+        self._places: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
         for name, pairs in sets.items():
             for number, pair in enumerate(pairs, 1):
-                self._places.setdefault(bare(pair.source), []).append((name, number))
+                source, target = self._bare(pair)
+                self._places.setdefault(source, []).append((name, number, target))
         self._found: dict[str, dict[int, Pair]] = {name: {} for name in sets}
         self._whole: dict[str, set[int]] = {name: set() for name in sets}
         self._otherwise: dict[str, set[int]] = {name: set() for name in sets}
 
     def look(self, pair: Pair) -> None:
         """At a pair of the training text."""
-        for name, number in self._places.get(bare(pair.source), ()):
-            held = self._sets[name][number - 1]
-            self._found[name].setdefault(number, held)
-            whole = bare(held.target) == bare(pair.target)
-            (self._whole if whole else self._otherwise)[name].add(number)
+        source, target = self._bare(pair)
+        for name, number, held in self._places.get(source, ()):
+            self._found[name].setdefault(number, self._sets[name][number - 1])
+            (self._whole if held == target else self._otherwise)[name].add(number)
+
+    def _bare(self, pair: Pair) -> tuple[str, str]:
+        changed = rewritten(pair, self._changes)
+        return bare(changed.source), bare(changed.target)
 
     def leaks(self, names: Iterable[str]) -> Leaks:
         """Of these sets."""
@@ -165,7 +172,7 @@ class _Reading:
         self._foreign = [False, False]  # whether a line was UTF-8, and not ASCII alone
         self._mended = [False, False]  # whether one was not, of the pair at hand
         if isinstance(source, ParallelFiles):
-            self._lines = [count_and_digest(path)[0] for path in source.paths]
+            self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
             self._lines = [source.count()] * 2
 
@@ -192,10 +199,9 @@ class _Reading:
             source.repair = lambda number, line: self._repaired(0, number, line)
             yield from source.read()
         elif isinstance(self._source, ParallelFiles):
-            sides = (
-                read_lines(path, lambda number, line, side=side: self._repaired(side, number, line))  # type: ignore[misc]
-                for side, path in enumerate(self._source.paths)
-            )
+            repairs = (partial(self._repaired, side) for side in (0, 1))
+            limit = self._source.limit
+            sides = (read_lines(*each, limit) for each in zip(self._source.paths, repairs, strict=True))
             yield from (Pair(*texts) for texts in zip(*sides, strict=False))
         else:
             yield from self._source.read()

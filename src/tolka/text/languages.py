@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tolka import stopping
 from tolka.errors import ConfigError
 from tolka.text.scripts import plain_code
 
@@ -23,6 +24,7 @@ class LanguageIdentifier:
             from py3langid.langid import MODEL_FILE
             from py3langid.langid import LanguageIdentifier as Langid
         except ImportError:
+            stopping.check()  # a module written in C makes this of Ctrl-C
             raise ConfigError(
                 "cleaning.language=true needs py3langid: pip install 'tolka[langid]', or set cleaning.language=false"
             ) from None

@@ -4,21 +4,27 @@ Python's own text mode also splits at a lone carriage return, and `str.splitline
 such character in one sentence would shift every later pair.
 """
 
-import bz2
+import codecs
 import gzip
 import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from tolka.errors import DataError
+from tolka.text.compressed import open_bz2, open_xz
+from tolka.text.document_kinds import binary_kind
 from tolka.text.known_files import KnownFiles
 
 _BOM = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")  # the first begins with one of UTF-16
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", *_UTF32_MARKS)
+_AROUND_A_LINE = len(_BOM) + len(b"\r\n")
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """What a file that ends too soon or was changed raises while it is read."""
 
@@ -33,8 +39,8 @@ def _zstandard(path: Path, mode: str) -> IO[bytes]:
 _COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
     "": Path.open,
     ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".bz2": bz2.open,
+    ".xz": open_xz,
+    ".bz2": open_bz2,
     ".zst": _zstandard,
 }
 COMPRESSIONS = tuple(_COMPRESSIONS)
@@ -71,34 +77,70 @@ Repair = Callable[[int, bytes], str]
 """Given the number of a line that is not UTF-8, and its bytes: the text to go on with."""
 
 
-def read_lines(path: Path, repair: Repair | None = None) -> Iterator[str]:
+@dataclass(frozen=True)
+class LineLimit:
+    """The most bytes that a line may have, without its end: some files have no line feeds, and memory is finite.
+
+    key: the setting, for messages.
+    """
+
+    max_bytes: int = 1_000_000
+    key: str = "corpus.max_line_bytes"
+
+    def check(self, text: str, place: str, what: str = "the text") -> None:
+        """DataError with `place` when a text has more bytes."""
+        if len(text) > self.max_bytes // 4 and len(text.encode("utf-8", "surrogatepass")) > self.max_bytes:
+            raise self.error(place, what)
+
+    def error(self, place: str, what: str) -> DataError:
+        """That a line, or what stands for one, is longer."""
+        return DataError(f"{place}: {self.complaint(what)}")
+
+    def complaint(self, what: str) -> str:
+        """The same without the place."""
+        size = f"{what} is longer than {self.max_bytes} bytes ({self.key})"
+        return f"{size}; is this text, one sentence a line? If so, raise it"
+
+
+LINE_LIMIT = LineLimit()
+
+
+def read_lines(path: Path, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT) -> Iterator[str]:
     """Every line of a UTF-8 file without its end; a BOM at the start is left out."""
     with open_bytes(path) as stream:
-        yield from decode_lines(stream, str(path), repair)
+        yield from decode_lines(stream, str(path), repair, limit)
 
 
-def decode_lines(stream: Iterable[bytes], name: str, repair: Repair | None = None) -> Iterator[str]:
-    """Lines of a byte stream that is split at line feeds; DataError with `name` and line number.
+def decode_lines(
+    stream: IO[bytes], name: str, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT
+) -> Iterator[str]:
+    """Lines of a byte stream, split at line feeds; DataError with `name` and line number.
 
-    One trailing carriage return is taken off, so that files from Windows read the same.
+    One trailing carriage return is taken off, so that files from Windows read the same. No more than `limit` is read
+    of a line.
     """
-    number, foreign = 0, False  # foreign: whether a line before was UTF-8, and not ASCII alone
+    number, head = 0, b""
+    foreign = False  # whether a line before was UTF-8, and not ASCII alone
+    raw_lines = iter(partial(stream.readline, limit.max_bytes + _AROUND_A_LINE), b"")
     try:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(raw_lines, start=1):
             if number == 1:
-                if raw.startswith(_UTF16_MARKS):
-                    raise _utf16(name)
+                head = raw
+                if raw.startswith(_WIDE_MARKS):
+                    raise _wide(name, raw)
                 raw = raw.removeprefix(_BOM)
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             if b"\0" in line:
-                raise _nul(name, number)
+                raise _binary(name, head) or _nul(name, number)
+            if len(line) > limit.max_bytes:
+                raise limit.error(f"{name}:{number}", "the line")
             try:
                 text = line.decode("utf-8")
             except UnicodeDecodeError as error:
                 if repair is not None:
                     yield repair(number, line)
                     continue
-                raise DataError(
+                raise _binary(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
                     + (_SOME_LINES if foreign else "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8")
                 ) from None
@@ -117,24 +159,35 @@ def remember_files(store: Path) -> None:
     _known = KnownFiles(store)
 
 
-def count_and_digest(path: Path) -> tuple[int, str]:
+def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, str]:
     """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes.
 
-    DataError for UTF-16 and for NUL bytes: what such a file has between line feeds are no lines.
+    DataError for UTF-16, for NUL bytes and where no line feed comes for a long time: what such a file has between line
+    feeds are no lines. A line that is a little beyond `limit` is found when it is read.
     """
-    count, digest = _known.recall("lines", path, _count_and_digest)
+    count, digest = _known.recall("lines", path, partial(_count_and_digest, limit=limit))
     return int(count), str(digest)
 
 
-def _count_and_digest(path: Path) -> tuple[int, str]:
+def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
     count, last, digest = 0, b"\n", hashlib.sha256()
+    unfinished = 0  # bytes since the last line feed
+    head = b""
     try:
         with open_bytes(path) as stream:
             while block := stream.read(2**20):
-                if count == 0 and last == b"\n" and block.startswith(_UTF16_MARKS):
-                    raise _utf16(str(path))
+                if count == 0 and last == b"\n" and block.startswith(_WIDE_MARKS):
+                    raise _wide(str(path), block)
+                head = head or block
                 if b"\0" in block:
-                    raise _nul(str(path), count + block[: block.index(b"\0")].count(b"\n") + 1)
+                    line = count + block[: block.index(b"\0")].count(b"\n") + 1
+                    raise _binary(str(path), head) or _nul(str(path), line)
+                if head is block and (error := _binary(str(path), head)) and not _is_utf8(block):
+                    raise error
+                end = block.find(b"\n")
+                if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _AROUND_A_LINE:
+                    raise limit.error(f"{path}:{count + 1}", "the line")
+                unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
                 digest.update(block)
                 count += block.count(b"\n")
                 last = block[-1:]
@@ -159,12 +212,28 @@ def _digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _utf16(name: str) -> DataError:
-    return DataError(f"{name}:1: this is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+def _wide(name: str, head: bytes) -> DataError:
+    encoding = "UTF-32" if head.startswith(_UTF32_MARKS) else "UTF-16"
+    return DataError(f"{name}:1: this is {encoding}; convert it first: iconv -f {encoding} -t UTF-8")
+
+
+def _binary(name: str, head: bytes) -> DataError | None:
+    """Of what is no text: what it is instead, if its first bytes tell."""
+    kind, advice = binary_kind(head)
+    return DataError(f"{name}: this is {kind}, not plain text; {advice}") if kind else None
+
+
+def _is_utf8(block: bytes) -> bool:
+    """Whether it is, up to a character that the block's end may cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(block)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _nul(name: str, number: int) -> DataError:
-    return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16?)")
+    return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
 def _neighbours(path: Path) -> str:

@@ -1,15 +1,24 @@
 """Training SentencePiece models: on the training text only, the same for the same text on every machine."""
 
 import io
+import json
+import os
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import Any
 
-from tolka.errors import ConfigError, DataError
+from tolka.children import end_with_parent, start
+from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.special import BOS, EOS, PAD, UNK
 from tolka.text.corpus import Pair
 from tolka.text.tokenizer import Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
+_SOON_LEARNT = 500_000  # characters: half a second (unigram, 8000 pieces)
+_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # how lines to the child begin, and its answer
 
 
 def train_tokenizer(
@@ -46,51 +55,108 @@ def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: st
 def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
     """One attempt: the serialised model, and how many lines were too long to learn from."""
     skipped = 0
-    raised: list[BaseException] = []
 
     def usable() -> Iterator[str]:
         nonlocal skipped
+        for text in texts:
+            if len(text.encode()) > _MAX_LINE_BYTES:
+                skipped += 1
+            else:
+                yield text
+
+    return _learn(config, size, usable()), skipped
+
+
+def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
+    """SentencePiece's own training; RuntimeError as it words it."""
+    options = {
+        "model_type": config.type,
+        "vocab_size": size,
+        "byte_fallback": config.byte_fallback,
+        "normalization_rule_name": config.normalization,
+        "character_coverage": config.character_coverage,
+        "user_defined_symbols": config.symbols,
+        "max_sentence_length": _MAX_LINE_BYTES,
+        "num_threads": 1,  # more threads sum in another order: the model would depend on the machine
+        "pad_id": PAD,
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "unk_id": UNK,
+        "minloglevel": 2,
+    }
+    first, length = [], 0
+    for text in texts:
+        first.append(text)
+        length += len(text)
+        if length > _SOON_LEARNT:
+            return _learn_apart(options, chain(first, texts))
+    return _learn_here(options, first)
+
+
+def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
+    from sentencepiece import SentencePieceTrainer
+
+    raised: list[BaseException] = []
+
+    def guarded() -> Iterator[str]:
         try:
-            for text in texts:
-                if len(text.encode()) > _MAX_LINE_BYTES:
-                    skipped += 1
-                else:
-                    yield text
+            yield from texts
         except BaseException as error:  # SentencePiece would make an error of its own of it
             raised.append(error)
 
     model = io.BytesIO()
     try:
-        _learn(config, size, usable(), model)
+        SentencePieceTrainer.train(sentence_iterator=guarded(), model_writer=model, **options)
     except RuntimeError:
         if not raised:
             raise
     if raised:
         raise raised[0]
-    return model.getvalue(), skipped
+    return model.getvalue()
 
 
-def _learn(config: TokenizerConfig, size: int, texts: Iterator[str], model: io.BytesIO) -> None:
-    """SentencePiece's own training; RuntimeError as it words it."""
-    from sentencepiece import SentencePieceTrainer
+def _learn_apart(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
+    """The same in a process of its own, which can be ended at any moment: SentencePiece may learn for an hour, and no
+    signal is heard meanwhile.
+    """
+    child = start(__name__, answers=True)
+    to_child, from_child = child.process.stdin, child.process.stdout
+    assert to_child is not None
+    assert from_child is not None
+    try:
+        with suppress(BrokenPipeError):  # it has ended, and says why
+            to_child.write(json.dumps(options).encode() + b"\n")
+            to_child.writelines(_TEXT + text.encode() + b"\n" for text in texts)
+            to_child.write(_END)
+            to_child.flush()
+        answer = from_child.read()
+        if child.process.poll() not in (None, 0) or not answer:
+            raise TolkaError(f"the process that trained SentencePiece ended: {child.reason()}")
+    finally:
+        child.end()
+    if answer[:1] == _FAILED:
+        raise RuntimeError(answer[1:].decode())
+    return answer[1:]
 
-    SentencePieceTrainer.train(
-        sentence_iterator=texts,
-        model_writer=model,
-        model_type=config.type,
-        vocab_size=size,
-        byte_fallback=config.byte_fallback,
-        normalization_rule_name=config.normalization,
-        character_coverage=config.character_coverage,
-        user_defined_symbols=config.symbols,
-        max_sentence_length=_MAX_LINE_BYTES,
-        num_threads=1,  # more threads sum in another order: the model would depend on the machine
-        pad_id=PAD,
-        bos_id=BOS,
-        eos_id=EOS,
-        unk_id=UNK,
-        minloglevel=2,
-    )
+
+def main() -> None:
+    """That process: options and texts on standard input, the model or what was wrong on standard output."""
+    options = json.loads(sys.stdin.buffer.readline())
+
+    def texts() -> Iterator[str]:
+        for line in sys.stdin.buffer:
+            if line == _END:
+                break
+            yield line[1:-1].decode()
+        end_with_parent()
+
+    try:
+        answer = _MODEL + _learn_here(options, texts())
+    except RuntimeError as error:
+        answer = _FAILED + str(error).encode()
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)  # a thread of its own still reads
 
 
 def _possible_size(message: str, size: int) -> int:
@@ -104,3 +170,7 @@ def _possible_size(message: str, size: int) -> int:
     if allowed or "high" in message or "too large" in message:
         return size * 3 // 4
     raise DataError(f"SentencePiece could not be trained: {' '.join(message.split())[:300]}")
+
+
+if __name__ == "__main__":
+    main()

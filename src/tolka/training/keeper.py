@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.layout import ResumeState
-from tolka.training.options import METRICS, TrainerConfig
+from tolka.training.options import TrainerConfig, merit
 from tolka.training.run import RunFolder
 
 
@@ -74,6 +74,7 @@ class Keeper:
             raise TolkaError(f"{folder} could not be written ({why}): make room, and give the same command again")
 
     def _write(self, folder: Path, model: Written, needed: bool) -> None:
+        self._run.check_there()
         try:
             model.write(folder)
         except (OSError, CheckpointError) as error:
@@ -91,14 +92,17 @@ class Keeper:
                 self._run.log(f"{folder} is written now")
 
 
-def to_keep(kept: Kept, config: TrainerConfig, most: int | None = None) -> dict[str, float | None]:
+def to_keep(
+    kept: Kept, nll: Mapping[str, float], config: TrainerConfig, most: int | None = None
+) -> dict[str, float | None]:
     """Which checkpoints stay: those to be averaged, the best ones, and every so many updates' one.
 
-    most: how many there is room for; the oldest go first that are neither to be averaged nor among the best, then the
-    worst of the best. Those to be averaged stay.
+    nll: update -> validation loss, as far as it is known; it decides between equals. most: how many there is room for;
+    the oldest go first that are neither to be averaged nor among the best, then the worst of the best. Those to be
+    averaged stay.
     """
-    average = to_average(kept, config)
-    ranked = _by_metric(kept, config)
+    average = to_average(kept, nll, config)
+    ranked = _by_metric(kept, nll, config)
     best = ranked[: config.keep_best]
     regular = [update for update in _newest_first(kept) if config.keep_every and int(update) % config.keep_every == 0]
     wanted = list(dict.fromkeys([*average, *best, *regular]))
@@ -107,9 +111,9 @@ def to_keep(kept: Kept, config: TrainerConfig, most: int | None = None) -> dict[
     return {update: kept[update] for update in kept if update in wanted}
 
 
-def to_average(kept: Kept, config: TrainerConfig) -> list[str]:
-    """The updates whose checkpoints trainer.average asks for, as far as there are any."""
-    ranked = _by_metric(kept, config) if config.average_of == "best" else _validated(kept)
+def to_average(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
+    """The updates whose checkpoints trainer.average asks for, as far as there are any. nll: as in `to_keep`."""
+    ranked = _by_metric(kept, nll, config) if config.average_of == "best" else _validated(kept)
     return ranked[: config.average]
 
 
@@ -121,7 +125,9 @@ def _validated(kept: Kept) -> list[str]:
     return [update for update in _newest_first(kept) if kept[update] is not None]
 
 
-def _by_metric(kept: Kept, config: TrainerConfig) -> list[str]:
-    """The best first; of equals the newer."""
+def _by_metric(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
+    """The best first; of equals the one with the lower nll, then the newer."""
     values = {update: value for update, value in kept.items() if value is not None}
-    return sorted(_validated(kept), key=lambda update: -METRICS[config.metric] * values[update])
+    return sorted(
+        _validated(kept), key=lambda update: merit(config.metric, values[update], nll.get(update)), reverse=True
+    )

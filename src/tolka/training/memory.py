@@ -9,11 +9,24 @@ from torch import Tensor
 
 from tolka.batch import Batch
 from tolka.data.loader import Batches
+from tolka.errors import ConfigError
 from tolka.losses import Objective
-from tolka.runtime import Precision, available_memory_bytes, resident_memory_bytes, torch_random_kept
+from tolka.models.base import ModelConfig
+from tolka.nn.initialization import Uninitialised
+from tolka.runtime import (
+    Precision,
+    available_memory_bytes,
+    resident_memory_bytes,
+    torch_random_kept,
+    total_memory_bytes,
+)
 from tolka.training.step import MOMENTS, TrainStep
 
-_PASSING = 1.2  # what the backward pass holds beside what was saved for it: 1.1 to 1.2 measured
+_BYTES = 4  # of a weight in fp32
+# Fitted to the peaks of nine trainings (docs/reliability.md), which it meets within 10 %.
+_PASSING = 1.3  # what the backward pass holds beside what was saved for it, and blocks of freed memory between others
+_COPIES = 3  # of the weights: the best model so far, the one that validates, what matmuls make of it
+_LIBRARIES = 70e6  # bytes that the first update and the first validation bring: kernels, the metrics, threads
 _TRIED = 16  # a part of the batch, and one twice as large, tell how memory grows with the sentences ...
 _MOST_TRIED = 2048  # ... but no more padded positions than these, however large the batch
 
@@ -67,8 +80,23 @@ class MemoryNeed:
 
     def in_words(self) -> str:
         """For the log."""
-        there = f", {self.available / 1e9:.1f} GB are there" if self.available else ""
-        return f"about {self.needed / 1e9:.1f} GB at the peak{there}"
+        there = f", of {self.available / 1e9:.1f} GB that are free" if self.available else ""
+        digits = 1 if self.needed >= 1e9 else 2
+        return f"training will take about {self.needed / 1e9:.{digits}f} GB{there} (estimated)"
+
+
+def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device) -> None:
+    """ConfigError, before anything of it is built, for a model whose weights alone the device has no memory for."""
+    with torch.device("meta"), Uninitialised():  # shapes, and no numbers
+        count = config.build(*vocabularies, shared).parameter_count()
+    needed = _BYTES * count
+    cuda = device.type == "cuda"
+    there = torch.cuda.get_device_properties(device).total_memory if cuda else total_memory_bytes()
+    if there and needed > there:
+        raise ConfigError(
+            f"the model has {count:,} parameters, {needed / 1e9:.1f} GB of weights alone, and {device} has "
+            f"{there / 1e9:.1f} GB of memory: lower model.d_model or model.layers, or set model.parameters"
+        )
 
 
 def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) -> Iterator[str]:
@@ -89,7 +117,7 @@ def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) 
     need = memory_need(step, batch)
     yield f"memory: {need.in_words()}"
     if not need.fits:
-        yield "warning: that will hardly do: lower batching.tokens, or take a smaller model"
+        yield "warning: training may run out of memory: lower batching.tokens, or take a smaller model"
 
 
 def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
@@ -108,7 +136,7 @@ def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
     small, large = (saved_bytes(step.objective, batch.first(n), step.precision) for n in (few, 2 * few))
     activations = _PASSING * (small + (rows - few) / few * (large - small))
     resident, available = resident_memory_bytes(), available_memory_bytes()
-    needed = resident + trained + state + (weights + state) + int(activations)
+    needed = resident + trained + state + (weights + state) + _COPIES * weights + int(activations + _LIBRARIES)
     return MemoryNeed(needed, available + resident if available else 0)
 
 

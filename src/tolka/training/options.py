@@ -1,5 +1,6 @@
 """What of the loop can be chosen."""
 
+import math
 from dataclasses import dataclass
 
 from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
@@ -9,6 +10,15 @@ from tolka.models.base import Seq2Seq
 from tolka.runtime import MOST_THREADS, PRECISIONS
 
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
+_SHOWN_DIGITS = 2  # of BLEU and chrF: a difference that no table shows is none
+
+
+def merit(metric: str, value: float, nll: float | None) -> tuple[float, float]:
+    """Order models by a metric of METRICS, the larger the better: BLEU and chrF to two decimals; of equals the lower
+    nll, the validation loss. An nll that is not known counts as the worst.
+    """
+    compared = round(value, _SHOWN_DIGITS) if METRICS[metric] > 0 else -value
+    return compared, -math.inf if nll is None else -nll
 
 
 @dataclass(frozen=True)
@@ -24,9 +34,9 @@ class TrainerConfig:
     patience: int = 10
     """stop after this many validations without a better trainer.metric; 0 = never"""
     metric: str = "bleu"
-    """which model is best, on the validation set: bleu, chrf, nll or ppl"""
+    """which model is best, on the validation set: bleu, chrf, nll or ppl; of equals the one with the lower nll"""
     log_every: int = 50
-    """updates between two lines in metrics.jsonl"""
+    """updates between two lines in metrics.jsonl and train.log (on stderr too, where it is no terminal)"""
     samples: int = 3
     """sample translations shown at each validation"""
     label_smoothing: float = 0.1

@@ -16,7 +16,8 @@ import yaml
 from tolka.atomic import partial, recover, replace_text, try_lock
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.manifest import MANIFEST
-from tolka.progress import say
+from tolka.numbers import json_text
+from tolka.progress import say, shows_bars
 from tolka.report.health_page import CHECK_PAGE
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
@@ -28,6 +29,7 @@ _BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 _MAY_DIFFER = (
     "run.",
     "corpus.check",
+    "corpus.max_line_bytes",
     "metrics.",
     "report.",
     "search.",
@@ -75,8 +77,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
-            begun = any(path.exists() for path in (self.best, self.last, self.metrics))
-            differing = differences(complete(saved_settings(saved)), config) if begun else []
+            differing = differences(complete(saved_settings(saved)), config) if _has_begun(self.path) else []
             if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
@@ -142,7 +143,7 @@ class RunFolder:
 
     def record(self, facts: Mapping[str, Any]) -> None:
         """Add one line to metrics.jsonl, with the next one if the disk is full."""
-        self._add(self.metrics, json.dumps(facts) + "\n")
+        self._add(self.metrics, json_text(facts) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
         """Every line of metrics.jsonl so far."""
@@ -184,17 +185,21 @@ class RunFolder:
         kept = history[:written] if written is not None else [line for line in history if line["update"] <= update]
         kept += [dict(line) for line in unrecorded]
         with self._one_at_a_time:
-            replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
             self._unwritten.pop(self.metrics, None)  # what of it shall stay is among the lines that are there now
 
     def forget_tests(self) -> None:
         """Drop what earlier tests took: only the last one's time is that of the best model."""
         kept = [line for line in self.history() if "test" not in line]
-        replace_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
 
-    def log(self, message: str) -> None:
-        """Say it on stderr and write it, with the time, into train.log."""
-        say(message)
+    def log(self, message: str, on_bar: bool = False) -> None:
+        """Print it on stderr and write it, with the time, into train.log.
+
+        on_bar: whether a progress bar shows the same, so that stderr has it only where there are no bars.
+        """
+        if not (on_bar and shows_bars()):
+            say(message)
         stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         self._add(self.path / "train.log", "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
@@ -202,7 +207,7 @@ class RunFolder:
         """Write a text file in the folder, whose parts are joined by slashes; where it cannot be, say so and go on."""
         path = self.path / name
         try:
-            self._restore(path.parent)
+            self._make(path.parent)
             replace_text(path, text)
         except OSError as error:
             say(f"warning: {path} is not written ({error.strerror or error})")
@@ -215,8 +220,8 @@ class RunFolder:
 
     def _add_alone(self, path: Path, waiting: str) -> None:
         try:
-            self._restore(path.parent)
-            _append(path, waiting.encode("utf-8"))
+            self._make(path.parent)
+            _append(path, waiting.encode("utf-8", "backslashreplace"))
         except OSError as error:
             if path not in self._unwritten:
                 say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
@@ -224,15 +229,21 @@ class RunFolder:
         else:
             self._unwritten.pop(path, None)
 
-    def _restore(self, folder: Path) -> None:
-        """Make a folder that is not there; with the settings, without which a run cannot go on, if it was deleted."""
-        if folder.is_dir():
-            return
-        missing = not self.path.is_dir()
+    def _make(self, folder: Path) -> None:
+        """Make a folder that is not there yet."""
+        self.check_there()
         folder.mkdir(parents=True, exist_ok=True)
-        if missing and self._settings:
-            say(f"warning: {self.path} was deleted while training goes on in it; it is made again, with what comes")
-            replace_text(self.path / _CONFIG, self._settings)
+
+    def check_there(self) -> None:
+        """TolkaError where the claimed folder was deleted or moved while training goes on in it.
+
+        What could be written from then on would be half a run that looks like a whole one.
+        """
+        if self._settings and not (self.path / _CONFIG).exists():
+            raise TolkaError(
+                f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
+                "not made again. The same command trains anew"
+            )
 
 
 def _append(path: Path, content: bytes) -> None:
@@ -248,13 +259,29 @@ def _append(path: Path, content: bytes) -> None:
             raise
 
 
+def _has_begun(folder: Path) -> bool:
+    """Whether the run in a folder has made anything that could be lost."""
+    return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
+
+
+def begun_settings(folder: Path) -> Mapping[str, Any]:
+    """The settings of the run that has begun in a folder; empty where there is none, or none that can be read."""
+    if not _has_begun(folder) or not (folder / _CONFIG).is_file():
+        return {}
+    try:
+        saved = saved_settings(folder / _CONFIG)
+    except CheckpointError:  # `RunFolder.claim` reports it
+        return {}
+    return saved if isinstance(saved, Mapping) else {}
+
+
 def saved_settings(saved: Path) -> Any:
     """What config.yaml holds, whatever it is. CheckpointError when it cannot be read."""
     try:
         return yaml.safe_load(saved.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
 

@@ -60,7 +60,8 @@ class EndingConfig(SchedulerConfig):
         if not self.by_the_clock and self.horizon <= self.warmup:
             raise ConfigError(
                 f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
-                "set it to trainer.updates, or to 0 to have it end with trainer.max_minutes"
+                f"type scheduler.warmup={self.horizon // 10} (a tenth is usual), a longer horizon, or "
+                "scheduler.horizon=0 to have it end with trainer.max_minutes"
             )
         if not 0.0 <= self.floor <= 1.0:
             raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")

@@ -9,10 +9,11 @@ from typing import Any
 from tolka.checkpoint import average_weights
 from tolka.layout import ResumeState
 from tolka.losses import Objective
+from tolka.numbers import shown
 from tolka.scoring import Validation
 from tolka.training.averaging import weights_kept
 from tolka.training.keeper import Keeper, Written, to_average, to_keep
-from tolka.training.options import METRICS, TrainerConfig
+from tolka.training.options import TrainerConfig, merit
 from tolka.training.run import RunFolder
 from tolka.training.skipped import LostError
 from tolka.training.state import Stopwatch, TrainState
@@ -61,6 +62,7 @@ class Selection:
             with self.safety:
                 self.keeper.save(self.run.best, self._taken(state))
         if self.config.average or self.config.keep_best:
+            state.kept_nll[str(state.update)] = self._latest.values["nll"]
             self.keep(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
             self.keep(state)
@@ -96,16 +98,19 @@ class Selection:
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
-        value = result.values[self.config.metric]
-        better = state.best is None or METRICS[self.config.metric] * (value - state.best) > 0
+        metric = self.config.metric
+        value, nll = result.values[metric], result.values["nll"]
+        better = state.best is None or merit(metric, value, nll) > merit(metric, state.best, state.best_nll)
         state.stale = 0 if better else state.stale + 1
         if better:
-            state.best, state.best_update, state.best_mean_of = value, state.update, list(mean_of)
+            state.best, state.best_nll = value, nll
+            state.best_update, state.best_mean_of = state.update, list(mean_of)
         state.validated_at = state.update
         state.seconds = self.seconds()
         scores = self._scores(state, mean_of)
         self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
-        self.run.log(result.text + (" (best so far)" if better else f" (best {state.best:.2f} at {state.best_update})"))
+        best = "best so far" if better else f"best {shown(state.best)} at {state.best_update}"
+        self.run.log(f"{result.text} ({best})")
         self.watch.validation(state.update, result)
         return better
 
@@ -118,24 +123,26 @@ class Selection:
         with self.safety:
             self.keeper.save(folder, self._taken(state), needed=value is not None)
         kept = {**state.kept, str(state.update): value}
-        state.kept = to_keep(kept, self.config)
+        state.kept = to_keep(kept, state.kept_nll, self.config)
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         if self.config.disk_limit:
             self.keeper.wait()
             size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            state.kept = to_keep(kept, self.config, int(self.config.disk_limit * 1e9 / size) if size else None)
-            if dropped := to_keep(kept, self.config).keys() - state.kept.keys() - self._told:
+            most = int(self.config.disk_limit * 1e9 / size) if size else None
+            wanted, state.kept = state.kept, to_keep(kept, state.kept_nll, self.config, most)
+            if dropped := wanted.keys() - state.kept.keys() - self._told:
                 self._told |= dropped
                 names = ", ".join(sorted(dropped, key=int))
                 limit = self.config.disk_limit
                 self.run.log(f"trainer.disk_limit ({limit:g} GB): no room for the checkpoints of {names}")
+        state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:
         """Score the mean of the kept checkpoints, which becomes the best model if it is; whether there was one."""
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
         self.keeper.wait()
-        wanted = map(int, to_average(state.kept, self.config))
+        wanted = map(int, to_average(state.kept, state.kept_nll, self.config))
         updates = sorted(update for update in wanted if self.run.checkpoint(update).is_dir())
         if len(updates) < 2:
             self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")

@@ -1,42 +1,51 @@
-"""What asks a training to end or to save: Ctrl-C, the SIGTERM of a machine that is about to go, and SIGUSR1."""
+"""What asks a training to end or to save: the signals that end a command, and SIGUSR1."""
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tolka import stopping
 from tolka.training.trainer import Trainer
 
 
 @contextmanager
 def listening_to_signals(trainer: Trainer) -> Iterator[list[int]]:
-    """While it lasts, SIGINT and SIGTERM end the training after the update at work; gives those received.
+    """While it lasts, SIGINT, SIGTERM and SIGHUP end the training after the update at work; gives those received.
 
     A second one acts at once, as it would without us. SIGUSR1, where the system has it, saves `last/` and goes on.
-    Outside the main thread Python hands out no signals.
+    What is ignored stays ignored: SIGHUP under nohup. Outside the main thread Python hands out no signals.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
         return
+    asked_at = 0.0
 
     def stop(number: int, frame: object) -> None:
-        received.append(number)
-        trainer.stop(f"{signal.Signals(number).name} received")
-        signal.signal(number, before[number])
+        nonlocal asked_at
+        if not received:
+            asked_at = time.monotonic()
+            received.append(number)
+            trainer.stop(f"{signal.Signals(number).name} received")
+        elif not stopping.is_repeated(asked_at):
+            signal.signal(number, before[number])
+            signal.raise_signal(number)
 
     def save(number: int, frame: object) -> None:
         trainer.save_soon()
 
-    handlers: dict[int, Any] = {signal.SIGINT: stop, signal.SIGTERM: stop}
+    handlers: dict[int, Any] = dict.fromkeys(stopping.SIGNALS, stop)
     if hasattr(signal, "SIGUSR1"):
         handlers[signal.SIGUSR1] = save
     before: dict[int, Any] = {number: signal.getsignal(number) for number in handlers}
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    mine = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    for number in mine:
+        signal.signal(number, handlers[number])
     try:
         yield received
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in mine:
+            signal.signal(number, before[number])

@@ -24,11 +24,13 @@ class TrainState:
     tokens: int = 0
     seconds: float = 0.0
     best: float | None = None
+    best_nll: float | None = None  # of the best model; None if a version wrote the state that did not note it
     best_update: int = 0
     best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
     stale: int = 0
     validated_at: int = 0
     kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints that stay
+    kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known
     averaged_at: int = 0
     precision: str = ""
     skipped: int = 0

@@ -201,7 +201,8 @@ class Trainer:
             return self._stop_asked
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
-        if config.max_minutes and time.perf_counter() - self._started_at >= 60 * config.max_minutes:
+        # However few the minutes, there is a model at the end.
+        if config.max_minutes and state.update and time.perf_counter() - self._started_at >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
@@ -239,7 +240,7 @@ class Trainer:
         return rate * 0.5**self.state.returns
 
     def _log(self, window: Window) -> str:
-        """Write a training line; returns the same for the progress bar."""
+        """Write a training line to metrics.jsonl and the log; returns the short form for the progress bar."""
         loss = window.loss
         if loss is None:
             return f"all {self.config.log_every} updates skipped"
@@ -254,7 +255,16 @@ class Trainer:
         }
         self.run.record(line)
         self._watch.loss(self.state.update, loss)
-        return f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
+        shown = f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
+        done = f"update {self.state.update} of {self.config.updates}: {shown}, rate {self.step.rate:.2g}"
+        self.run.log(f"{done}, {self.state.seconds / 60:.1f} min, {self._minutes_left():.1f} left", on_bar=True)
+        return shown
+
+    def _minutes_left(self) -> float:
+        """At the pace so far, until the updates or the minutes are used up."""
+        config, minutes = self.config, self.state.seconds / 60
+        by_updates = minutes / self.state.update * (config.updates - self.state.update)
+        return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
 
     def _go_back(self, why: str) -> None:
         """To what was saved last, or to the beginning, with half the rate. TolkaError when that has not helped."""

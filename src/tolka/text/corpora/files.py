@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
+from tolka.names import printable
 from tolka.resources import sample_dir
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles
+from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles, SetSize
 from tolka.text.lines import COMPRESSIONS, user_path, without_compression
 from tolka.text.readers import FORMATS, reader_of
 
@@ -26,9 +27,9 @@ class FilesConfig(CorpusConfig):
     train: list[str] = field(default_factory=list)
     """prefix (data/train: data/train.en, data/train.de), tsv, jsonl, tmx, po, csv or parquet file, or a list; with *"""
     valid: list[str] = field(default_factory=list)
-    """the same for the validation text"""
+    """the same for the validation text; or what is set aside of train: a share (0.01), a number of pairs, or auto"""
     test: list[str] = field(default_factory=list)
-    """the same for test sets: each is scored on its own"""
+    """the same for test sets, each scored on its own; or what is set aside of train, as for valid"""
     columns: list[str] = field(default_factory=list)
     """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
 
@@ -39,14 +40,24 @@ class FilesConfig(CorpusConfig):
                 raise ConfigError(
                     f"corpus.{key} is missing: give the prefix of two files, as in corpus.{key}=data/{key}, or a file "
                     f"with both sides, as in corpus.{key}=data/{key}.tsv"
+                    + ("; or have pairs of the training text set aside: corpus.valid=auto" if key == "valid" else "")
                 )
-        train, valid, tests = (self._entries(key) for key in ("train", "valid", "test"))
-        return Corpus(train, list(chain(*valid)), list(chain(*tests)))
+        sizes = {key: size for key in ("valid", "test") if (size := self._size(key))}
+        train, valid, tests = (self._entries(key) if key not in sizes else [] for key in ("train", "valid", "test"))
+        return Corpus(train, list(chain(*valid)), list(chain(*tests)), sizes=sizes)
+
+    def _size(self, key: str) -> SetSize | None:
+        """Of a set that is taken out of the training text; None where corpus.<key> names texts."""
+        entries = getattr(self, key)
+        bases = [self._folder() / user_path(entry) for entry in entries]
+        if any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
+            return None
+        return SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
         """What each entry of a list stands for."""
         entries = [self._expanded(entry, key) for entry in getattr(self, key)]
-        names = iter(_names([_without_format(base) for base in chain(*entries)]))
+        names = map(printable, _names([_without_format(base) for base in chain(*entries)]))
         return [[self._find(base, next(names), key) for base in bases] for bases in entries]
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
@@ -72,11 +83,11 @@ class FilesConfig(CorpusConfig):
     def _find(self, base: Path, name: str, key: str) -> PairSource:
         reader = reader_of(base)
         if reader and base.is_file():
-            return reader(base, name, (self.source, self.target), self.columns)
+            return reader(base, name, (self.source, self.target), self.columns, self.line_limit)
         _refuse_a_pipe(base, key)
         hint = self._half_named(base)
         source, target = (_existing(base, language, key, hint) for language in (self.source, self.target))
-        return ParallelFiles(source, target, name)
+        return ParallelFiles(source, target, name, self.line_limit)
 
     def _half_named(self, base: Path) -> str:
         """A word on leaving the end out, where only one side is named."""
@@ -100,7 +111,7 @@ class SampleConfig(FilesConfig):
     train: list[str] = field(default_factory=lambda: ["train"])
     """prefix of the training files inside the sample's folder, or a list"""
     valid: list[str] = field(default_factory=lambda: ["valid"])
-    """prefix of the validation files, or a list"""
+    """prefix of the validation files, or a list; or a share of train, a number of its pairs, or auto"""
     test: list[str] = field(default_factory=lambda: ["test_fresh", "test_unseen"])
     """fresh sentences, and combinations whose parts were seen only apart: each is scored on its own"""
 

@@ -13,7 +13,7 @@ from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
 from tolka.registry import did_you_mean
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource, PairStream
+from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource, PairStream, SetSize
 from tolka.text.lines import user_path
 
 _MARKED = 100  # pairs that stand for a stream's content
@@ -36,17 +36,17 @@ class HubConfig(CorpusConfig):
     train: list[str] = field(default_factory=lambda: ["train"])
     """name of the training split, or a list"""
     valid: list[str] = field(default_factory=lambda: ["validation"])
-    """name of the validation split, or a list"""
+    """name of the validation split, or a list; or what is set aside of train: a share (0.01), a number, or auto"""
     test: list[str] = field(default_factory=lambda: ["test"])
-    """name of a test split, or a list: each is scored on its own"""
+    """name of a test split, or a list, each scored on its own; or what is set aside of train, as for valid"""
     root: str = ""
     """folder that holds the same data as text files; when given, nothing is downloaded"""
     root_train: list[str] = field(default_factory=lambda: ["train"])
     """prefix of the training files in that folder, or a list"""
     root_valid: list[str] = field(default_factory=lambda: ["valid"])
-    """prefix of the validation files in that folder, or a list"""
+    """prefix of the validation files in that folder, or a list; a share, a number or auto, as for valid"""
     root_test: list[str] = field(default_factory=lambda: ["test"])
-    """prefix of a test set in that folder, or a list"""
+    """prefix of a test set in that folder, or a list; a share, a number or auto, as for valid"""
     streaming: bool = False
     """read the training split as it comes, and anew when it ends, instead of preparing all of it first"""
     buffer: int = 100_000
@@ -61,6 +61,13 @@ class HubConfig(CorpusConfig):
             raise ConfigError(f"corpus.train ({', '.join(self.train)}): a stream is of one split")
         if self.streaming and (self.weights or self.caps or self.temperature != 1):
             raise ConfigError("corpus.weights, caps and temperature mix several texts: a stream is one; leave them out")
+        held_out = ("root_valid", "root_test") if self.root else ("valid", "test")
+        for key in held_out if self.streaming else ():
+            if SetSize.of(key, getattr(self, key)):
+                raise ConfigError(
+                    f"corpus.{key} ({getattr(self, key)[0]}): of a stream, whose end is not known, nothing can be set "
+                    "aside; name a split, or leave out corpus.streaming"
+                )
 
     def find(self) -> Corpus:
         """See CorpusConfig.find; downloads the data set unless it is in the cache, or `root` holds it."""
@@ -73,13 +80,16 @@ class HubConfig(CorpusConfig):
             return self._files()
         if not self.path:
             raise ConfigError("corpus.path is missing: give a data set, as in corpus.path=OWNER/NAME")
+        sizes = {key: size for key in ("valid", "test") if (size := SetSize.of(key, getattr(self, key)))}
         train = [[split] for split in self._splits(self.train)]
-        return Corpus(train, self._splits(self.valid), self._splits(self.test))
+        valid, test = (self._splits(getattr(self, key)) if key not in sizes else [] for key in ("valid", "test"))
+        return Corpus(train, valid, test, sizes=sizes)
 
     def _files(self) -> Corpus:
         return FilesConfig(
             source=self.source,
             target=self.target,
+            max_line_bytes=self.max_line_bytes,
             root=self.root,
             train=self.root_train if not self.streaming else self.root_valid,
             valid=self.root_valid,
@@ -113,8 +123,10 @@ class _Rows:
             cells = (row["translation"] or {}) if self._nested else row
             texts = [cells.get(self._config.source), cells.get(self._config.target)]
             for text in texts:
+                place = f"{self._config.path} ({self._split}), row {number}"
                 if not isinstance(text, str | None):
-                    raise DataError(f"{self._config.path} ({self._split}), row {number}: {text!r} is no text")
+                    raise DataError(f"{place}: {text!r} is no text")
+                self._config.line_limit.check(text or "", place)
             yield Pair(*((text or "").replace("\n", " ") for text in texts))
 
     def _sound(self, rows: Iterable[Any]) -> Iterator[Any]:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tolka.text.corpus import PairSource
-from tolka.text.lines import without_compression
+from tolka.text.lines import LineLimit, without_compression
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
 from tolka.text.readers.jsonl import JsonLinesFile
 from tolka.text.readers.parquet import ParquetFile
 from tolka.text.readers.tmx import TmxFile
 
-_Reader = Callable[[Path, str, tuple[str, str], Sequence[str]], PairSource]
+_Reader = Callable[[Path, str, tuple[str, str], Sequence[str], LineLimit], PairSource]
 FORMATS: dict[str, _Reader] = {
     ".tsv": TsvFile,
     ".jsonl": JsonLinesFile,

@@ -7,15 +7,26 @@ from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.corpus import PairSource
-from tolka.text.lines import Repair, count_and_digest, digest_of, read_lines
+from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
 
 
 class BothSides(PairSource):
     """One file with sources and targets."""
 
-    def __init__(self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str]) -> None:
-        """languages: of source and target. columns: where each stands (corpus.columns), or none to look for it."""
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        languages: tuple[str, str],
+        columns: Sequence[str],
+        limit: LineLimit = LINE_LIMIT,
+    ) -> None:
+        """languages: of source and target. columns: where each stands (corpus.columns), or none to look for it.
+
+        limit: of a line, and of a text that is spread over several or part of one.
+        """
         self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
+        self.limit = limit
         self.repair: Repair | None = None  # where there is one, a line that is no row is a flawed pair, and no error
         self._digest = ""
         if self.columns and len(self.columns) != 2:
@@ -25,7 +36,7 @@ class BothSides(PairSource):
 
     def _text_lines(self) -> Iterator[str]:
         """Of the file, decoded."""
-        return read_lines(self.path, self.repair)
+        return read_lines(self.path, self.repair, self.limit)
 
     def fingerprint(self) -> str:
         """See PairSource.fingerprint."""
@@ -36,7 +47,7 @@ class BothSides(PairSource):
     @cached_property
     def lines(self) -> int:
         """How many the file has; DataError when it has none, or what it has are no lines."""
-        lines, self._digest = count_and_digest(self.path)
+        lines, self._digest = count_and_digest(self.path, self.limit)
         if not lines:
             raise DataError(f"{self.path}: the file is empty")
         return lines

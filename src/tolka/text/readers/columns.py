@@ -87,6 +87,7 @@ class CsvFile(TsvFile):
         lines = self._text_lines()
         first = next(lines, "")
         delimiter = max(",;\t", key=first.count)
+        csv.field_size_limit(self.limit.max_bytes)  # of a cell; without a limit an open quotation mark takes the file
         reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
         before = 0
         try:

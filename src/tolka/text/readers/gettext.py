@@ -47,6 +47,7 @@ class GettextFile(BothSides):
         if found[1] and key in entry:
             raise DataError(f"{self.path}:{number}: a second {key} in one message")
         entry[key] = entry.get(key, "") + _ESCAPE.sub(_unescaped, found[3])
+        self.limit.check(entry[key], f"{self.path}:{number}", f"the {key}")
         return key
 
 

@@ -43,6 +43,7 @@ class ParquetFile(BothSides):
         for name, text in zip(wanted, texts, strict=True):
             if not isinstance(text, str | None):
                 raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is no text")
+            self.limit.check(text or "", f"{self.path}, row {number}", f"'{name}'")
         return Pair(*(one_line(text or "") for text in texts))
 
     def count(self) -> int:

@@ -1,22 +1,27 @@
 """Translation memories (TMX 1.4), as translators exchange them, parsed as a stream.
 
 The parser is expat with nothing that could reach beyond the file or blow it up: an entity declaration is an error, a
-document type is skipped and never fetched.
+document type is skipped and never fetched. Entities that nothing in the file declares have HTML's meaning (&eacute;); a
+segment with another one is refused.
 """
 
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from html.entities import html5
+from typing import NamedTuple
 from xml.parsers import expat
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.corpus import Pair
-from tolka.text.lines import BROKEN, open_bytes
+from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.readers.base import BothSides
+from tolka.text.readers.xml_encoding import XmlDecoder
 
 _BLOCK = 2**16
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # what they hold is markup of the original document
-_UNIT = re.compile(rb"<tu[> ]|<\0t\0u\0[> ]")  # where one begins, in UTF-8 and in either UTF-16
+_UNIT = re.compile(rb"<\0{0,3}t\0{0,3}u\0{0,3}[>\s]")  # where one begins, in whatever has ASCII's letters
+_UNIT_BYTES = 16  # in UTF-32
 
 
 class TmxFile(BothSides):
@@ -29,14 +34,18 @@ class TmxFile(BothSides):
         """See PairSource.read."""
         if self.columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
-        units = _Units(self.languages)
         place = str(self.path)
+        units = _Units(self.languages, self.limit)
         try:
             with open_bytes(self.path) as stream:
-                while block := stream.read(_BLOCK):
-                    units.feed(block, last=False)
+                block = stream.read(_BLOCK)
+                decode = XmlDecoder(place, block)
+                units = _Units(self.languages, self.limit, decode.encoding)
+                while block:
+                    units.feed(decode(block), last=False)
                     yield from units.taken()
-            units.feed(b"", last=True)
+                    block = stream.read(_BLOCK)
+            units.feed(decode(b"", last=True), last=True)
             yield from units.taken()
         except expat.ExpatError as error:
             raise DataError(f"{place}:{error.lineno}: no XML ({expat.ErrorString(error.code)})") from None
@@ -53,14 +62,13 @@ class TmxFile(BothSides):
 
     @cached_property
     def _beginnings(self) -> int:
-        """In UTF-8 or UTF-16."""
         found, before = 0, b""
         try:
             with open_bytes(self.path) as stream:
                 while block := stream.read(_BLOCK):
                     text = before + block
                     found += sum(unit.end() > len(before) for unit in _UNIT.finditer(text))
-                    before = text[-6:]
+                    before = text[1 - _UNIT_BYTES :]
         except BROKEN as error:
             raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
         return found
@@ -70,21 +78,35 @@ class _RefusedError(Exception):
     """Something that no translation memory needs."""
 
 
+class _Segment(NamedTuple):
+    """The text of a unit in one language. flaw: what is wrong with it, or nothing."""
+
+    text: str
+    flaw: str
+
+
 class _Units:
     """What expat has found so far."""
 
-    def __init__(self, languages: tuple[str, str]) -> None:
+    def __init__(self, languages: tuple[str, str], limit: LineLimit, encoding: str | None = None) -> None:
+        """encoding: see XmlDecoder."""
         self._languages = [language.lower().replace("_", "-") for language in languages]
-        self._parser = expat.ParserCreate()
+        self._parser = expat.ParserCreate(encoding)
         self._parser.buffer_text = True
         self._parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._refuse
+        self._parser.UseForeignDTD(True)  # an undeclared entity is skipped, not an error: the DTD might declare it
+        self._parser.SkippedEntityHandler = self._undeclared
         self._done: list[Pair] = []
-        self._variants: dict[str, str] = {}
+        self._variants: dict[str, _Segment] = {}
         self._language = ""
         self._text: list[str] | None = None  # of the segment being read
+        self._flaw = ""
+        self._limit = limit
+        self._characters_left = 0  # of the segment, before it is too long
+        self._fed = 0  # bytes
         self._codes = 0  # how deep in inline codes
         self.found_root = False
 
@@ -96,6 +118,10 @@ class _Units:
     def feed(self, block: bytes, last: bool) -> None:
         """Go on with the file."""
         self._parser.Parse(block, last)
+        self._fed += len(block)
+        # What the parser keeps, a comment or a tag that it has not seen the end of, it keeps in memory.
+        if self._fed - self._parser.CurrentByteIndex > self._limit.max_bytes + _BLOCK:
+            raise _RefusedError(self._limit.complaint("a tag or a comment"))
 
     def taken(self) -> list[Pair]:
         """The units since the last call."""
@@ -110,13 +136,15 @@ class _Units:
         elif name == "tuv":
             self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").lower().replace("_", "-")
         elif name == "seg":
-            self._text, self._codes = [], 0
+            self._text, self._codes, self._flaw = [], 0, ""
+            self._characters_left = self._limit.max_bytes
         elif name in _CODES:
             self._codes += 1
 
     def _end(self, name: str) -> None:
         if name == "seg" and self._text is not None:
-            self._variants.setdefault(self._language, " ".join("".join(self._text).split()))
+            text = " ".join("".join(self._text).split())
+            self._variants.setdefault(self._language, _Segment(text, self._flaw))
             self._text = None
         elif name in _CODES:
             self._codes -= 1
@@ -126,19 +154,30 @@ class _Units:
     def _characters(self, text: str) -> None:
         if self._text is not None and not self._codes:
             self._text.append(text)
+            self._characters_left -= len(text)
+            if self._characters_left < 0:
+                raise _RefusedError(self._limit.complaint("a segment"))
+
+    def _undeclared(self, name: str, is_parameter: bool) -> None:
+        """An entity that the file does not declare."""
+        if self._text is not None and not self._codes and not is_parameter:
+            meaning = html5.get(f"{name};")
+            self._characters(meaning or f"&{name};")
+            self._flaw = self._flaw if meaning else "undeclared entity"
 
     def _pair(self) -> Pair:
         found = [self._variant(language) for language in self._languages]
-        missing = [language for language, text in zip(self._languages, found, strict=True) if text is None]
-        source, target = (text or "" for text in found)
+        missing = [language for language, segment in zip(self._languages, found, strict=True) if segment is None]
+        source, target = (segment or _Segment("", "") for segment in found)
         there = ", ".join(sorted(self._variants)[:4])
-        return Pair(source, target, f"no variant in {' or '.join(missing)}, but in {there}" if missing else "")
+        flaw = f"no variant in {' or '.join(missing)}, but in {there}" if missing else source.flaw or target.flaw
+        return Pair(source.text, target.text, flaw)
 
-    def _variant(self, language: str) -> str | None:
-        """The wanted language's text: of exactly this code, or of one that says more than it."""
+    def _variant(self, language: str) -> _Segment | None:
+        """The wanted language's segment: of exactly this code, or of one that says more than it."""
         if language in self._variants:
             return self._variants[language]
-        return next((text for code, text in self._variants.items() if code.startswith(f"{language}-")), None)
+        return next((segment for code, segment in self._variants.items() if code.startswith(f"{language}-")), None)
 
     def _refuse(self, name: str, *_: object) -> None:
         raise _RefusedError(f"it declares an entity ('{name}'), which a translation memory needs for nothing good")

@@ -1,0 +1,28 @@
+"""Numbers for people and for JSON, where they are out of all measure."""
+
+import json
+import math
+from typing import Any
+
+_LONGEST = 1e6  # written out up to here
+_LARGEST = "over 1e304"  # exp(700): about where a float ends
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    """A perplexity for people: 12.34, from a million on 1.4e13; None is one that no float can hold."""
+    if value is None or math.isinf(value):
+        return _LARGEST
+    return f"{value:.{digits}f}" if value < _LONGEST else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def json_text(value: Any, ensure_ascii: bool = True, indent: int | None = None) -> str:
+    """As `json.dumps`, and JSON for certain: what is infinite or no number, which JSON cannot say, becomes null."""
+    return json.dumps(_finite(value), ensure_ascii=ensure_ascii, indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,118 @@
+"""The tables of a page about runs: scores, what they cost, and what going on from another model has changed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tolka.numbers import shown
+from tolka.report.glossary import LOWER, Term, entry_of
+from tolka.report.runs import FinishedRun
+from tolka.report.tables import between
+
+_SURE = 0.05  # of p: below it a difference is taken for more than chance
+_AFTER_METRICS = ("PPL per token", "sentences/s")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's printed name, and its entry in the glossary, if it has one."""
+
+    name: str
+    term: Term | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table. small: beneath the label; cells: (text, small text beneath it), one for each column."""
+
+    label: str
+    small: str
+    cells: list[tuple[str, str]]
+    term: Term | None = None
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """A table of figures. heading: of the column of labels."""
+
+    title: str
+    heading: str
+    columns: list[Column]
+    rows: list[Row]
+
+    @property
+    def terms(self) -> set[str]:
+        """Anchors of all that it shows, the interval's where a score has one."""
+        terms = [*(column.term for column in self.columns), *(row.term for row in self.rows)]
+        shown = {term.anchor for term in terms if term}
+        return shown | ({"interval"} if any(small for row in self.rows for _, small in row.cells) else set())
+
+
+def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
+    """One table of all test sets for a run alone; else one for each test set, with a row for each run."""
+    tests = list(dict.fromkeys(test for run in runs for test in run.tests))
+    if len(runs) == 1:
+        names = _names(runs, tests)
+        rows = [_scored(test, runs[0], test, names) for test in tests]
+        return [_table("", "test set", names, rows)] if tests else []
+    tables = []
+    for test in tests:
+        names = _names(runs, [test])
+        tables.append(
+            _table(test, "system", names, [_scored(run.label, run, test, names) for run in runs if test in run.tests])
+        )
+    return tables
+
+
+def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreTable:
+    """Size and training of each run. common: facts that hold for every run and are not repeated."""
+    rows = []
+    for run in runs:
+        own = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
+        speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
+        figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
+        rows.append(Row(run.label, "; ".join(own), [(figure, "") for figure in figures]))
+    return _table("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
+
+
+def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
+    """Before and after going on from another model: one for each run and test set that was scored with both."""
+    tables = []
+    for run in runs:
+        for test, found in run.tests.items():
+            rows = [_changed(change) for change in found.get("changes", [])]
+            if rows:
+                title = test if len(runs) == 1 else f"{run.label}, {test}"
+                tables.append(_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
+    return tables
+
+
+def _names(runs: Sequence[FinishedRun], tests: Sequence[str]) -> list[str]:
+    """Printed names of the scores, in the order that they were asked for."""
+    scored = (run.tests.get(test, {}).get("metrics", []) for run in runs for test in tests)
+    return [*dict.fromkeys(each["name"] for metrics in scored for each in metrics), *_AFTER_METRICS]
+
+
+def _table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
+    return ScoreTable(title, heading, [Column(name, entry_of(name)) for name in names], rows)
+
+
+def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
+    found, rate = run.tests[test], run.sentences_per_second(test)
+    scores = {each["name"]: (f"{each['score']:.1f}", between(each["interval"])) for each in found["metrics"]}
+    own = {"PPL per token": (shown(found["perplexity"]["ppl"]), ""), "sentences/s": (_rate(rate) if rate else "", "")}
+    return Row(label, "", [{**scores, **own}.get(name, ("", "")) for name in names])
+
+
+def _changed(change: Mapping[str, Any]) -> Row:
+    before, after, p = change["before"], change["after"], change["p_value"]
+    term = entry_of(change["name"])
+    gain = (before - after) if term and term.better == LOWER else after - before
+    verdict = "may be chance" if p >= _SURE else "better" if gain > 0 else "worse"
+    figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
+    return Row(change["name"], "", [(figure, "") for figure in figures], term)
+
+
+def _rate(value: float) -> str:
+    """Two digits at least."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

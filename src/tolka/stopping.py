@@ -1,0 +1,166 @@
+"""Signals that ask a command to end, whatever it is doing: one exception, one line, 128 + the signal's number.
+
+SIGINT (Ctrl-C), SIGTERM (a machine that is about to go), SIGHUP (the terminal was closed).
+"""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+from tolka.errors import SignalReceived
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
+_LATER_SECONDS = 0.02
+
+_received: list[tuple[int, float]] = []  # number and time of the first one: a signal is the process's, as this list is
+_swallowed, _leaving = threading.Event(), threading.Event()
+
+
+def listen() -> bool:
+    """From here on each of these signals raises SignalReceived in the main thread; whether this changed anything.
+
+    What is ignored stays ignored: SIGHUP under nohup, SIGINT of a script's background job. So do a program's own
+    handlers. Outside the main thread Python hands out no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    mine = [number for number in SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
+    for number in mine:
+        signal.signal(number, _raise)
+    return bool(mine)
+
+
+def unlisten() -> None:
+    """Python's own ways again, for a program that goes on after a command."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _raise:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def received() -> int:
+    """The signal that asked for an end, also if the exception was lost on its way; 0 if none did."""
+    return _received[0][0] if _received else 0
+
+
+def check() -> None:
+    """SignalReceived if a signal asked for an end and the exception was lost: to be called between stages."""
+    if _received:
+        raise SignalReceived(received())
+
+
+def forget() -> None:
+    """The command has ended; in the same process another one may begin."""
+    _received.clear()
+    _swallowed.clear()
+
+
+def is_repeated(since: float) -> bool:
+    """Whether a signal that comes now is but the echo of one that came at `since` (time.monotonic)."""
+    return time.monotonic() - since < SAME_SECONDS
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    """The handler. A second signal, while what the first one has begun is being put away, ends the process at once."""
+    if _received and not _swallowed.is_set():
+        if is_repeated(_received[0][1]):
+            return
+        tell(f"{in_words(number)} again: ended at once")
+        os._exit(128 + number)
+    _swallowed.clear()
+    _received[:] = _received or [(number, time.monotonic())]
+    if not _leaving.is_set():
+        raise SignalReceived(received())
+
+
+def number_of(error: KeyboardInterrupt) -> int:
+    """The signal that raised it."""
+    return error.number if isinstance(error, SignalReceived) else signal.SIGINT
+
+
+def in_words(number: int) -> str:
+    """How the last line of a command begins that was ended by this signal."""
+    return "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+
+
+def tell(line: str) -> None:
+    """Say it on stderr, as far as there is one: a terminal that was closed, or a full disk, takes no more words.
+
+    What Python holds back for it then goes nowhere, or the exit code would become 120.
+    """
+    if sys.stderr is None:
+        return
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    except ValueError:  # it is closed
+        pass
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Processes that are started meanwhile never hear these signals, also while they start: their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this exit code; a signal that comes from now on changes nothing, a second one ends it."""
+    _leaving.set()
+    sys.exit(code)
+
+
+def take_hooks() -> None:
+    """For a command that is still being imported: also what reaches Python's own hooks is one line and an exit code."""
+    sys.excepthook = _excepthook
+    sys.unraisablehook = _unraisablehook
+    atexit.register(_ignore)  # the first to be registered is the last to be called
+
+
+def _ignore() -> None:
+    """Python now takes its handlers away, and after the last words a signal would end the process with -15."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _raise:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    number = received() or (number_of(error) if isinstance(error, KeyboardInterrupt) else 0)
+    if not number:
+        sys.__excepthook__(kind, error, trace)
+        return
+    tell(in_words(number))
+    os._exit(128 + number)  # Python would exit with 1, and has nothing to put away yet
+
+
+def _unraisablehook(lost: Any) -> None:
+    """In a destructor, or a function that C code calls, an exception gets nowhere: the signal comes once more."""
+    if isinstance(lost.exc_value, SignalReceived):
+        _swallowed.set()
+        again = threading.Timer(_LATER_SECONDS, _send, [lost.exc_value.number])
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _send(number: int) -> None:
+    """To the main thread: it may be asleep, and another thread's signal would not wake it."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)

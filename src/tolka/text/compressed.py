@@ -1,0 +1,92 @@
+"""xz and bz2 files read to their last byte: Python's own readers silently ignore what follows the compressed data."""
+
+import bz2
+import io
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+_BLOCK = 2**16
+
+
+class _Decompressor(Protocol):
+    """What bz2's and lzma's have in common, for one stream of a file."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+def open_xz(path: Path, mode: str) -> IO[bytes]:
+    """Open an xz or lzma file for reading; see `_Decompressed` for what reading raises."""
+    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, lzma.LZMADecompressor, "xz"), _BLOCK))
+
+
+def open_bz2(path: Path, mode: str) -> IO[bytes]:
+    """Open a bz2 file for reading; see `_Decompressed` for what reading raises."""
+    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, bz2.BZ2Decompressor, "bz2"), _BLOCK))
+
+
+class _Decompressed(io.RawIOBase):
+    """One compressed stream after another, as both formats allow, with zeros after them, as tapes leave them.
+
+    Reading raises EOFError where a stream is cut, and OSError or LZMAError for what is no stream.
+    """
+
+    def __init__(self, path: Path, new: Callable[[], _Decompressor], kind: str) -> None:
+        self._file = path.open("rb")
+        self._new, self._kind = new, kind
+        self._stream = new()
+        self._first = True
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """See io.RawIOBase."""
+        view = memoryview(buffer).cast("B")
+        text = self._read(len(view))
+        view[: len(text)] = text
+        return len(text)
+
+    def _read(self, size: int) -> bytes:
+        text = b""
+        while not text:
+            if self._stream.eof:
+                following = self._after_the_stream()
+                if not following:
+                    return b""
+                self._stream, self._first = self._new(), False
+                text = self._decompressed(following, size)
+            else:
+                block = self._file.read(_BLOCK) if self._stream.needs_input else b""
+                if not block and self._stream.needs_input:
+                    raise EOFError("compressed data ends before the end of its stream")
+                text = self._decompressed(block, size)
+        return text
+
+    def _after_the_stream(self) -> bytes:
+        """The beginning of what follows, zeros left out; nothing at the end of the file."""
+        following = self._stream.unused_data.lstrip(b"\0")
+        while not following and (block := self._file.read(_BLOCK)):
+            following = block.lstrip(b"\0")
+        return following
+
+    def _decompressed(self, block: bytes, size: int) -> bytes:
+        try:
+            return self._stream.decompress(block, size)
+        except (OSError, lzma.LZMAError):
+            if self._first:
+                raise
+            raise OSError(f"after the {self._kind} data something follows that is no {self._kind}") from None

@@ -1,0 +1,58 @@
+"""What is no plain text, one sentence a line: documents by how their name ends, binary files by how they begin."""
+
+from pathlib import Path
+
+# How a name ends -> what it is called, and what of it no reader would call text.
+_DOCUMENTS = {
+    ".srt": ("subtitles", "numbers and time codes"),
+    ".vtt": ("subtitles", "time codes"),
+    ".ass": ("subtitles", "styles and time codes"),
+    ".ssa": ("subtitles", "styles and time codes"),
+    ".po": ("a gettext catalogue", "keywords and comments"),
+    ".pot": ("a gettext catalogue", "keywords and comments"),
+    ".html": ("HTML", "tags"),
+    ".htm": ("HTML", "tags"),
+    ".xhtml": ("HTML", "tags"),
+    ".xml": ("XML", "tags"),
+    ".tmx": ("a translation memory", "tags and both languages"),
+    ".xliff": ("XLIFF", "tags and both languages"),
+    ".xlf": ("XLIFF", "tags and both languages"),
+    ".md": ("Markdown", "markup"),
+    ".markdown": ("Markdown", "markup"),
+    ".rst": ("reStructuredText", "markup"),
+    ".tex": ("LaTeX", "commands"),
+    ".rtf": ("RTF", "commands"),
+    ".json": ("JSON", "keys and brackets"),
+    ".jsonl": ("JSON", "keys and brackets"),
+    ".ipynb": ("a notebook", "keys and brackets"),
+    ".yaml": ("YAML", "keys"),
+    ".yml": ("YAML", "keys"),
+    ".csv": ("a table", "all columns"),
+    ".tsv": ("a table", "all columns"),
+    ".docx": ("a Word document", "markup"),
+    ".odt": ("an OpenDocument text", "markup"),
+    ".pdf": ("a PDF", "markup"),
+}
+_SAVE_AS_TEXT = "save it as plain text (UTF-8) first"
+# How a file begins -> what it is, and what to do.
+_BINARY = {
+    b"PK\x03\x04": ("a ZIP archive, as Word, OpenDocument and EPUB files are", _SAVE_AS_TEXT),
+    b"%PDF-": ("a PDF", _SAVE_AS_TEXT),
+    b"\xd0\xcf\x11\xe0": ("a Word, Excel or PowerPoint file of the old kind", _SAVE_AS_TEXT),
+    b"\x89PNG": ("a picture", "there is no text in it to read"),
+    b"\xff\xd8\xff": ("a picture", "there is no text in it to read"),
+    b"\x1f\x8b": ("compressed by gzip", "unpack it first, or let its name end in .gz"),
+    b"BZh": ("compressed by bzip2", "unpack it first, or let its name end in .bz2"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it first, or let its name end in .xz"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it first, or let its name end in .zst"),
+}
+
+
+def document_kind(path: Path) -> tuple[str, str]:
+    """What a file of that name is, and what of it is no text; two empty texts for what may be plain text."""
+    return _DOCUMENTS.get(path.suffix.lower(), ("", ""))
+
+
+def binary_kind(head: bytes) -> tuple[str, str]:
+    """What a file that begins so is, and what to do, unless it is UTF-8 after all; two empty texts if not known."""
+    return next((kind for mark, kind in _BINARY.items() if head.startswith(mark)), ("", ""))

@@ -1,0 +1,82 @@
+"""The encoding of an XML file, decoded where expat cannot: of multi-byte ones it knows UTF-8 and UTF-16 alone."""
+
+import codecs
+import re
+
+from tolka.errors import DataError
+
+_HEAD_BYTES = 1024
+_DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
+_EXPATS_OWN = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "iso8859-1"})
+_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+# What files under the first name hold in practice, as browsers read them (WHATWG, Encoding Standard, section 4.2).
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
+_OTHER_NAMES = {  # of files from Windows and of browsers, which Python has the codecs of but not the names
+    "windows-31j": "cp932",
+    "x-sjis": "cp932",
+    "windows-874": "cp874",
+    "windows-949": "cp949",
+    "x-gbk": "gb18030",
+}
+# Python's codecs of text that are no character sets of files.
+_NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
+
+
+class XmlDecoder:
+    """Turns the blocks of a file into UTF-8, or leaves them as they are for expat to decode."""
+
+    def __init__(self, name: str, head: bytes) -> None:
+        """name: of the file. head: its first block. DataError for an encoding that nothing here can decode."""
+        self._name = name
+        self._declared, codec = _encoding_of(name, head[:_HEAD_BYTES])
+        self._decoder = codec.incrementaldecoder() if codec and codec.incrementaldecoder else None
+        self._line = 1
+
+    @property
+    def encoding(self) -> str | None:
+        """What expat is to take the blocks for, whatever they declare; None where it finds out by itself."""
+        return "utf-8" if self._decoder else None
+
+    def __call__(self, block: bytes, last: bool = False) -> bytes:
+        """The next block; DataError with the line where the bytes are not of the encoding."""
+        if self._decoder is None:
+            return block
+        try:
+            text = self._decoder.decode(block, last)
+        except UnicodeDecodeError as error:
+            line = self._line + error.object[: error.start].count(b"\n")
+            raise DataError(
+                f"{self._name}:{line}: not {self._declared}, which the file says it is in (byte "
+                f"0x{error.object[error.start]:02x}); convert it to UTF-8 with the right name: iconv -f ... -t UTF-8"
+            ) from None
+        self._line += text.count("\n")
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
+    """The name of the encoding and its codec; no codec where expat decodes the file."""
+    if head.startswith(_UTF32_MARKS):
+        return "UTF-32", codecs.lookup("utf-32")
+    found = _DECLARED.match(head)
+    if not found:
+        return "", None
+    declared = found[1].decode("ascii", "replace").strip()
+    called = _OTHER_NAMES.get(declared.lower(), declared)
+    try:
+        "".encode(called)  # LookupError for an unknown name, and for a codec that is not of text
+        codec = codecs.lookup(called)
+    except (LookupError, UnicodeError, ValueError):
+        raise _unknown(name, declared) from None
+    if codec.name in _NO_CHARACTER_SETS:
+        raise _unknown(name, declared)
+    if head.startswith(codecs.BOM_UTF8):  # weighs more than what is declared
+        return "UTF-8", codecs.lookup("utf-8-sig")
+    return declared, None if codec.name in _EXPATS_OWN else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
+
+
+def _unknown(name: str, declared: str) -> DataError:
+    return DataError(
+        f"{name}:1: the encoding '{declared}' is not known; allowed are UTF-8, UTF-16, UTF-32, ISO-8859-1 to 16, "
+        "Windows-1250 to 1258, KOI8-R, GB2312, GB18030, Big5, Shift_JIS, EUC-JP, EUC-KR and the others of Python's "
+        "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
+    )

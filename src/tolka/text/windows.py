@@ -1,0 +1,84 @@
+"""Windows of lines, each translated at once: full ones of a file, what is there of a stream that is still written."""
+
+import os
+import stat
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from tolka.errors import TolkaError
+
+_SECONDS_TO_GATHER = 0.01  # after the first line of a window: what one write of a program holds arrives together
+_SECONDS_OF_A_WAIT = 1.0  # on Windows, Ctrl-C does not interrupt a wait, but is seen after it
+
+
+def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Lists of `size` lines, the last one shorter; an error in reading them comes after the lines before it."""
+    window: list[str] = []
+    try:
+        for line in lines:
+            window.append(line)
+            if len(window) == size:
+                yield window
+                window = []
+    except TolkaError:
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
+
+
+def is_still_written(stream: IO[str]) -> bool:
+    """Whether reading it may have to wait for somebody: a pipe, a socket or a terminal, and no file."""
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # no descriptor: text in memory
+        return False
+
+
+class ArrivingLines:
+    """Lines of a stream that somebody may still be writing, read by a thread of its own."""
+
+    def __init__(self, lines: Iterable[str], size: int) -> None:
+        """size: lines of a window, and that are read ahead, at most."""
+        self._lines, self._size = lines, size
+        self._arrived: deque[str] = deque()
+        self._ended = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def windows(self) -> Iterator[list[str]]:
+        """What has arrived, up to `size` lines, as soon as there is any; an error comes after the lines before it."""
+        # The thread may wait for a line for ever: as a daemon it does not keep the process from ending.
+        threading.Thread(target=self._read, daemon=True).start()
+        while window := self._window():
+            yield window
+        if self._error is not None:
+            raise self._error
+
+    def _read(self) -> None:
+        try:
+            for line in self._lines:
+                with self._changed:
+                    while len(self._arrived) == self._size:
+                        self._changed.wait()
+                    self._arrived.append(line)
+                    if len(self._arrived) in (1, self._size):  # what `_window` waits for
+                        self._changed.notify()
+        except BaseException as error:  # raised where the lines are waited for
+            self._error = error
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def _window(self) -> list[str]:
+        with self._changed:
+            while not self._arrived and not self._ended:
+                self._changed.wait(_SECONDS_OF_A_WAIT)
+            self._changed.wait_for(lambda: len(self._arrived) == self._size or self._ended, _SECONDS_TO_GATHER)
+            window = list(self._arrived)
+            self._arrived.clear()
+            self._changed.notify()
+        return window

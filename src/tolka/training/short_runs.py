@@ -1,0 +1,46 @@
+"""Schedules whose defaults do not fit into a short training: what nobody typed shrinks, and that is reported."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeGuard
+
+# Settings that shrink, and that a run which goes on keeps, so that a higher trainer.updates bends no curve.
+LENGTHS = ("warmup", "horizon", "decay", "lr_init")
+_WARMUP_SHARE, _DECAY_SHARE = 10, 5  # a tenth of the updates, a fifth of the horizon
+
+
+def fit_schedule(
+    scheduler: Mapping[str, Any], updates: Any, typed: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit a schedule's default lengths into `updates`. Returns its settings, and what of them has changed.
+
+    scheduler: plain values of the group, not checked yet; what is no length is left for the checks to complain of.
+    typed: keys of the group that the user set, which are never changed.
+
+    - horizon: at most the updates, so that the curve ends with the training;
+    - warmup: a tenth of the updates (or of the horizon) where it would take more than half of them. noam's peak follows
+      from its warm-up: lr_init shrinks with it, so that the peak stays;
+    - decay: a fifth of the horizon where it does not fit between the warm-up and the horizon.
+    """
+    fitted = dict(scheduler)
+    if not _is_length(updates):
+        return fitted, {}
+    horizon = fitted.get("horizon", 0)
+    if not isinstance(horizon, int):
+        return fitted, {}
+    if "horizon" not in typed and _is_length(horizon) and horizon > updates:
+        horizon = fitted["horizon"] = updates
+    end = min(updates, horizon) if _is_length(horizon) else updates
+    warmup = fitted.get("warmup")
+    if "warmup" not in typed and "lr_init" not in typed and _is_length(warmup) and warmup > end / 2:
+        fitted["warmup"] = end // _WARMUP_SHARE
+        if isinstance(fitted.get("lr_init"), int | float):
+            fitted["lr_init"] = float(f"{fitted['lr_init'] * (max(fitted['warmup'], 1) / warmup) ** 0.5:.3g}")
+    warmup, decay = fitted.get("warmup"), fitted.get("decay")
+    fits = not _is_length(decay) or not isinstance(warmup, int) or not horizon or warmup + decay <= horizon
+    if "decay" not in typed and not fits:
+        fitted["decay"] = max(1, horizon // _DECAY_SHARE)
+    return fitted, {key: value for key, value in fitted.items() if value != scheduler[key]}
+
+
+def _is_length(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,91 @@
+"""mt-translate beside somebody who writes a line and waits for its translation: a program, or a person who types."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from select import select
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for a pipe with select, and needs terminals")
+QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3"]
+MAIN = "from tolka.cli.translate import main; main()"
+_SECONDS = 120  # until a test fails that would otherwise wait for ever
+
+
+@contextmanager
+def running(model: Path, *settings: str, **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """mt-translate, with output that Python keeps back as it does by default."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", MAIN, str(model), *QUICK, *settings]
+    process = subprocess.Popen(command, env={**environment, "TERM": "xterm"}, **streams)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def read_until(handle: int, end: bytes, text: bytes = b"") -> bytes:
+    """What is written there, up to and with `end`."""
+    deadline = time.monotonic() + _SECONDS
+    while not text.endswith(end):
+        assert select([handle], [], [], max(0, deadline - time.monotonic()))[0], f"no answer; so far: {text!r}"
+        text += os.read(handle, 1000)
+    return text
+
+
+def test_a_program_that_waits_for_each_answer(trained: Path) -> None:
+    with running(trained, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for question in (b"ferry\n", b"kettle\npebble\n", b"ferry\n"):
+            os.write(process.stdin.fileno(), question)
+            answer = b""
+            for _ in range(question.count(b"\n")):
+                answer = read_until(process.stdout.fileno(), b"\n", answer)
+            answers.append(answer)
+        os.write(process.stdin.fileno(), b"ferry")  # without a line feed, it ends where the pipe does
+        process.stdin.close()
+        answers.append(process.stdout.read())
+        assert process.wait(_SECONDS) == 0
+    assert answers[0] == answers[2] == answers[3]
+    assert answers[0].strip()
+    assert answers[1].count(b"\n") == 2
+
+
+def test_sigterm_leaves_nothing_of_an_output_file(trained: Path, tmp_path: Path) -> None:
+    with running(trained, "-o", str(tmp_path / "out"), stdin=subprocess.PIPE) as process:
+        deadline = time.monotonic() + _SECONDS
+        while not os.listdir(tmp_path):  # the file that is to become `out`
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(_SECONDS) == 143
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
+    import pty
+    import termios
+    import tty
+
+    master, terminal = pty.openpty()
+    tty.setcbreak(terminal)  # no echo: what is read is what the command wrote
+    termios.tcsetwinsize(terminal, (24, 80))
+    with running(trained, stdin=terminal, stdout=terminal, stderr=terminal):
+        os.close(terminal)
+        greeting = read_until(master, b"\n")
+        os.write(master, b"ferry\n")
+        answer = read_until(master, b"\n")
+    os.close(master)
+    assert greeting == b"type a line to translate it; end with Ctrl-D\r\n"
+    assert answer.strip()
+    assert b"translating" not in answer

@@ -1,0 +1,110 @@
+"""Fonts of pictures: the plainest that has the characters, and one note, not a warning each, where none has them."""
+
+import logging
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tolka.report import fonts
+from tolka.report.attention import AttentionFolder
+from tolka.report.fonts import families_for
+
+KOREAN, JAPANESE, CHINESE = "친구야", "猫がカ", "这个猫"
+# Families as FreeType reads them from the fonts of Debian's packages, and which of the three texts each can write.
+DEBIAN = {
+    "fonts-noto-cjk": {"Noto Sans Mono CJK KR": "kjc", "Noto Sans CJK HK": "kjc", "Noto Sans CJK JP": "kjc"},
+    "fonts-nanum": {"NanumMyeongjo": "k", "NanumSquareRound": "k", "NanumGothic": "k"},
+    "fonts-unfonts-core": {"UnBatang": "k", "UnGungseo": "k", "UnPilgi": "k", "UnDotum": "k"},
+    "fonts-baekmuk": {"Baekmuk Batang": "k", "Baekmuk Headline": "k", "Baekmuk Dotum": "k"},
+    "fonts-ipafont": {"IPAMincho": "j", "IPAPMincho": "j", "IPAPGothic": "j"},
+    "fonts-takao": {"TakaoExMincho": "j", "TakaoPGothic": "j"},
+    "fonts-wqy-zenhei": {"AR PL UKai CN": "jc", "WenQuanYi Zen Hei": "kjc"},
+    "fonts-wqy-microhei": {"AR PL UKai CN": "jc", "WenQuanYi Micro Hei": "kjc"},
+    "fonts-droid-fallback": {"AR PL UKai CN": "jc", "Droid Sans Fallback": "jc"},
+}
+# Families that come with the systems; the last of each language's is the one that is wanted.
+MACOS = {
+    ".LastResort": "kjc", "Last Resort High-Efficiency": "kjc", "Apple Myungjo": "k", "AppleMyungjo": "k",
+    "Hiragino Mincho ProN": "j", "Kaiti SC": "c", "STSong": "c", "Hiragino Sans": "j", "Heiti SC": "c",
+    "Apple SD Gothic Neo": "k",
+}  # fmt: skip
+WINDOWS = {
+    "Batang": "k", "Gungsuh": "k", "FangSong": "c", "KaiTi": "c", "MS Mincho": "j", "Yu Gothic": "j",
+    "Microsoft YaHei": "c", "Malgun Gothic": "k",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted"),
+    [
+        *((families, (list(families)[-1],)) for families in DEBIAN.values()),
+        (MACOS, ("Hiragino Sans", "Heiti SC", "Apple SD Gothic Neo")),
+        (WINDOWS, ("Yu Gothic", "Microsoft YaHei", "Malgun Gothic")),
+    ],
+    ids=[*DEBIAN, "macOS", "Windows"],
+)
+def test_the_plain_font_of_each_system(
+    installed: dict[str, str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"k": KOREAN, "j": JAPANESE, "c": CHINESE}
+    has = {family: frozenset("".join(texts[script] for script in scripts)) for family, scripts in installed.items()}
+    monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked(installed))
+    monkeypatch.setattr(fonts, "_characters", lambda family: has.get(family, frozenset("ab ")))
+    for family in wanted:
+        for script in installed[family]:
+            assert families_for(["ab", texts[script]]) == (["DejaVu Sans", family], "")
+
+
+def test_fonts_without_glyphs_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have every character, as a box."""
+    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset() if family == "DejaVu Sans" else {"친"})
+    monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked([".LastResort", "Last Resort High-Efficiency"]))
+    assert families_for(["친"]) == (["DejaVu Sans"], "친")
+
+
+def test_one_note_and_no_warning_for_what_no_font_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("matplotlib")
+    # The second has no regular weight, which matplotlib reports as well.
+    monkeypatch.setattr(fonts, "_installed", lambda: ((), ("DejaVu Sans Light",)))
+    fonts._characters.cache_clear()
+    each = {"map": "m", "head": "mean", "rows": list(KOREAN), "columns": [*KOREAN, "a"], "weights": [[0.25] * 4] * 3}
+    folder = AttentionFolder(tmp_path)
+    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
+        warnings.simplefilter("error")
+        folder.write("01", "s", "t", [each])
+        folder.write("02", "s", "t", [each])
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["01.png", "02.png"]
+    assert caplog.messages == []
+    assert folder.complaint.startswith("no font on this machine has 구야친: drawn as boxes; install one")
+    assert folder.complaint.count("drawn as boxes") == 1
+
+
+def test_fonts_are_found_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    assert families_for(["plain text", "▁ä ж"]) == (["DejaVu Sans"], "")
+    has = {"DejaVu Sans": "abc", "Noto Sans CJK KR": "한국어", "Mono": "ab", "Other": "語日"}
+    monkeypatch.setattr(fonts, "_installed", lambda: (("Noto Sans CJK KR",), ("Mono", "Other")))
+    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset(has[family]))
+    assert families_for(["ab 한"]) == (["DejaVu Sans", "Noto Sans CJK KR"], " ")
+    assert families_for(["日한", "語𝛀"]) == (["DejaVu Sans", "Noto Sans CJK KR", "Other"], "𝛀")
+
+
+def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    package = tmp_path / "koreanize_matplotlib"
+    (package / "fonts").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('a font is wanted, not what the package does')\n")
+    for name in ("B.otf", "A.ttf", "LICENSE"):
+        (package / "fonts" / name).write_bytes(b"")
+    added: list[str] = []
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(fonts, "_PACKAGES", ("koreanize_matplotlib", "not_installed"))
+    monkeypatch.setattr(font_manager.fontManager, "addfont", lambda path: added.append(path))
+    new = str(tmp_path / "installed_since.ttf")
+    known = [entry.fname for entry in font_manager.fontManager.ttflist]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*known, new])
+    assert fonts._installed.__wrapped__()
+    assert added == [new, *(str(package / "fonts" / name) for name in ("A.ttf", "B.otf"))]
