@@ -1,7 +1,7 @@
 """The messages that tests hold: texts that an assertion looks for in what tolka says.
 
     python tests/kept/messages.py make      # writes messages.json: those of today's tests
-    python tests/kept/messages.py missing   # those of messages.json that no test holds now, and reworded.json does not name
+    python tests/kept/messages.py missing   # kept messages that neither a test nor reworded.json accounts for
 
 A message may be reworded, and then `reworded.json` says what it is now; it may go with what it was about, and then
 `reworded.json` has `{"gone": "why"}` in its place. No message goes without a word.
