@@ -52,5 +52,5 @@ def test_no_message_that_a_test_held_is_gone_without_a_word() -> None:
 
 
 def test_messages_are_found_in_assertions() -> None:
-    source = 'assert "is not a file" in f"{error} of {name}"\nwith raises(E, match="must be above 0"):\n    call("none")'
+    source = 'assert "is not a file" in f"{error} of {name}"\nwith raises(E, match="must be above 0"):\n    call("x")'
     assert messages.held(source) == {"is not a file", "must be above 0"}
