@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import settings
-from tape import Recorder
 
-from tolka import cuda_graph
 from tolka.cli import evaluate, train, translate
 from tolka.cli.common import guarded
 
@@ -123,14 +121,6 @@ def settings(corpus: Path, run: Path) -> list[str]:
 def tiny(corpus: Path, tmp_path: Path) -> list[str]:
     """The arguments of mt-train for `corpus`; the run goes to tmp_path/run."""
     return settings(corpus, tmp_path / "run")
-
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """In place of CUDA graphs."""
-    recorder = Recorder()
-    monkeypatch.setattr(cuda_graph, "record", recorder)
-    return recorder
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """scripts/bench: its settings are settings still, its configurations are YAML, its logs are read right."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -154,27 +153,6 @@ def test_decoding_is_measured_and_weights_come_under_known_names(trained: Path, 
     assert weights.positions().shape[1] == weights.width
 
 
-def test_graphs_are_counted_without_a_gpu(
-    trained: Path, tmp_path: Path, recorder: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """recorder: puts back what the script puts in the place of a capture."""
-    import graph_shapes
-
-    (tmp_path / "test.en").write_text("ferry kettle .\n" * 5, encoding="utf-8")
-    graph_shapes.decoding(
-        str(trained / "best"), str(tmp_path / "test.en"), "search.max_length_factor=0", "decoding.device=cpu"
-    )
-    found = re.fullmatch(r"5 lines: (\d+) steps, (\d+) of them replayed, (\d+) graphs\n", capsys.readouterr().out)
-    assert found is not None
-    steps, replayed, graphs = map(int, found.groups())
-    assert steps >= replayed + 1 + 2 * graphs > 1  # a search's first, and a shape's first two, are not
-    (store,) = trained.parent.glob("prepared/*/source.ids")
-    graph_shapes.training(str(store.parent), "300")
-    counted = re.fullmatch(r"(\d+) batches: (\d+) shapes, [\d.]+% of rows added\n", capsys.readouterr().out)
-    assert counted is not None
-    assert int(counted[1]) >= int(counted[2]) > 0
-
-
 def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
     import quality
     import torch
@@ -210,15 +188,14 @@ def test_the_gpu_s_measurements_can_be_tried_on_a_cpu_and_are_gone_on_with(tmp_p
         only = [part for task in tasks for part in ("--only", task)]
         return subprocess.run([*command, *only], capture_output=True, text=True, check=True).stdout
 
-    said = call("limits", "training:toy:packed", "training:toy:graphs", "decoding:toy:fp32:5:plain")
-    assert "training:toy:graphs (" in said
-    assert "cannot be captured" in said
-    again = call("training:toy:packed", "training:toy:graphs", "decoding:toy:fp32:5:graphs")
+    said = call("limits", "training:toy:packed", "training:toy:reduce-overhead", "decoding:toy:fp32:5")
+    assert "training:toy:reduce-overhead (" in said
+    again = call("training:toy:packed", "training:toy:reduce-overhead", "decoding:toy:fp32:5")
     assert "training:toy:packed (" not in again  # measured before
-    assert "training:toy:graphs (" in again  # failed before
+    assert "training:toy:reduce-overhead (" in again  # failed before
     table = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert "| decoding:toy:fp32:5:plain |" in table
-    assert 'decoding:toy:fp32:5:graphs: {"failed": "decoding.cuda_graphs=true needs a CUDA device' in table
+    assert "| decoding:toy:fp32:5 |" in table
+    assert 'training:toy:reduce-overhead: {"failed": "trainer.compile=reduce-overhead needs a CUDA device' in table
     assert "limits: {" in table
 
 

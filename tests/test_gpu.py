@@ -13,17 +13,12 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.losses import Objective
-from tolka.models.base import ModelConfig
-from tolka.models.captured import CapturedModel
-from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.variable_length import has_packed_attention
 from tolka.runtime import Precision, choose_device
-from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.training.compilation import compile_layers
-from tolka.training.graphs import CapturedPasses
 from tolka.training.memory import fewest_batches
 from tolka.training.optim import OPTIMIZERS, AdamWConfig, SGDConfig
 from tolka.training.options import TrainerConfig
@@ -85,50 +80,24 @@ def stepping(dropout: float = 0.0, **options: Any) -> tuple[TrainStep, list[torc
     return TrainStep(config, config.objective(model), optimizer, Precision(device, "bf16")), list(model.parameters())
 
 
-def test_captured_passes_move_the_weights_as_plain_ones() -> None:
-    """Three shapes of batch, several to an update, each replayed more than once."""
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
+    """Three shapes of batch, several to an update, each computed more than once."""
     batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
-    (plain, expected), (captured, found) = stepping(), stepping(cuda_graphs=True)
+    (plain, expected), (compiled, found) = stepping(), stepping(compile=mode)
+    compile_layers(compiled.objective.model, torch.device("cuda"), mode)
     for number in range(1, 7):
         group = batches[number % 3 :] + batches[:1]
-        one, other = plain(number, 0.1, group), captured(number, 0.1, group)
+        one, other = plain(number, 0.1, group), compiled(number, 0.1, group)
         assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
     for weight, same in zip(found, expected, strict=True):
         assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
 
 
-@pytest.mark.parametrize("options", [{}, {"positions": "rotary"}, {"positions": "learned"}], ids=str)
-def test_a_captured_pass_outlives_longer_sentences(options: dict[str, Any]) -> None:
-    """Which make new tables of positions; the one that was captured stays where it is."""
-    torch.manual_seed(0)
-    device = torch.device("cuda")
-    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).to(device)
-    captured = CapturedPasses(Objective(model, 0.1), Precision(device, "bf16"))
-    batch = collate(SOURCES, TARGETS)
-    captured.clear_gradients()
-    before = captured(batch, 0.1)
-    with torch.no_grad():
-        long = torch.full((1, 900), 4, device=device)
-        model.start(long, torch.tensor([900], device=device))
-    filling = [torch.full((256, 256), 7.0, device=device) for _ in range(64)]
-    after = captured(batch, 0.1)
-    assert before is not None
-    assert after is not None
-    assert after.item() == pytest.approx(before.item(), rel=1e-3)
-    assert (len(captured._captured), len(filling)) == (1, 64)
-
-
-def test_captured_passes_draw_new_masks_each_time() -> None:
-    captured, weights = stepping(dropout=0.5, cuda_graphs=True)
-    nlls = [captured(number, 0.0, [collate(SOURCES, TARGETS)]).nll.item() for number in range(1, 5)]
-    assert len(set(nlls)) == 4
-    assert all(weight.isfinite().all() for weight in weights)
-
-
-@pytest.mark.parametrize("cuda_graphs", [False, True])
-def test_compiled_layers_learn_by_heart(cuda_graphs: bool) -> None:
-    step, _ = stepping(cuda_graphs=cuda_graphs)
-    compile_layers(step.objective.model, torch.device("cuda"))
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_compiled_layers_learn_by_heart(mode: str) -> None:
+    step, _ = stepping(compile=mode)
+    compile_layers(step.objective.model, torch.device("cuda"), mode)
     batch = collate(SOURCES, TARGETS)
     made = [step(number, 1.0, [batch]) for number in range(1, 300)]
     assert made[-1].nll.item() / batch.tokens < 0.3 * made[0].nll.item() / batch.tokens
@@ -142,108 +111,6 @@ def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
         greedy = GreedyConfig().search(model, batch.source, batch.source_lengths)
         beam = BeamConfig(beam_size=1).search(model, batch.source, batch.source_lengths)
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
-
-
-@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)], ids=["greedy", "beam"])
-@pytest.mark.parametrize(
-    "config",
-    [
-        TransformerConfig(d_model=32, layers=2),
-        TransformerConfig(d_model=32, layers=2, positions="rotary"),
-        TransformerConfig(d_model=32, layers=2, positions="learned"),
-        RnnConfig(d_model=32, attention="dot", bidirectional=True),
-        RnnConfig(d_model=32, cell="gru", attention="additive", input_feeding=True),
-    ],
-    ids=["sinusoidal", "rotary", "learned", "lstm", "gru"],
-)
-def test_captured_steps_find_what_plain_ones_do(config: ModelConfig, search: SearchConfig) -> None:
-    """Batches of several shapes, twice; between them a longer sentence makes new tables of positions."""
-    torch.manual_seed(0)
-    device = torch.device("cuda")
-    model = config.build(12, 12, True).to(device).eval()
-    captured = CapturedModel(model, device)
-    batches = [[[4 + (i * j) % 8 for j in range(1 + i % 20)] for i in range(count)] for count in (40, 3, 40, 1, 17)]
-    agree, sentences = 0, 0
-    for rows in (*batches, [[5] * 300], *batches):
-        batch = collate(rows, rows).to(device)
-        with torch.inference_mode():
-            expected = search.search(model, batch.source, batch.source_lengths)
-            found = search.search(captured, batch.source, batch.source_lengths)
-        agree += sum(one[0].tokens == other[0].tokens for one, other in zip(found, expected, strict=True))
-        sentences += len(rows)
-        for one, other in zip(found, expected, strict=True):
-            assert one[0].score == pytest.approx(other[0].score, rel=2e-2, abs=2e-2)
-    assert agree >= 0.9 * sentences  # kernels differ by shape in the last bits
-    assert any(step.recording is not None for step in captured._steps.values())
-
-
-def test_the_features_of_captured_steps_are_those_of_plain_ones() -> None:
-    """The same tokens are given to both, in several shapes in turn, more of them than a device has streams to deal out;
-    memory does not grow with each."""
-    torch.manual_seed(0)
-    device = torch.device("cuda")
-    model = TransformerConfig(d_model=32, layers=2, positions="rotary").build(12, 12, True).to(device).eval()
-    captured, reserved = CapturedModel(model, device), []
-    for sentences in (300, 200, 100, 60, 30, 10, 5, 2, 1) * 2:
-        for width in (10, 20, 40, 80):
-            rows = [[4 + i % 8] * width for i in range(sentences)]
-            batch = collate(rows, rows).to(device)
-            with torch.inference_mode():
-                one, other = (each.start(batch.source, batch.source_lengths) for each in (model, captured))
-                for place in range(40):
-                    token = batch.source[:, place % width][:, None]
-                    expected, one = model.step(token, one)
-                    found, other = captured.step(token, other)
-                    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
-            reserved.append(torch.cuda.memory_reserved(device))
-    assert sum(step.recording is not None for step in captured._steps.values()) > 32
-    assert reserved[-1] < 1.5 * reserved[0] + 2e8
-
-
-def test_after_a_full_memory_steps_are_captured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    device = torch.device("cuda")
-    model = TransformerConfig(d_model=32, layers=1).build(12, 12, True).to(device).eval()
-    captured, batch = CapturedModel(model, device), collate(SOURCES, TARGETS).to(device)
-    real, fails = type(model).step, [True]
-
-    def step(self: Any, *given: Any) -> Any:
-        if torch.cuda.is_current_stream_capturing() and fails.pop():
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(self, *given)
-
-    monkeypatch.setattr(type(model), "step", step)
-    with torch.inference_mode():
-        with pytest.raises(torch.OutOfMemoryError):
-            GreedyConfig().search(captured, batch.source, batch.source_lengths)
-        captured.forget()
-        torch.cuda.empty_cache()
-        fails.extend([False] * 100)
-        found = GreedyConfig().search(captured, batch.source, batch.source_lengths)
-        expected = GreedyConfig().search(model, batch.source, batch.source_lengths)
-    assert [one[0].tokens for one in found] == [one[0].tokens for one in expected]
-
-
-def test_captured_steps_in_half_precision_end_as_plain_ones(tmp_path: Path) -> None:
-    """A model that has learnt something; what it says in bf16, with and without."""
-    from tolka.api import train
-    from tolka.decoding import DecodingConfig
-    from tolka.overrides import train_config
-    from tolka.translator import Translator
-
-    folders = [f"run.dir={tmp_path / 'run'}", f"run.prepared={tmp_path / 'prepared'}"]
-    more = ["trainer.device=cuda", "trainer.updates=100", "trainer.validate_every=100", "scheduler.warmup=50"]
-    train(train_config(["experiment=sample", *folders, *more]))
-    words = ["boat", "ferry", "bird", "harbour", "garden", "letter", "window", "teacher", "river", "bread"]
-    texts = [f"the {one} is near the {other} ." for one in words for other in words]
-    said = []
-    for graphs in (False, True):
-        decoding = DecodingConfig(device="cuda", precision="bf16", cuda_graphs=graphs)
-        translator = Translator.load(tmp_path / "run", GreedyConfig(), decoding)
-        said.append(translator(texts))
-    assert isinstance(translator.model, CapturedModel)
-    assert any(step.recording is not None for step in translator.model._steps.values())
-    assert sum(one == other for one, other in zip(*said, strict=True)) >= 0.8 * len(texts)  # bf16 has many ties
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ RANKS = {
     "special": 1,
     "runtime": 1,
     "threads": 1,
-    "traced": 1,
-    "cuda_graph": 2,
     "progress": 1,
     "stopping": 1,
     "children": 2,

@@ -25,7 +25,6 @@ from tolka.data.store import TokenStore
 from tolka.decoding import DecodingConfig
 from tolka.errors import TolkaError
 from tolka.models import transformer
-from tolka.models.captured import CapturedModel, check_captured
 from tolka.models.precision import in_format
 from tolka.models.transformer import TransformerConfig
 from tolka.runtime import Precision, has_fast_bf16, is_out_of_memory
@@ -45,9 +44,8 @@ SIZES = {
 VARIANTS: dict[str, dict[str, bool]] = {
     "padded": {},
     "packed": {},
-    "compiled": {"compile": True},
-    "graphs": {"cuda_graphs": True},
-    "compiled graphs": {"compile": True, "cuda_graphs": True},
+    "compiled": {"compile": "default"},
+    "reduce-overhead": {"compile": "reduce-overhead"},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
 DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences
@@ -115,8 +113,8 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
     model = config.build(vocabulary, vocabulary, shared=True).to(device).train()
     precision = Precision(device, trained_in(device))
     options = TrainerConfig(**VARIANTS[variant])
-    if options.compile:
-        compile_layers(model, device)
+    if options.compile != "off":
+        compile_layers(model, device, options.compile)
     step = TrainStep(options, options.objective(model), AdamWConfig().build(model), precision)
     loader = Loader(random_store(vocabulary, tokens), BatchingConfig(tokens=tokens, max_length=LONGEST), seed=1)
     numbers, worth, each = range(min(BATCHES, len(loader.plan(0)))), cost(model), []
@@ -146,15 +144,12 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
     }
 
 
-def decoding(size: str, number_format: str, beam: int, graphs: bool, device: torch.device) -> dict[str, Any]:
+def decoding(size: str, number_format: str, beam: int, device: torch.device) -> dict[str, Any]:
     """Tokens a second, in batches as the translator makes them, of weights that hardly end a sentence before its limit,
     which is as many tokens as its source has."""
     config, vocabulary, enough = SIZES[size]
     torch.manual_seed(0)
     model = in_format(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
-    if graphs:
-        check_captured(device)
-        model = CapturedModel(model, device)
     store = random_store(vocabulary, enough)
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
     batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
@@ -205,15 +200,14 @@ def limits(device: torch.device) -> dict[str, Any]:
 
 
 def measure(name: str, device: torch.device) -> dict[str, Any]:
-    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM plain or graphs. `failed` says
-    why not."""
+    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM. `failed` says why not."""
     kind, *what = name.split(":")
     try:
         if kind == "limits":
             return limits(device)
         if kind == "training":
             return training(what[0], what[1], device)
-        return decoding(what[0], what[1], int(what[2]), what[3] == "graphs", device)
+        return decoding(what[0], what[1], int(what[2]), device)
     except (RuntimeError, TolkaError) as error:
         return {"failed": "no memory" if is_out_of_memory(error) else str(error).partition("\n")[0]}
 

@@ -31,7 +31,6 @@ from tolka.snapshot import Snapshot, snapshot
 from tolka.text.spelling import spelt_pair
 from tolka.text.tokenizer import Tokenizer
 from tolka.training.compilation import compile_layers
-from tolka.training.graphs import check_graphs
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
@@ -69,8 +68,6 @@ class Assembly:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
-        if self.config.trainer.cuda_graphs:
-            check_graphs(precision, self.config.model)
         optimizer = self.config.optimizer.build(model)
         options = self._fitted(objective, optimizer, precision, loader, resumed)
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
@@ -124,8 +121,8 @@ class Assembly:
         self.config.finetuning.apply(model)
         model.recompute = self.config.trainer.recompute
         model = model.to(self.device)
-        if self.config.trainer.compile:
-            compile_layers(model, self.device)
+        if self.config.trainer.compile != "off":
+            compile_layers(model, self.device, self.config.trainer.compile)
         return model
 
     def _fitted(

@@ -14,6 +14,7 @@ from tolka.errors import ConfigError
 from tolka.names import is_utf8, printable
 from tolka.registry import did_you_mean, some_of
 from tolka.resources import config_dir
+from tolka.upgrade import GONE
 
 # Values of these keys are paths, names and sentences, which Hydra's grammar would take apart at =, ( and letters beyond
 # ASCII, or turn into numbers and truth values: a run may be called 2024, a language `true`.
@@ -144,6 +145,8 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             group, option = key.split(".", 1)
             kinds = [kind for kind in choices_of(group) if option in _options(group, kind)]
             return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
+        if key in GONE:
+            return f"{key} is gone; in its place: {GONE[key]}"
         return f"unknown key '{key}'.{_nearest(key, known, _help(name))}"
     for override in overrides:
         key, _, value = override.partition("=")

@@ -213,15 +213,10 @@ def cross_check(config: TrainConfig) -> None:
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
             "model=rnn, lstm or gru, or leave it out"
         )
-    if (config.trainer.compile or config.trainer.cuda_graphs) and config.model.recurrent:
+    if config.trainer.compile != "off" and config.model.recurrent:
         raise ConfigError(
-            "trainer.compile and trainer.cuda_graphs speed up a Transformer's many small operations; a recurrent model "
-            "runs in one kernel a layer: leave them out"
-        )
-    if config.trainer.cuda_graphs and vars(config.model).get("layerdrop"):
-        raise ConfigError(
-            "trainer.cuda_graphs=true captures what a pass does, and model.layerdrop skips other layers each time: set "
-            "it to 0, or leave trainer.cuda_graphs out"
+            "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
+            "layer: leave it out"
         )
     if config.trainer.recompute and config.model.recurrent:
         raise ConfigError(

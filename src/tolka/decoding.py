@@ -21,8 +21,6 @@ class DecodingConfig:
     """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"
     """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; faster from d_model 256 on); PPL stays fp32's"""
-    cuda_graphs: bool = False
-    """a step's kernels started at once; for many lines on a GPU, as each shape of batch has to be captured first"""
     tokens: int = 16384
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000

@@ -68,7 +68,7 @@ class Pipeline:
         self._record_provenance()
         resumed = self._assembly.resumed() if self.resuming else None
         trainer = self.trainer(resumed)
-        if self.config.trainer.compile:
+        if self.config.trainer.compile != "off":
             seconds = compile_now(trainer.step, trainer.loader.largest())
             self.run.log(
                 f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"

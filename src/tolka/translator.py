@@ -14,7 +14,6 @@ from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.decoding import DecodingConfig, resolved_split
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.models.captured import CapturedModel, check_captured
 from tolka.models.precision import check_format, in_format
 from tolka.progress import say
 from tolka.runtime import choose_device, empty_cache, is_out_of_memory, use_threads
@@ -133,15 +132,9 @@ class Translator:
         max_length = decoding.max_length or saved.sources.longest
         unicode = unicode_form(saved.config)
         check_format(decoding.precision, device, "decoding.precision")
-        if decoding.cuda_graphs:
-            check_captured(device)
         if decoding.workers > 1 and device.type != "cpu":
             raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
         model = in_format(saved.model.to(device), decoding.precision)
-        if decoding.cuda_graphs:
-            model = CapturedModel(model, device)
-        elif device.type == "cpu":
-            model.trace_steps()
         split = resolved_split(decoding.split, saved.sources.several_sentences)
         limits = max_length, decoding.tokens, unicode, decoding.workers
         return cls(model, saved.tokenizer, search, device, *limits, split, languages(saved.config))
@@ -227,8 +220,6 @@ class Translator:
 
     def _have_less_at_once(self, batch: _Begun, longest: int) -> None:
         """After a batch, of sentences up to `longest`, that memory had no room for."""
-        if isinstance(self.model, CapturedModel):
-            self.model.forget()
         empty_cache(self.device)
         if self.tokens == batch.tokens:  # else another of its size has failed already
             failed = len(batch.numbers) * longest * self.search.width

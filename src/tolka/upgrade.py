@@ -5,7 +5,15 @@ from typing import Any
 
 _MOVED = {"max_characters", "drop_duplicates"}  # of the group corpus, to the group cleaning
 # (group, key) -> old value: new value.
-_RENAMED = {("model", "share_embeddings"): {"decoder": "target_output"}}
+_RENAMED: dict[tuple[str, str], dict[str, Any]] = {
+    ("model", "share_embeddings"): {"decoder": "target_output"},
+    ("trainer", "compile"): {"False": "off", "True": "default"},
+}
+# A setting that is gone: what took its place, for whoever types it.
+GONE = {
+    "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
+    "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
+}
 
 
 def _cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,5 +34,16 @@ def in_words_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
     for (group, key), words in _RENAMED.items():
         options = found.get(group)
         if isinstance(options, Mapping) and str(options.get(key)) in words:
-            found[group] = {**options, key: words[options[key]]}
-    return found
+            found[group] = {**options, key: words[str(options[key])]}
+    return _without_cuda_graphs(found)
+
+
+def _without_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
+    """`trainer.cuda_graphs=true` as `trainer.compile=reduce-overhead`."""
+    trainer = config.get("trainer")
+    if not isinstance(trainer, Mapping) or "cuda_graphs" not in trainer:
+        return config
+    kept = {key: value for key, value in trainer.items() if key != "cuda_graphs"}
+    if trainer["cuda_graphs"] is True:
+        kept["compile"] = "reduce-overhead"
+    return {**config, "trainer": kept}

@@ -1,8 +1,6 @@
 """What every architecture promises to search and training, over every registered name and its variants."""
 
-import copy
 import dataclasses
-import inspect
 import itertools
 import math
 import random
@@ -10,21 +8,16 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from tape import Recorder
 
-from tolka import traced
 from tolka.batch import EOS, collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
-from tolka.models import captured
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
-from tolka.models.captured import CapturedModel
 from tolka.models.ensemble import Ensemble
-from tolka.models.precision import in_format
 from tolka.models.rnn import RnnConfig
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.search.base import SearchConfig, _column_of_largest, _largest
-from tolka.search.beam import BeamConfig, _endings, _open, _put
+from tolka.models.transformer import TransformerConfig
+from tolka.search.base import SearchConfig
+from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
 
@@ -185,63 +178,6 @@ def test_many_sentences_together_are_searched_as_each_alone(
             (alone,) = search.search(model, one.source, one.source_lengths)
             assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in alone]
             assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
-
-
-@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3, max_length_extra=4)])
-def test_steps_can_be_captured(
-    config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch, recorder: Recorder
-) -> None:
-    """Once for each shape: sentences leave, hypotheses outgrow their room, and batches of like shapes follow."""
-    monkeypatch.setattr(captured, "_LEAST_ROOM", 8)
-    monkeypatch.setattr(captured, "_LEAST_WIDTH", 4)
-    model, rng, made = make(config), random.Random(3), []
-    logits = model.logits
-    rarely = torch.zeros(VOCABULARY).double().index_fill_(0, torch.tensor(EOS), -1.0)  # random weights end many at once
-    monkeypatch.setattr(model, "logits", lambda features: logits(features) + rarely)
-    steps = CapturedModel(model, torch.device("cpu"))
-    texts = [[rng.choices(range(4, VOCABULARY), k=rng.randint(1, 7)) for _ in range(n)] for n in (11, 3, 16, 1)]
-    for sources in (*texts, *texts, *texts):
-        batch = collate(sources, sources)
-        with torch.inference_mode():
-            expected = search.search(model, batch.source, batch.source_lengths)
-            found = search.search(steps, batch.source, batch.source_lengths)
-        for one, other in zip(found, expected, strict=True):
-            assert [(h.tokens, h.finished) for h in one] == [(h.tokens, h.finished) for h in other]
-            assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-6)
-        made.append(recorder.made)
-    assert recorder.played > 2 * recorder.made
-    assert made[11] - made[7] < made[3]  # later batches find the graphs of earlier ones
-
-
-@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3, max_length_extra=4)])
-@pytest.mark.parametrize("precision", ["fp32", "int8", "bf16"])
-def test_steps_without_python_are_the_same_to_the_last_bit(
-    config: ModelConfig, search: SearchConfig, precision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of any number of sentences, padded and not, as they leave and as hypotheses outgrow their room."""
-    torch.manual_seed(3)
-    plain = in_format(config.build(VOCABULARY, VOCABULARY, shared=True).eval(), precision)
-    steps, rng = copy.deepcopy(plain), random.Random(3)
-    steps.trace_steps()
-    lengths = [[4], [5] * 7, *([rng.randint(1, 7) for _ in range(count)] for count in (11, 3, 16, 1))]
-    for each in lengths * 2:
-        sources = [rng.choices(range(4, VOCABULARY), k=length) for length in each]
-        batch = collate(sources, sources)
-        with torch.inference_mode():
-            monkeypatch.setattr(traced, "_COMES_AGAIN", 10**9)
-            expected = search.search(plain, batch.source, batch.source_lengths)
-            monkeypatch.setattr(traced, "_COMES_AGAIN", 2)
-            assert search.search(steps, batch.source, batch.source_lengths) == expected
-    made = [step for module in steps.modules() if isinstance(module, Transformer) for step in module._steps]
-    for step in made:
-        assert all(isinstance(trace, torch.jit.ScriptModule) for trace in step._traces.values())
-        assert len(step._traces) == 2
-    assert made or isinstance(config, RnnConfig)
-
-
-def test_searches_can_be_compiled() -> None:
-    for function in (_largest, _column_of_largest, _put, _endings, _open):
-        assert isinstance(traced._script(inspect.unwrap(function)), torch.jit.ScriptFunction)
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:

@@ -8,11 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tolka import traced
 from tolka.nn import products
 from tolka.nn.linear import FusedLinear
 from tolka.nn.products import onednn_is_faster, product, shapes_cost, steady_rows
-from tolka.traced import Traced
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this build of torch has no oneDNN"
@@ -122,21 +120,6 @@ def test_without_a_gradient_in_few_numbers_of_rows(shape: tuple[int, ...], monke
         torch.testing.assert_close(product(x, weight, bias), F.linear(x, weight, bias))
         assert rows in ([8], [16])
         assert not shapes_cost()
-
-
-@pytest.mark.usefixtures("by_onednn")
-def test_in_a_trace_it_goes_by_each_call_s_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_LEAST_WORK", 20 * 4 * 8)
-    monkeypatch.setattr(traced, "_COMES_AGAIN", 0)
-    layer = FusedLinear(8, [2, 2])
-    trace = Traced(layer)
-    with torch.inference_mode():
-        for rows in (5, 1, 19, 20, 21, 64, 257, 3):
-            x = torch.randn(rows, 1, 8)
-            assert torch.equal(trace(x), layer(x))
-    graph = str(next(iter(trace._traces.values())).graph)  # type: ignore[attr-defined]
-    assert "_linear_pointwise" in graph
-    assert "aten::linear(" in graph
 
 
 def test_linear_layers_use_it(monkeypatch: pytest.MonkeyPatch) -> None:

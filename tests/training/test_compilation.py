@@ -14,6 +14,7 @@ from tolka.models.transformer import Transformer, TransformerConfig
 from tolka.overrides import train_config
 from tolka.training import compilation
 from tolka.training.compilation import compile_layers, compile_now
+from tolka.upgrade import in_words_of_today
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch's own
 BATCHES = [
@@ -65,17 +66,34 @@ def test_a_machine_without_a_compiler_is_told_in_a_line(monkeypatch: pytest.Monk
         raise RuntimeError("no working C++ compiler\nand more of it")
 
     monkeypatch.setattr(torch, "compile", broken)
-    message = r"trainer.compile=true: torch.compile does not work .*\(RuntimeError: no working C\+\+ compiler\); leave"
+    message = r"trainer.compile=default: torch.compile does not work .*\(RuntimeError: no working C\+\+ compiler\); leave"
     with pytest.raises(ConfigError, match=message):
-        compile_layers(made(), torch.device("cpu"))
+        compile_layers(made(), torch.device("cpu"), "default")
 
 
 def test_a_recurrent_model_has_no_layers_to_compile(tiny: list[str]) -> None:
-    assert train_config([*tiny, "trainer.compile=true"]).trainer.compile
+    assert train_config([*tiny, "trainer.compile=default"]).trainer.compile == "default"
     with pytest.raises(ConfigError, match=r"trainer\.compile .* a recurrent model runs in one kernel a layer"):
-        train_config(["model=lstm", "trainer.compile=true"])
+        train_config(["model=lstm", "trainer.compile=default"])
     with pytest.raises(ConfigError, match="Rnn has no layers to compile"):
         RnnConfig().build(9, 9, True).compile_layers()
+
+
+def test_graphs_need_a_cuda_device_and_one_pass(tiny: list[str]) -> None:
+    with pytest.raises(ConfigError, match="trainer.compile=reduce-overhead needs a CUDA device, not cpu: take default"):
+        compile_layers(made(), torch.device("cpu"), "reduce-overhead")
+    for option in ("trainer.r_drop=5", "trainer.recompute=true"):
+        with pytest.raises(ConfigError, match="captures one pass over a batch.* or take trainer.compile=default"):
+            train_config([*tiny, "trainer.compile=reduce-overhead", option])
+
+
+def test_the_settings_that_it_replaces_are_read_and_named(tiny: list[str]) -> None:
+    """Of a run that an earlier version saved, and of a user who types them."""
+    for compiled, graphs, now in ((False, False, "off"), (True, False, "default"), (False, True, "reduce-overhead")):
+        saved = {"trainer": {"compile": compiled, "cuda_graphs": graphs, "updates": 3}}
+        assert in_words_of_today(saved) == {"trainer": {"compile": now, "updates": 3}}
+    with pytest.raises(ConfigError, match="trainer.cuda_graphs is gone; in its place: trainer.compile=reduce-overhead"):
+        train_config([*tiny, "trainer.cuda_graphs=true"])
 
 
 def test_compiling_ahead_leaves_no_trace(tmp_path: Path) -> None:
@@ -89,7 +107,7 @@ def test_compiling_ahead_leaves_no_trace(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_machine_code_computes_the_same() -> None:
     plain, compiled = made(dropout=0.0), made(dropout=0.0)
-    compilation.compile_layers(compiled, torch.device("cpu"))
+    compilation.compile_layers(compiled, torch.device("cpu"), "default")
     for batch in BATCHES:
         found, expected = compiled(batch), plain(batch)
         torch.testing.assert_close(found, expected)

@@ -37,16 +37,6 @@ class DecoderState(ABC):
         be copied.
         """
 
-    def fixed(self, filled: int, room: int, width: int) -> Self:
-        """The same in tensors of sizes that steps leave as they are, filled up with what no step looks at; steps may
-        write into them. ConfigError for an architecture that has no such.
-
-        filled: steps so far. room: steps that there may come to be. width: source tokens that a sentence has room for.
-        """
-        raise ConfigError(
-            f"decoding.cuda_graphs=true: {type(self).__name__} has no tensors of fixed sizes; leave it out"
-        )
-
 
 def staying(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
     """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.
@@ -96,13 +86,12 @@ class Seq2Seq(nn.Module, ABC):
         """Put matrices in eight bits, for decoding alone: all linear layers, and what else an architecture has."""
         quantize(self)
 
-    def compile_layers(self, backend: str = "inductor") -> None:
-        """Have torch.compile fuse what each layer does in training; ConfigError for an architecture without such."""
-        raise ConfigError(f"{type(self).__name__} has no layers to compile")
+    def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
+        """Compile each layer with torch.compile, for training; ConfigError for an architecture without such layers.
 
-    def trace_steps(self) -> None:
-        """Have decoding steps run without Python, where an architecture can; from now on its weights must stay as they
-        are."""
+        mode, backend: torch.compile's.
+        """
+        raise ConfigError(f"{type(self).__name__} has no layers to compile")
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:

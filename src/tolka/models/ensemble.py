@@ -25,10 +25,6 @@ class EnsembleState(DecoderState):
         """See DecoderState.select."""
         return EnsembleState([state.select(rows) for state in self.states])
 
-    def fixed(self, filled: int, room: int, width: int) -> "EnsembleState":
-        """See DecoderState.fixed."""
-        return EnsembleState([state.fixed(filled, room, width) for state in self.states])
-
 
 class Ensemble(Seq2Seq):
     """The mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6), of any architectures.
@@ -60,11 +56,6 @@ class Ensemble(Seq2Seq):
         """See Seq2Seq.quantize."""
         for member in self._members:
             member.quantize()
-
-    def trace_steps(self) -> None:
-        """See Seq2Seq.trace_steps."""
-        for member in self._members:
-            member.trace_steps()
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""

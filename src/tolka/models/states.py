@@ -3,15 +3,13 @@
 Shapes: B sentences, k hypotheses a sentence, S source tokens, H heads, E width of embeddings, D width of states.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tolka.models.base import DecoderState, staying
-from tolka.nn.cache import Cache, FixedCache, Place, chosen
+from tolka.nn.cache import KeyValueCache, chosen
 from tolka.nn.recurrent import State
 
 
@@ -19,10 +17,10 @@ from tolka.nn.recurrent import State
 class TransformerState(DecoderState):
     """Keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    prefix: list[Cache]  # per layer, of B * k prefixes
+    prefix: list[KeyValueCache]  # per layer, of B * k prefixes
     memory: list[tuple[Tensor, Tensor]]  # per layer, what CrossAttention.remember made of B sentences
     padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
-    position: int | Place
+    position: int
     beam: int
 
     def select(self, rows: Tensor) -> Self:
@@ -35,16 +33,6 @@ class TransformerState(DecoderState):
             memory = [(chosen(keys, sentences), chosen(values, sentences)) for keys, values in memory]
             padding = None if padding is None else padding.index_select(0, sentences)
         return type(self)(prefix, memory, padding, self.position, rows.size(1))
-
-    def fixed(self, filled: int, room: int, width: int) -> Self:
-        """See DecoderState.fixed."""
-        keys, _ = self.memory[0]
-        more, place = width - keys.size(3), Place.after(filled, room, keys.device)
-        prefix: list[Cache] = [FixedCache.of(cache.attended[:, :filled], place) for cache in self.prefix]
-        none = keys.new_zeros(len(keys), 1, 1, keys.size(3), dtype=torch.bool)
-        memory = [(F.pad(key, (0, more)), F.pad(value, (0, 0, 0, more))) for key, value in self.memory]
-        padding = F.pad(none if self.padding is None else self.padding, (0, more), value=True)
-        return type(self)(prefix, memory, padding, place, self.beam)
 
 
 @dataclass(frozen=True)
@@ -60,12 +48,6 @@ class Memory:
         same, encoded = self.keys is self.encoded, chosen(self.encoded, sentences)
         keys = encoded if same else chosen(self.keys, sentences)
         return type(self)(encoded, keys, self.mask.index_select(0, sentences))
-
-    def widened(self, width: int) -> Self:
-        """With room for so many source tokens."""
-        more = width - self.mask.size(1)
-        encoded, keys = (F.pad(part, (0, 0, 0, more)) for part in (self.encoded, self.keys))
-        return type(self)(encoded, keys, F.pad(self.mask, (0, more)))
 
 
 @dataclass(frozen=True)
@@ -86,7 +68,3 @@ class RnnState(DecoderState):
             sentences = staying(rows, self.beam, len(memory.mask))
             memory = memory if sentences is None else memory.select(sentences)
         return type(self)(layers, fed, memory, rows.size(1))
-
-    def fixed(self, filled: int, room: int, width: int) -> Self:
-        """See DecoderState.fixed; only what attention looks at has a size that could change."""
-        return replace(self, memory=None if self.memory is None else self.memory.widened(width))

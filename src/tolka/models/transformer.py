@@ -18,8 +18,8 @@ from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.states import TransformerState
-from tolka.models.transformer_layers import DecoderLayer, DecoderStep, EncoderLayer, TransformerOptions
-from tolka.nn.cache import Cache, KeyValueCache, Place
+from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
+from tolka.nn.cache import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.packing import FusedPacking, Packing
@@ -27,7 +27,6 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 from tolka.nn.products import shapes_cost, steady_rows
 from tolka.nn.quantized import QuantizedScores
 from tolka.nn.variable_length import has_packed_attention
-from tolka.traced import Traced, sized
 
 _checkpoint = inspect.unwrap(checkpoint)  # without the decorator that imports torch's compiler
 _ENCODED_AT_ONCE = 1024  # positions: 0.37 s for 1000 sentences of 15, where 8192 take 0.56
@@ -63,7 +62,6 @@ class Transformer(Seq2Seq):
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(config.embedding_rate)
-        self._steps: list[Traced] = []
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm the residual stream itself is never normalised, so each stack ends on a norm of its own.
@@ -170,15 +168,10 @@ class Transformer(Seq2Seq):
         if isinstance(self.output_embedding, Pieces):
             self.output_embedding = QuantizedScores(self.output_embedding)
 
-    def compile_layers(self, backend: str = "inductor") -> None:
+    def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
         """See Seq2Seq.compile_layers: one program serves all layers of a stack, and batches of all sizes."""
         for layer in (*self.encoder, *self.decoder):
-            layer.compile(dynamic=True, backend=backend)
-
-    def trace_steps(self) -> None:
-        """See Seq2Seq.trace_steps: a trace of each decoder layer."""
-        if not self._steps:
-            self._steps = [Traced(DecoderStep(layer)) for layer in self._decoder_layers]
+            layer.compile(dynamic=True, mode=mode, backend=backend)
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""
@@ -187,7 +180,7 @@ class Transformer(Seq2Seq):
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """See Seq2Seq.start."""
         memory = self._memory(source, lengths)
-        prefix: list[Cache] = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
+        prefix = [layer.attention.empty_cache(memory[0][0], len(source)) for layer in self._decoder_layers]
         mask = packing(lengths, source.size(1)).mask
         return TransformerState(prefix, memory, None if mask is None else ~mask, position=0, beam=1)
 
@@ -221,28 +214,13 @@ class Transformer(Seq2Seq):
         """See Seq2Seq.step."""
         assert isinstance(state, TransformerState)
         x, position = self.target_embedding(token) * math.sqrt(self.config.d_model), state.position
-        if isinstance(position, Place):
-            position.move_on()
         if self.target_positions is not None:
-            x = x + _vector(self.target_positions, position)
-        if self._steps and isinstance(position, int) and x.device.type == "cpu":
-            return self._traced_step(x, state, position)
-        prefix: list[Cache] = []
+            x = x + self.target_positions(position, 1)
+        prefix: list[KeyValueCache] = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
             x, cache = layer.step(x, cache, memory, state.padding)
             prefix.append(cache)
-        after = position if isinstance(position, Place) else position + 1
-        return self.decoder_norm(x), TransformerState(prefix, state.memory, state.padding, after, state.beam)
-
-    def _traced_step(self, x: Tensor, state: TransformerState, position: int) -> tuple[Tensor, DecoderState]:
-        """x (B, k, D): embeddings of the tokens at `position` -> as `step`."""
-        prefix = [cache.roomy() for cache in cast(list[KeyValueCache], state.prefix)]
-        rotary = self._decoder_layers[0].attention.rotary
-        turns = None if rotary is None else rotary.turns(position, 1, x)
-        for step, cache, (keys, values) in zip(self._steps, prefix, state.memory, strict=True):
-            x = step(x, cache.store, sized(position, x), keys, values, state.padding, turns)
-        longer: list[Cache] = [cache.longer() for cache in prefix]
-        return self.decoder_norm(x), TransformerState(longer, state.memory, state.padding, position + 1, state.beam)
+        return self.decoder_norm(x), TransformerState(prefix, state.memory, state.padding, position + 1, state.beam)
 
 
 def _fill(room: Tensor, part: Tensor) -> None:
@@ -250,13 +228,6 @@ def _fill(room: Tensor, part: Tensor) -> None:
     room[:, :, : part.size(2), : part.size(3)] = part
     room[:, :, part.size(2) :] = 0
     room[..., part.size(3) :] = 0
-
-
-def _vector(positions: SinusoidalPositions | LearnedPositions, position: int | Place) -> Tensor:
-    """(1, D): what is added to the embedding of the token at work."""
-    if isinstance(position, Place):
-        return positions.at(position.number, position.room)
-    return positions(position, 1)  # type: ignore[no-any-return]
 
 
 def packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:

@@ -13,8 +13,8 @@ from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_mor
 from tolka.errors import ConfigError
 from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
-from tolka.nn.attention import CrossAttention, SelfAttention, SomeCache
-from tolka.nn.cache import TracedCache
+from tolka.nn.attention import CrossAttention, SelfAttention
+from tolka.nn.cache import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
@@ -210,34 +210,11 @@ class DecoderLayer(nn.Module):
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
 
     def step(
-        self, x: Tensor, cache: SomeCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
-    ) -> tuple[Tensor, SomeCache]:
+        self, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
+    ) -> tuple[Tensor, KeyValueCache]:
         """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
         sentences, beam, width = x.shape
         new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
         x = self.around_attention.after(x, new.view(sentences, beam, width))
         x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, padding))
         return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache
-
-
-class DecoderStep(nn.Module):
-    """`DecoderLayer.step` as a function of tensors, which a trace can be made of."""
-
-    def __init__(self, layer: DecoderLayer) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(
-        self,
-        x: Tensor,
-        store: Tensor,
-        positions: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        padding: Tensor | None,
-        turns: Tensor | None,
-    ) -> Tensor:
-        """x (B, k, D) -> (B, k, D); the next position is put into the store. store, positions, turns: as in
-        `TracedCache`. keys, values: what `CrossAttention.remember` made."""
-        after, _ = self.layer.step(x, TracedCache(store, positions, turns), (keys, values), padding)
-        return after

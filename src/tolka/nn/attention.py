@@ -5,21 +5,18 @@ widths of one head's keys and values.
 """
 
 import math
-from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tolka.nn.cache import KeyValueCache, StepCache
+from tolka.nn.cache import KeyValueCache
 from tolka.nn.dropout import dropout
 from tolka.nn.linear import FusedLinear, Linear
 from tolka.nn.packing import FusedPacking, Packing
 from tolka.nn.positions import RotaryPositions
 from tolka.nn.short_attention import attend_short, suits_short
 from tolka.nn.variable_length import attend_packed
-
-SomeCache = TypeVar("SomeCache", bound=StepCache)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, rate: float = 0.0) -> Tensor:
@@ -142,7 +139,7 @@ class SelfAttention(_Heads):
         """Of prefixes without a token; x: whose type and device it has."""
         return KeyValueCache(x.new_empty(prefixes, 0, sum(self.query_key_value.widths[1:])), 0)
 
-    def step(self, x: Tensor, cache: SomeCache) -> tuple[Tensor, SomeCache]:
+    def step(self, x: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
         """One new position, (N, 1, D), that sees the cached ones and itself -> (N, 1, D), and the longer cache.
 
         Cached keys are already turned where positions are rotary.
@@ -152,11 +149,11 @@ class SelfAttention(_Heads):
         query = self.split(query, self.d_k)
         if self.rotary is not None:
             key, value = torch.split(new, widths, dim=-1)
-            query, key = (cache.turned(self.rotary, part) for part in (query, self.split(key, self.d_k)))
+            query, key = (self.rotary(part, cache.length) for part in (query, self.split(key, self.d_k)))
             new = torch.cat([key.transpose(1, 2).flatten(2), value], dim=-1)
         cache = cache.append(new[:, 0])
         keys, values = torch.split(cache.attended, widths, dim=-1)
-        context = attend(query, self.split(keys, self.d_k), self.split(values, self.d_v), cache.mask, causal=False)
+        context = attend(query, self.split(keys, self.d_k), self.split(values, self.d_v), None, causal=False)
         return self.join(context), cache
 
 

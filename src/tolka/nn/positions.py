@@ -5,8 +5,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from tolka.traced import is_traced
-
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
@@ -27,7 +25,6 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.width = width
         self.register_buffer("table", torch.empty(0, width), persistent=False)
-        self._outgrown: list[Tensor] = []  # a CUDA graph goes on reading the table that it was captured with
 
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the encodings of positions start .. start + length - 1, counted from 0."""
@@ -41,7 +38,6 @@ class SinusoidalPositions(nn.Module):
         if self.table.size(0) < length:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
                 positions = torch.arange(max(256, 2 * length), device=self.table.device)
-                self._outgrown.append(self.table)
                 self.table = sinusoids(positions, self.width).to(self.table.dtype)
         return self.table[:length]
 
@@ -76,7 +72,6 @@ class RotaryPositions(nn.Module):
         self.rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
         # No buffer: a change of the model's dtype would round the table, or drop its imaginary part.
         self.table = torch.empty(0, width // 2, dtype=torch.complex64)
-        self._outgrown: list[Tensor] = []  # as above
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         """x (..., T, width): the vectors of positions start .. start + T - 1, counted from 0. Same shape out as in."""
@@ -97,7 +92,7 @@ class RotaryPositions(nn.Module):
     def by(x: Tensor, turns: Tensor) -> Tensor:
         """x (..., width), turned by `turns` (..., width / 2)."""
         pairs = x.to(turns.real.dtype)  # there are no complex numbers of two bf16
-        if is_traced() or any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
+        if any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
             pairs = pairs.clone(memory_format=torch.contiguous_format)
         turned = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * turns
         return torch.view_as_real(turned).flatten(-2).to(x.dtype)
@@ -108,6 +103,5 @@ class RotaryPositions(nn.Module):
         if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
                 angles = torch.arange(max(256, 2 * length), dtype=torch.float64)[:, None] * self.rates
-                self._outgrown.append(self.table)
                 self.table = torch.polar(torch.ones_like(angles), angles).to(x.device, dtype)
         return self.table[:length]

@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tolka.traced import by_numbers
-
 _CPU_FACTS = Path("/proc/cpuinfo")
 _MAKER = "AuthenticAMD"  # of processors with AVX-512 that MKL does not use, and oneDNN does
 _LEAST_WORK = 2**23  # multiplications of a search's step: fewer are no slower by MKL
@@ -59,7 +57,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
-        return by_numbers(_searched)(x, weight, bias, _LEAST_WORK)
+        return _searched(x, weight, bias, _LEAST_WORK)
     result: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.linear import FusedLinear
 from tolka.nn.products import filled
-from tolka.traced import by_numbers
 
 _LARGEST = 127
 _MANY = 4000  # numbers out
@@ -83,7 +82,7 @@ class QuantizedLinear(nn.Module):
         largest = (rows if self._non_negative else rows.abs()).amax(dim=1, keepdim=True).clamp_(min=_TINY)
         scaled = torch.cat([rows / largest, self._ends])
         if self._few_row_counts:
-            scaled = by_numbers(filled)(scaled)
+            scaled = filled(scaled)
         found = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
         found = found.mul_(largest) if self._bias is None else torch.addcmul(self._bias, found, largest)
         return found.view(*x.shape[:-1], -1)

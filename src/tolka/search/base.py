@@ -15,7 +15,6 @@ from tolka.checks import at_most
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.registry import Registry
-from tolka.traced import scripted
 
 _LONGEST = 10**6  # pieces, or times a source's
 
@@ -112,7 +111,6 @@ def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
 _GROUPS = 256
 
 
-@scripted
 def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
     """(B, V) -> (B, 1). In two steps, as in `_largest`."""
     vocabulary = logits.size(1)
@@ -125,14 +123,13 @@ def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
 def _maxima(scores: Tensor, groups: int) -> Tensor:
     """(..., V) -> (..., groups): columns are dealt out to groups by turns; the largest of each."""
     turns, rest = scores.size(-1) // groups, scores.size(-1) % groups
-    maxima = scores[..., : turns * groups].view(list(scores.shape[:-1]) + [turns, groups]).amax(dim=-2)  # noqa: RUF005
+    maxima = scores[..., : turns * groups].view(*scores.shape[:-1], turns, groups).amax(dim=-2)
     if rest:
         last = scores[..., turns * groups :]
         maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
     return maxima
 
 
-@scripted
 def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of log_p (B, k, V) + total (B, k): a sentence's largest sums, their rows and their columns, (B, count) each.
 

@@ -13,7 +13,6 @@ from tolka.batch import EOS
 from tolka.checks import at_least, at_most, zero_or_more
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, closed_up, first_tokens, likeliest
-from tolka.traced import scripted
 
 _WIDEST, _STRONGEST = 10**6, 20.0  # beam_size, length_penalty: beyond, numbers no longer fit
 _NEVER = float("-inf")
@@ -82,60 +81,21 @@ class _Ended:
         return cls(tokens, zeros, log_p, zeros[:, 0].clone(), torch.full_like(log_p[:, 0], _NEVER))
 
     def add(self, ends: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
-        """Those of the candidates that `ends` marks. ends, log_p (B, c); prefixes (B, c, t); nothing is waited for."""
-        kept = self.tokens, self.lengths, self.log_p
-        return type(self)(*kept, *_put(*kept, self.count, self.best, ends, prefixes, log_p, penalty))
+        """Add those of the candidates that `ends` (B, c) marks, with prefixes (B, c, t) and log_p (B, c).
+
+        penalty: lp of their length, t + 1. Nothing waits for the device. The object it is called on is used up.
+        """
+        slot = torch.where(ends, self.count[:, None] + ends.cumsum(1) - 1, self.lengths.size(1) - 1)
+        self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
+        self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
+        self.log_p.scatter_(1, slot, log_p)
+        best = torch.maximum(self.best, (log_p / penalty).masked_fill(~ends, _NEVER).amax(dim=1))
+        return type(self)(self.tokens, self.lengths, self.log_p, self.count + ends.sum(dim=1), best)
 
     def select(self, rows: Tensor) -> Self:
         """Of the sentences numbered (B',)."""
         parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
         return type(self)(*(part.index_select(0, rows) for part in parts))
-
-
-@scripted
-def _put(
-    tokens: Tensor,
-    lengths: Tensor,
-    kept: Tensor,
-    count: Tensor,
-    best: Tensor,
-    ends: Tensor,
-    prefixes: Tensor,
-    log_p: Tensor,
-    penalty: float,
-) -> tuple[Tensor, Tensor]:
-    """`_Ended.add`, into the first three; the count and the best after it."""
-    slot = torch.where(ends, count[:, None] + ends.cumsum(1) - 1, lengths.size(1) - 1)
-    tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
-    lengths.scatter_(1, slot, prefixes.size(2) + 1)
-    kept.scatter_(1, slot, log_p)
-    best = torch.maximum(best, (log_p / penalty).masked_fill(~ends, float("-inf")).amax(dim=1))
-    return count + ends.sum(dim=1), best
-
-
-@scripted
-def _endings(
-    log_p: Tensor, parent: Tensor, token: Tensor, tokens: Tensor, beam: int, eos: int
-) -> tuple[Tensor, Tensor]:
-    """Of candidates (B, c) and hypotheses (B, k, t): which end among the `beam` best, (B, c), and what stands before
-    their last tokens, (B, c, t)."""
-    ends = (token == eos) & (log_p > float("-inf"))
-    ends[:, beam:] = False
-    return ends, _rows(tokens, parent)
-
-
-@scripted
-def _open(
-    log_p: Tensor, parent: Tensor, token: Tensor, prefixes: Tensor, before: int, beam: int, eos: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The `beam` best that do not end: log-probability and last token (B, k), tokens (B, k, t + 1), and the numbers of
-    the hypotheses that they come from, of which a sentence had `before`."""
-    # Order is kept: topk of the rest, with those that ended (or are impossible) pushed to the back.
-    best = log_p.masked_fill(token == eos, float("-inf")).topk(min(beam, log_p.size(1)), dim=1)
-    last = token.gather(1, best.indices)
-    tokens = torch.cat([_rows(prefixes, best.indices), last[..., None]], dim=2)
-    numbers = torch.arange(len(parent), device=parent.device)[:, None] * before + parent.gather(1, best.indices)
-    return best.values, last, tokens, numbers
 
 
 class _Beam:
@@ -157,28 +117,35 @@ class _Beam:
         self.step = 0
 
     def advance(self) -> None:
-        """One token more for every open hypothesis; sentences that are done leave."""
+        """Extend every open hypothesis by one token; sentences that are finished leave the batch."""
         beam = self.config.beam_size
         features, self.state = self.model.step(self.token, self.state)
-        # 2k candidates: even when each of the k open hypotheses could end, k that go on are among them.
+        # 2k candidates: even if each of the k open hypotheses could end, k that go on are among them.
         found = likeliest(self.model, features, self.total, 2 * beam)
         self.step += 1
-        candidates = found.log_probability, found.parent, found.token
-        ends, prefixes = _endings(*candidates, self.tokens, beam, EOS)
+        prefixes = _rows(self.tokens, found.parent)  # (B, c, t)
+        is_end = found.token == EOS
+        ends = is_end & (found.log_probability > _NEVER)
+        ends[:, beam:] = False  # a hypothesis ends only as one of the k best
         self.ended = self.ended.add(ends, prefixes, found.log_probability, self.config.penalty(self.step))
-        total, token, tokens, numbers = _open(*candidates, prefixes, self.tokens.size(1), beam, EOS)
+
+        # The k best that do not end, in order: </s> is pushed to the back.
+        best = found.log_probability.masked_fill(is_end, _NEVER).topk(min(beam, is_end.size(1)), dim=1)
+        total, token = best.values, found.token.gather(1, best.indices)  # (B, k)
+        tokens = torch.cat([_rows(prefixes, best.indices), token[..., None]], dim=2)  # (B, k, t + 1)
+        sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
+        rows = sentence * self.tokens.size(1) + found.parent.gather(1, best.indices)  # of the state's hypotheses
+
         done = self._done(total[:, 0])
         if bool(done.any()):
             self._conclude(done, tokens, total)
             stay = closed_up(~done)
             self.ended = self.ended.select(stay)
-            tokens, token, numbers = tokens[stay], token[stay], numbers[stay]
+            total, token, tokens, rows = total[stay], token[stay], tokens[stay], rows[stay]
             self.alive, self.limits, self.last_penalty = self.alive[stay], self.limits[stay], self.last_penalty[stay]
-            total = total[stay]
-        self.total = total
-        self.tokens, self.token = tokens, token
+        self.total, self.token, self.tokens = total, token, tokens
         if len(self.alive):
-            self.state = self.state.select(numbers)
+            self.state = self.state.select(rows)
 
     def _done(self, best_open: Tensor) -> Tensor:
         """(B,): whether no open hypothesis may still matter to a sentence's result; best_open (B,)."""

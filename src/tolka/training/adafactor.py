@@ -6,12 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tolka.training.uncompiled import uncompiled
-
 _LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros divides by no zero
 
 
-@uncompiled
 class Adafactor(torch.optim.Optimizer):
     """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, at a rate that is set from outside.
 

@@ -10,20 +10,24 @@ from tolka.models.base import Seq2Seq
 from tolka.training.step import TrainStep
 
 
-def compile_layers(model: Seq2Seq, device: torch.device) -> None:
-    """What each layer does becomes a program of its own, made when the first batch comes.
+def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
+    """Compile each layer of a model, when the first batch comes; mode: torch.compile's.
 
-    ConfigError where this machine has no compiler for it.
+    ConfigError if torch.compile does not work on this machine, or if `mode` needs a CUDA device and this is none.
     """
+    if mode == "reduce-overhead" and device.type != "cuda":
+        raise ConfigError(
+            f"trainer.compile=reduce-overhead needs a CUDA device, not {device.type}: take default, or leave it out"
+        )
     try:
         torch.compile(_tried, dynamic=True)(torch.ones(8, device=device))
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConfigError(
-            f"trainer.compile=true: torch.compile does not work on this machine ({type(error).__name__}: {reason}); "
+            f"trainer.compile={mode}: torch.compile does not work on this machine ({type(error).__name__}: {reason}); "
             "leave it out"
         ) from None
-    model.compile_layers()
+    model.compile_layers(mode)
 
 
 def _tried(x: torch.Tensor) -> torch.Tensor:

@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tolka.training.uncompiled import AdamW, uncompiled
-
 # Of Jordan et al.: five steps bring singular values from 0.004 of the matrix' norm up to between 0.68 and 1.21.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _STEPS = 5
@@ -15,7 +13,6 @@ _LEAST_NORM = 1e-7  # a gradient of zeros stays one
 _SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.4 (Liu et al. 2025, section 2.2)
 
 
-@uncompiled
 class Muon(torch.optim.Optimizer):
     """Matrices move by their orthogonalised momentum (Jordan et al. 2024), the other groups as AdamW moves them.
 
@@ -37,7 +34,7 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         """others: AdamW's groups. widths: of parameters that hold several maps below each other, each one's rows."""
         inside = {"params": list(matrices), "momentum": momentum, "weight_decay": weight_decay}
-        self.adamw = AdamW(others, lr=lr, betas=betas, eps=eps, fused=True)
+        self.adamw = torch.optim.AdamW(others, lr=lr, betas=betas, eps=eps, fused=True)
         super().__init__([inside, *self.adamw.param_groups], {"lr": lr})
         self.widths = widths
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import SGD, Adam, AdamW
 
 from tolka.checks import share_below_one, zero_or_more
 from tolka.errors import ConfigError
@@ -16,7 +17,6 @@ from tolka.nn.recurrent import Recurrence
 from tolka.registry import Registry
 from tolka.training.adafactor import Adafactor
 from tolka.training.muon import Muon
-from tolka.training.uncompiled import SGD, Adam, AdamW
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tolka.losses import Objective, r_drop, simcut
 from tolka.models.base import Seq2Seq
 from tolka.runtime import MOST_THREADS, PRECISIONS
 
+COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
 _SHOWN_DIGITS = 2  # of BLEU and chrF: a difference that no table shows is none
 
@@ -79,10 +80,8 @@ class TrainerConfig:
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """keep of each Transformer layer its input alone, and compute the rest once more for the backward pass"""
-    compile: bool = False
-    """have torch.compile fuse what each Transformer layer does, once for batches of all sizes; for a GPU"""
-    cuda_graphs: bool = False
-    """on a GPU in bf16, start all of a batch's computation at once: for small models, which wait for Python"""
+    compile: str = "off"
+    """torch.compile for each Transformer layer, on a GPU: off, default, reduce-overhead (CUDA graphs, small models)"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
@@ -105,16 +104,17 @@ class TrainerConfig:
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "average_of", ("last", "best"))
+        one_of(self, "trainer", "compile", COMPILE_MODES)
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
         if self.simcut and not self.simcut_words:
             raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
-        if self.cuda_graphs and (self.r_drop or self.simcut or self.recompute):
+        if self.compile == "reduce-overhead" and (self.r_drop or self.simcut or self.recompute):
             raise ConfigError(
-                "trainer.cuda_graphs captures one pass over a batch, computed once: set trainer.r_drop and "
-                "trainer.simcut to 0 and trainer.recompute=false, or leave it out"
+                "trainer.compile=reduce-overhead captures one pass over a batch, computed once: set trainer.r_drop and "
+                "trainer.simcut to 0 and trainer.recompute=false, or take trainer.compile=default"
             )
         if self.agreement_after and not (self.r_drop or self.simcut):
             raise ConfigError(

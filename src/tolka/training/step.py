@@ -22,9 +22,9 @@ from tolka.runtime import (
     torch_random_kept,
 )
 from tolka.training.averaging import Ema
-from tolka.training.graphs import CapturedPasses
 from tolka.training.optim import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
+from tolka.training.shapes import padded_to_few_shapes
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,11 @@ class TrainStep:
         # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         self._most_positions = sys.maxsize  # of a batch, as far as memory is known to have room
-        self._captured: CapturedPasses | None = None  # from the first update on, if asked for
         # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
     def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Made:
         """Update `number` (from 1), with the gradient of all batches' mean per token."""
-        if self.config.cuda_graphs and self._captured is None:
-            self._captured = CapturedPasses(self.objective, self.precision)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.agreeing = number > self.config.agreement_after
@@ -146,15 +143,13 @@ class TrainStep:
             yield from self._fitting(half)
 
     def _clear_gradients(self) -> None:
-        if self._captured:
-            self._captured.clear_gradients()
-        else:
-            self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
 
     def _pass(self, batch: Batch, tokens: int) -> Tensor:
         """Forward and backward; its nll."""
-        if self._captured and (captured := self._captured(batch, 1 / tokens)) is not None:
-            return captured
+        if self.config.compile == "reduce-overhead":
+            batch = padded_to_few_shapes(batch)
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         with self.precision.autocast():
             sums = self.objective(batch.to(self.precision.device))
         if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
