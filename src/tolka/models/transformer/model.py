@@ -18,7 +18,7 @@ from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.states import TransformerState
-from tolka.models.transformer_layers import DecoderLayer, DecoderStep, EncoderLayer, TransformerOptions
+from tolka.models.transformer.layers import DecoderLayer, DecoderStep, EncoderLayer, TransformerOptions
 from tolka.nn.cache import Cache, KeyValueCache, Place
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
