@@ -10,7 +10,7 @@ from tolka.cuda_graph import GraphPool, Recording, power_of_two, recorded
 from tolka.errors import ConfigError
 from tolka.losses import Objective
 from tolka.models.base import ModelConfig
-from tolka.models.transformer.layers import TransformerOptions
+from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.variable_length import has_packed_attention
 from tolka.runtime import Precision
 

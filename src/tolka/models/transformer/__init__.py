@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al. 2017): options.py, layers.py and model.py are the fast one."""
+"""The Transformer (Vaswani et al. 2017): its options, its layers, and the model that trains and translates."""
 
 from tolka.models.transformer.model import Transformer, TransformerConfig
 

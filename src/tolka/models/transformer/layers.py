@@ -1,155 +1,32 @@
-"""What a Transformer is made of: its options, and the layers of its encoder and decoder.
+"""The layers of a Transformer's encoder and decoder, built from its options.
 
 Shapes: B sentences, k hypotheses a sentence, N rows of a packing of targets, M of sources, D model width.
 """
 
-import math
-from dataclasses import dataclass, replace
-from typing import Self
-
 from torch import Tensor, nn
 
-from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
-from tolka.errors import ConfigError
-from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
-from tolka.models.embeddings import SHARING, settled_sharing
+from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.attention import CrossAttention, SelfAttention, SomeCache
 from tolka.nn.cache import TracedCache
 from tolka.nn.dropout import Dropout
-from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
-from tolka.nn.initialization import INITIALIZATIONS
+from tolka.nn.feedforward import FeedForward
 from tolka.nn.norms import NORMALIZATIONS
 from tolka.nn.packing import Packing
 
-_NORMS = ("post", "pre")
-_POSITIONS = ("sinusoidal", "learned", "rotary")
+
+def normalisation(options: TransformerOptions) -> nn.Module:
+    """The norm around a sub-layer, or at a stack's end."""
+    return NORMALIZATIONS[options.normalization](options.d_model)
 
 
-@dataclass(frozen=True)
-class TransformerOptions(ModelConfig):
-    """What can be chosen; the defaults are the size called small."""
+def _self_attention(o: TransformerOptions) -> SelfAttention:
+    """The self-attention of one layer, encoder or decoder."""
+    return SelfAttention(o.d_model, o.heads, o.value_width, o.attention_dropout, rotary=o.positions == "rotary")
 
-    heads: int = 4
-    """attention heads; must divide d_model"""
-    d_v: int = 0
-    """width of one head's values; 0 = d_model / heads, like its keys"""
-    d_ff: int = 0
-    """inner feed-forward width; 0 = 4 * d_model (swiglu: 8/3 * d_model up to a multiple of 8, so as many weights)"""
-    layers: int = 3
-    """encoder layers, and decoder layers unless decoder_layers is set"""
-    decoder_layers: int = 0
-    """decoder layers; 0 = as many as the encoder"""
-    norm: str = "pre"
-    """where normalisation stands around a sub-layer f: post = N(x + f(x)) as in the paper, pre = x + f(N(x))"""
-    normalization: str = "layernorm"
-    """which one: layernorm, or rmsnorm, which neither centres nor has a bias (Zhang and Sennrich 2019)"""
-    activation: str = "relu"
-    """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
-    positions: str = "sinusoidal"
-    """sinusoidal or rotary (no length limit), or learned; rotary turns queries and keys of self-attention"""
-    max_positions: int = 512
-    """how many learned positions there are; later ones share the last"""
-    share_embeddings: str = "auto"
-    """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
-    initialization: str = "xavier"
-    """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
-    embedding_initialization: str = "normal"
-    """of embeddings: normal = N(0, 1 / d_model), so that they enter with variance 1; matrix = as initialization says"""
-    dropout: float = 0.1
-    """on each sub-layer's output, and where embedding_dropout says so"""
-    embedding_dropout: float = -1.0
-    """on the sum of embedding and position; -1 = as dropout"""
-    attention_dropout: float = 0.0
-    """on the attention weights"""
-    activation_dropout: float = 0.0
-    """inside the feed-forward sub-layer"""
-    layerdrop: float = 0.0
-    """probability of skipping a whole layer in a training step (Fan et al. 2020)"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, "model", 1, "heads", "layers", "max_positions")
-        zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
-        at_most(self, "model", MOST_LAYERS, "layers", "decoder_layers")
-        at_most(self, "model", 16 * MOST_WIDE, "d_v", "d_ff", "max_positions")
-        if self.d_model % self.heads:
-            raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
-        share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
-        if self.embedding_dropout != -1.0 and not 0.0 <= self.embedding_dropout < 1.0:
-            raise ConfigError(
-                f"model.embedding_dropout ({self.embedding_dropout}) must be -1 (as model.dropout), or at least 0 and "
-                "below 1"
-            )
-        one_of(self, "model", "norm", _NORMS)
-        one_of(self, "model", "normalization", NORMALIZATIONS)
-        one_of(self, "model", "positions", _POSITIONS)
-        one_of(self, "model", "share_embeddings", SHARING)
-        one_of(self, "model", "activation", ACTIVATIONS)
-        one_of(self, "model", "initialization", INITIALIZATIONS)
-        one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
-        if self.positions == "rotary" and self.key_width % 2:
-            raise ConfigError(
-                f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "
-                f"{self.heads} = {self.key_width}) must be even"
-            )
-
-    def spelt_out(self, shared: bool) -> Self:
-        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
-        return replace(
-            super().spelt_out(shared),
-            d_v=self.value_width,
-            d_ff=self.inner_width,
-            decoder_layers=self.decoder_layers or self.layers,
-            embedding_dropout=self.embedding_rate,
-            share_embeddings=settled_sharing(self.share_embeddings, shared),
-        )
-
-    @property
-    def width_step(self) -> int:
-        """See ModelConfig.width_step: of each head 2, which rotary positions need."""
-        return math.lcm(8, 2 * self.heads)
-
-    @property
-    def longest(self) -> int | None:
-        """See ModelConfig.longest."""
-        return self.max_positions if self.positions == "learned" else None
-
-    @property
-    def key_width(self) -> int:
-        """Of one head's queries and keys: d_k."""
-        return self.d_model // self.heads
-
-    @property
-    def value_width(self) -> int:
-        """Of one head's values."""
-        return self.d_v or self.key_width
-
-    @property
-    def inner_width(self) -> int:
-        """Of the feed-forward sub-layer."""
-        return self.d_ff or usual_inner_width(self.d_model, self.activation)
-
-    @property
-    def embedding_rate(self) -> float:
-        """Dropout on the sum of embedding and position."""
-        return self.dropout if self.embedding_dropout == -1.0 else self.embedding_dropout
-
-    def self_attention(self) -> SelfAttention:
-        """Of one layer, encoder or decoder."""
-        rotary = self.positions == "rotary"
-        return SelfAttention(self.d_model, self.heads, self.value_width, self.attention_dropout, rotary=rotary)
-
-    def cross_attention(self) -> CrossAttention:
-        """Of one decoder layer, to the encoder."""
-        return CrossAttention(self.d_model, self.heads, self.value_width, self.attention_dropout)
-
-    def feedforward(self) -> FeedForward:
-        """Of one layer, encoder or decoder."""
-        return FeedForward(self.d_model, self.inner_width, self.activation, self.activation_dropout)
-
-    def normaliser(self) -> nn.Module:
-        """Around one sub-layer, or at a stack's end."""
-        return NORMALIZATIONS[self.normalization](self.d_model)
+def _feedforward(o: TransformerOptions) -> FeedForward:
+    """The feed-forward sub-layer of one layer, encoder or decoder."""
+    return FeedForward(o.d_model, o.inner_width, o.activation, o.activation_dropout)
 
 
 class Residual(nn.Module):
@@ -158,7 +35,7 @@ class Residual(nn.Module):
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
         self.pre = options.norm == "pre"
-        self.norm = options.normaliser()
+        self.norm = normalisation(options)
         self.dropout = Dropout(options.dropout)
 
     def before(self, x: Tensor) -> Tensor:
@@ -177,9 +54,9 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.attention = options.self_attention()
+        self.attention = _self_attention(options)
         self.around_attention = Residual(options)
-        self.feedforward = options.feedforward()
+        self.feedforward = _feedforward(options)
         self.around_feedforward = Residual(options)
 
     def forward(self, x: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
@@ -193,11 +70,11 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.attention = options.self_attention()
+        self.attention = _self_attention(options)
         self.around_attention = Residual(options)
-        self.cross = options.cross_attention()
+        self.cross = CrossAttention(options.d_model, options.heads, options.value_width, options.attention_dropout)
         self.around_cross = Residual(options)
-        self.feedforward = options.feedforward()
+        self.feedforward = _feedforward(options)
         self.around_feedforward = Residual(options)
 
     def forward(
