@@ -55,10 +55,10 @@ def test_loss_and_gradients_equal_torch(smoothing: float, chunk_values: int, mon
     expected = F.cross_entropy(logits, BATCH.targets, label_smoothing=smoothing, reduction="sum")
     (expected * 0.3).backward()
     assert sums.tokens == 6
-    assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-6)
-    assert sums.nll.item() == pytest.approx(F.cross_entropy(logits, BATCH.targets, reduction="sum").item(), rel=1e-6)
+    assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    assert sums.nll.item() == pytest.approx(F.cross_entropy(logits, BATCH.targets, reduction="sum").item(), rel=1e-12)
     for one, other in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-12, atol=1e-12)
 
 
 def test_evaluation_leaves_label_smoothing_out() -> None:
@@ -84,8 +84,8 @@ def test_token_nll_is_in_order() -> None:
     with torch.no_grad():
         features = model(BATCH)
         pieces = torch.cat(list(token_nll(model, features, BATCH.targets)))
-    expected = F.cross_entropy(model.logits(features), BATCH.targets, reduction="none").float()
-    torch.testing.assert_close(pieces, expected)
+    expected = F.cross_entropy(model.logits(features), BATCH.targets, reduction="none")
+    torch.testing.assert_close(pieces, expected, rtol=1e-12, atol=1e-12)
 
 
 def two_passes() -> tuple[Tensor, Tensor]:

@@ -24,9 +24,9 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.decoding import DecodingConfig
 from tolka.errors import TolkaError
-from tolka.models import transformer
 from tolka.models.precision import in_format
 from tolka.models.transformer import TransformerConfig
+from tolka.models.transformer import model as transformer
 from tolka.runtime import Precision, has_fast_bf16, is_out_of_memory
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig

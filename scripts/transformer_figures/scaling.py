@@ -11,7 +11,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from tolka.models.transformer import EncoderLayer, TransformerConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.models.transformer.layers import EncoderLayer
 from transformer_figures.common import BLUE, GREY, ORANGE, Numbers, table
 
 WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]

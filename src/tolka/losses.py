@@ -158,6 +158,11 @@ def _steady_chunk(count: int, chunk: int) -> int:
     return steady_rows(-(-count // -(-count // chunk)))
 
 
+def _fp32_or_wider(x: Tensor) -> Tensor:
+    """bf16 and fp16 as fp32; float64, in which tests compare, as it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _filled_up(rows: Tensor, count: int) -> Tensor:
     """(C, D), with rows of zeros behind them up to `count`."""
     return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
@@ -203,7 +208,7 @@ class _ChunkedLoss(torch.autograd.Function):
         *inputs: Tensor,
     ) -> tuple[Tensor, Tensor]:
         features, parameters = inputs[:passes], inputs[passes:]
-        totals = torch.zeros(2, device=targets.device)
+        totals = _fp32_or_wider(features[0].new_zeros(2))
         feature_gradients: list[list[Tensor]] = [[] for _ in features]
         weight_gradients = [torch.zeros_like(p) for p in parameters]
         pieces = [_pieces(each, chunk) for each in features]
@@ -212,7 +217,7 @@ class _ChunkedLoss(torch.autograd.Function):
             leaves = [_filled_up(row.detach(), chunk if steady else count).requires_grad_() for row in rows]
             with torch.enable_grad():
                 logits = [logits_of(leaf) for leaf in leaves]
-            upstream = [each.detach().float() for each in logits]
+            upstream = [_fp32_or_wider(each.detach()) for each in logits]
             loss, nll = gradients_of([each[:count] for each in upstream], wanted)
             totals += torch.stack([loss, nll])
             for each in upstream:
@@ -296,5 +301,5 @@ def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Ten
     """-log p of each reference token, in chunks: features (N, D), targets (N,) -> pieces of (N,), in order."""
     chunk = _chunk(model, features)
     for piece, wanted in zip(_pieces(features, chunk), _pieces(targets, chunk), strict=True):
-        logits = model.logits(piece).float()
+        logits = _fp32_or_wider(model.logits(piece))
         yield logits.logsumexp(dim=-1) - logits.gather(1, wanted[:, None]).squeeze(1)

@@ -44,7 +44,8 @@ class Registry(Generic[C]):
     """Registered name -> config class; imports every module of its package before the first look-up.
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
-    package: the package whose modules register themselves when imported.
+    package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
+    register anything.
     """
 
     def __init__(self, kind: str, package: str) -> None:

@@ -1,9 +1,12 @@
 """What is the recurrent models' own: context, terms of the output, feeding, complaints."""
 
+import random
 from typing import Any
 
 import pytest
+import rnn_oracle
 import torch
+from oracle import VOCABULARY, assert_equal_training, perturb, random_batch
 
 from tolka.batch import collate
 from tolka.errors import ConfigError
@@ -15,6 +18,31 @@ BATCH = collate([[4, 5, 6, 7], [8, 9]], [[5, 6, 7], [8]])
 def make(**options: Any) -> Rnn:
     torch.manual_seed(0)
     return RnnConfig(**{"d_model": 8, **options}).build(11, 11, True).double().eval()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("attention", ["none", "dot", "general", "additive"])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_logits_loss_and_gradients_of_a_loop_over_cells(cell: str, attention: str, seed: int) -> None:
+    """The equations, one cell at a time, with any sizes and lengths and whatever else there is to choose."""
+    draw = random.Random(f"{cell} {attention} {seed}")
+    config = RnnConfig(
+        cell=cell,
+        attention=attention,
+        d_model=2 * draw.randint(1, 5),
+        hidden=2 * draw.randint(0, 5),
+        layers=draw.randint(1, 3),
+        bidirectional=draw.random() < 0.5,
+        input_feeding=attention != "none" and draw.random() < 0.5,
+        token_term=draw.random() < 0.5,
+        share_embeddings=draw.choice(["all", "source_target", "target_output", "source_output", "none"]),
+        dropout=0.0,
+    )
+    model, batch = config.build(VOCABULARY, VOCABULARY, shared=True).double(), random_batch(draw)
+    perturb(model, seed)
+    logits = rnn_oracle.logits(model, batch)
+    assert_equal_training(model, batch, logits, dict(model.named_parameters()))
+    torch.testing.assert_close(model.logits(model.inspect(batch).features), logits, rtol=0, atol=1e-9)
 
 
 def test_parameters_counted_by_hand() -> None:

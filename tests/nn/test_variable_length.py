@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tolka.batch import collate
-from tolka.models import transformer
 from tolka.models.transformer import TransformerConfig
+from tolka.models.transformer import model as transformer
 from tolka.nn import attention, variable_length
 from tolka.nn.packing import FusedPacking
 from tolka.nn.variable_length import attend_packed, has_packed_attention, works

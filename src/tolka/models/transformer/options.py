@@ -1,25 +1,16 @@
-"""What a Transformer is made of: its options, and the layers of its encoder and decoder.
-
-Shapes: B sentences, k hypotheses a sentence, N rows of a packing of targets, M of sources, D model width.
-"""
+"""Options of a Transformer, and what follows from them in numbers."""
 
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-from torch import Tensor, nn
-
 from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
-from tolka.nn.attention import CrossAttention, SelfAttention
-from tolka.nn.cache import KeyValueCache
-from tolka.nn.dropout import Dropout
-from tolka.nn.feedforward import ACTIVATIONS, FeedForward, usual_inner_width
+from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
-from tolka.nn.packing import Packing
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")
@@ -133,88 +124,3 @@ class TransformerOptions(ModelConfig):
     def embedding_rate(self) -> float:
         """Dropout on the sum of embedding and position."""
         return self.dropout if self.embedding_dropout == -1.0 else self.embedding_dropout
-
-    def self_attention(self) -> SelfAttention:
-        """Of one layer, encoder or decoder."""
-        rotary = self.positions == "rotary"
-        return SelfAttention(self.d_model, self.heads, self.value_width, self.attention_dropout, rotary=rotary)
-
-    def cross_attention(self) -> CrossAttention:
-        """Of one decoder layer, to the encoder."""
-        return CrossAttention(self.d_model, self.heads, self.value_width, self.attention_dropout)
-
-    def feedforward(self) -> FeedForward:
-        """Of one layer, encoder or decoder."""
-        return FeedForward(self.d_model, self.inner_width, self.activation, self.activation_dropout)
-
-    def normaliser(self) -> nn.Module:
-        """Around one sub-layer, or at a stack's end."""
-        return NORMALIZATIONS[self.normalization](self.d_model)
-
-
-class Residual(nn.Module):
-    """Residual connection, dropout and normalisation around a sub-layer."""
-
-    def __init__(self, options: TransformerOptions) -> None:
-        super().__init__()
-        self.pre = options.norm == "pre"
-        self.norm = options.normaliser()
-        self.dropout = Dropout(options.dropout)
-
-    def before(self, x: Tensor) -> Tensor:
-        """What the sub-layer is given."""
-        normed: Tensor = self.norm(x) if self.pre else x
-        return normed
-
-    def after(self, x: Tensor, result: Tensor) -> Tensor:
-        """What goes on, from the sub-layer's result."""
-        total: Tensor = x + self.dropout(result)
-        return total if self.pre else self.norm(total)
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
-
-    def __init__(self, options: TransformerOptions) -> None:
-        super().__init__()
-        self.attention = options.self_attention()
-        self.around_attention = Residual(options)
-        self.feedforward = options.feedforward()
-        self.around_feedforward = Residual(options)
-
-    def forward(self, x: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
-        """(M, D) -> (M, D)."""
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, False, maps))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder, feed-forward."""
-
-    def __init__(self, options: TransformerOptions) -> None:
-        super().__init__()
-        self.attention = options.self_attention()
-        self.around_attention = Residual(options)
-        self.cross = options.cross_attention()
-        self.around_cross = Residual(options)
-        self.feedforward = options.feedforward()
-        self.around_feedforward = Residual(options)
-
-    def forward(
-        self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[list[Tensor]] | None = None
-    ) -> Tensor:
-        """x (N, D), encoder states (M, D) -> (N, D), all positions at once."""
-        self_maps, cross_maps = maps or (None, None)
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, True, self_maps))
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), rows, encoded, source, cross_maps))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
-
-    def step(
-        self, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
-    ) -> tuple[Tensor, KeyValueCache]:
-        """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
-        sentences, beam, width = x.shape
-        new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
-        x = self.around_attention.after(x, new.view(sentences, beam, width))
-        x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, padding))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache

@@ -10,8 +10,8 @@ import torch
 from tolka.batch import collate
 from tolka.errors import ConfigError
 from tolka.losses import Objective
-from tolka.models import transformer
 from tolka.models.transformer import Transformer, TransformerConfig
+from tolka.models.transformer import model as transformer
 from tolka.nn.packing import Packing
 from tolka.nn.positions import sinusoids
 from tolka.settings import build

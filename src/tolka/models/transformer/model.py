@@ -18,7 +18,8 @@ from tolka.batch import Batch, token_positions
 from tolka.models.base import MODELS, DecoderState, Inspection, Seq2Seq
 from tolka.models.embeddings import Pieces, make_embeddings
 from tolka.models.states import TransformerState
-from tolka.models.transformer_layers import DecoderLayer, EncoderLayer, TransformerOptions
+from tolka.models.transformer.layers import DecoderLayer, EncoderLayer, normalisation
+from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.cache import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
@@ -65,8 +66,8 @@ class Transformer(Seq2Seq):
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm the residual stream itself is never normalised, so each stack ends on a norm of its own.
-        self.encoder_norm = config.normaliser() if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = config.normaliser() if config.norm == "pre" else nn.Identity()
+        self.encoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
         # So that sqrt(D) * embedding has variance 1.
         normal = config.embedding_initialization == "normal"
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5 if normal else None)

@@ -1,0 +1,181 @@
+"""The Transformer (Vaswani et al. 2017) on one page, to be read; `model.py` computes the same function, faster.
+
+Sentences are padded to a rectangle, attention is written out, and there is neither dropout nor a cache. The weights are
+a trained model's, under the same names:
+
+    plain = PlainTransformer(model.config, source_vocabulary, target_vocabulary)
+    plain.load_state_dict(model.state_dict())
+
+Shapes: B sentences, S source tokens, T target tokens, L tokens of either, H heads, D = d_model, V target vocabulary.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tolka.errors import ConfigError
+from tolka.models.transformer.options import TransformerOptions as Options
+
+_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # of options that would take further code
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V (equation 1): (B, H, T, d_k), (B, H, S, d_k), (B, H, S, d_v) -> (B, H, T, d_v)."""
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (B, H, T, S)
+    scores = scores.masked_fill(~mask, float("-inf"))  # mask: true where a query may attend
+    return scores.softmax(dim=-1) @ value  # each row of weights sums to 1
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(same) (section 3.5): (L, D), fp32 as in `model.py`."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    angles = torch.arange(length)[:, None] * rates  # (L, D / 2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+class Attention(nn.Module):
+    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to what the encoder made."""
+
+    def __init__(self, config: Options, cross: bool) -> None:
+        super().__init__()
+        self.heads, self.cross = config.heads, cross
+        keys, values = config.heads * config.key_width, config.heads * config.d_v
+        if cross:
+            self.query, self.key_value = nn.Linear(config.d_model, keys), nn.Linear(config.d_model, keys + values)
+        else:  # W_Q, W_K and W_V one below the other
+            self.query_key_value = nn.Linear(config.d_model, keys + keys + values)
+        self.widths = [keys, values] if cross else [keys, keys, values]
+        self.output = nn.Linear(values, config.d_model)
+
+    def forward(self, x: Tensor, mask: Tensor, encoded: Tensor | None = None) -> Tensor:
+        """(B, T, D), if `cross` with (B, S, D) -> (B, T, D)."""
+        if self.cross:
+            parts = [self.query(x), *self.key_value(encoded).split(self.widths, dim=-1)]
+        else:
+            parts = self.query_key_value(x).split(self.widths, dim=-1)
+        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)  # (B, H, L, .)
+        heads = attend(query, key, value, mask)
+        result: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
+        return result
+
+
+class FeedForward(nn.Module):
+    """max(0, x W_1 + b_1) W_2 + b_2 (equation 2), at each position alone."""
+
+    def __init__(self, config: Options) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(config.d_model, config.d_ff), nn.Linear(config.d_ff, config.d_model)
+        self.activation = F.gelu if config.activation == "gelu" else F.relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+        result: Tensor = self.outer(self.activation(self.inner(x)))
+        return result
+
+
+def normalisation(config: Options) -> nn.Module:
+    """LayerNorm (Ba et al. 2016), or RMSNorm, which neither centres nor has a bias (Zhang and Sennrich 2019)."""
+    return nn.LayerNorm(config.d_model) if config.normalization == "layernorm" else nn.RMSNorm(config.d_model, eps=1e-6)
+
+
+class Residual(nn.Module):
+    """Around a sub-layer f: N(x + f(x)) as in the paper (section 3.1), or pre-norm, x + f(N(x)) (Xiong et al. 2020)."""
+
+    def __init__(self, config: Options) -> None:
+        super().__init__()
+        self.pre, self.norm = config.norm == "pre", normalisation(config)
+
+    def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+        result: Tensor = x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
+        return result
+
+
+class EncoderLayer(nn.Module):
+    """Figure 1, left: self-attention, then feed-forward."""
+
+    def __init__(self, config: Options) -> None:
+        super().__init__()
+        self.attention, self.around_attention = Attention(config, cross=False), Residual(config)
+        self.feedforward, self.around_feedforward = FeedForward(config), Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        x = self.around_attention(x, lambda x: self.attention(x, mask))
+        result: Tensor = self.around_feedforward(x, self.feedforward)
+        return result
+
+
+class DecoderLayer(nn.Module):
+    """Figure 1, right: self-attention that sees no later token, attention to the encoder, then feed-forward."""
+
+    def __init__(self, config: Options) -> None:
+        super().__init__()
+        self.attention, self.around_attention = Attention(config, cross=False), Residual(config)
+        self.cross, self.around_cross = Attention(config, cross=True), Residual(config)
+        self.feedforward, self.around_feedforward = FeedForward(config), Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
+        """(B, T, D), (B, S, D) -> (B, T, D)."""
+        x = self.around_attention(x, lambda x: self.attention(x, mask))
+        x = self.around_cross(x, lambda x: self.cross(x, source_mask, encoded))
+        result: Tensor = self.around_feedforward(x, self.feedforward)
+        return result
+
+
+class PlainTransformer(nn.Module):
+    """Encoder and decoder. config: `Transformer.config`, in which nothing is left to be derived; else ConfigError."""
+
+    def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        for key, shown in _SHOWN.items():
+            if getattr(config, key) not in shown:
+                raise ConfigError(f"plain.py shows model.{key}={' or '.join(shown)}, not {getattr(config, key)}")
+        if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
+            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.spelt_out(shared)")
+        self.scale = math.sqrt(config.d_model)
+        # One module under two names is one matrix (section 3.4).
+        target, shared = nn.Embedding(target_vocabulary, config.d_model), config.share_embeddings
+        one = shared in ("all", "source_target")
+        source = target if one else nn.Embedding(source_vocabulary, config.d_model)
+        outputs = {"all": target, "target_output": target, "source_output": source}
+        self.target_embedding, self.source_embedding = target, source
+        self.output_embedding = outputs.get(shared) or nn.Embedding(target_vocabulary, config.d_model)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        # With pre-norm nothing has normalised the sum of all sub-layers, so each stack ends on a norm of its own.
+        self.encoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
+
+    def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
+        """(B, L) -> (B, L, D): sqrt(D) * embedding + position (sections 3.4 and 3.5)."""
+        x: Tensor = embedding(ids) * self.scale
+        return x + sinusoids(*x.shape[1:]).to(x)
+
+    def encode(self, source: Tensor, mask: Tensor) -> Tensor:
+        """(B, S) -> encoder states (B, S, D)."""
+        x = self.embed(source, self.source_embedding)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        states: Tensor = self.encoder_norm(x)
+        return states
+
+    def decode(self, target_in: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
+        """(B, T), (B, S, D) -> (B, T, V): at each position, the logits of the token that comes next."""
+        x = self.embed(target_in, self.target_embedding)
+        past = torch.ones(x.size(1), x.size(1), dtype=torch.bool, device=x.device).tril()  # (T, T): key <= query
+        for layer in self.decoder:
+            x = layer(x, past, encoded, source_mask)
+        return F.linear(self.decoder_norm(x), self.output_embedding.weight)
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
+        """(B, S), (B,) tokens of each without padding, (B, T) behind <s> -> logits (B, T, V).
+
+        Padding follows the tokens: the mask hides the source's, and no target token looks ahead to its own.
+        """
+        tokens = torch.arange(source.size(1), device=source.device) < source_lengths[:, None]  # (B, S)
+        mask = tokens[:, None, None, :]  # the same for all heads and queries
+        return self.decode(target_in, self.encode(source, mask), mask)

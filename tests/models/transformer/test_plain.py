@@ -1,0 +1,244 @@
+"""The Transformer that is written to be read: an oracle for the fast one, itself held to PyTorch's and MarianMT."""
+
+import dataclasses
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+from oracle import VOCABULARY, assert_equal_training, perturb, random_batch
+from torch import Tensor, nn
+
+from tolka.batch import BOS, EOS, PAD, Batch
+from tolka.errors import ConfigError
+from tolka.models.transformer import Transformer, TransformerConfig
+from tolka.models.transformer import model as fast_model
+from tolka.models.transformer.plain import PlainTransformer, sinusoids
+from tolka.search.greedy import GreedyConfig
+
+
+def random_config(draw: random.Random) -> TransformerConfig:
+    """Any sizes and any of what plain.py shows, without dropout."""
+    heads = draw.randint(1, 4)
+    return TransformerConfig(
+        d_model=heads * draw.randint(1, 6),
+        heads=heads,
+        d_v=draw.randint(0, 5),
+        d_ff=draw.randint(0, 20),
+        layers=draw.randint(1, 3),
+        decoder_layers=draw.randint(0, 3),
+        norm=draw.choice(["pre", "post"]),
+        normalization=draw.choice(["layernorm", "rmsnorm"]),
+        activation=draw.choice(["relu", "gelu"]),
+        share_embeddings=draw.choice(["all", "source_target", "target_output", "source_output", "none"]),
+        dropout=0.0,
+    )
+
+
+def both(config: TransformerConfig, seed: int) -> tuple[Transformer, PlainTransformer]:
+    """The fast and the plain model in float64, with the same perturbed weights."""
+    torch.manual_seed(seed)
+    fast = config.build(VOCABULARY, VOCABULARY, shared=True).double()
+    perturb(fast, seed)
+    plain = PlainTransformer(fast.config, VOCABULARY, VOCABULARY).double()
+    plain.load_state_dict(fast.state_dict())
+    return fast, plain
+
+
+def logits_of(plain: PlainTransformer, batch: Batch) -> Tensor:
+    """(N, V), of the valid target tokens."""
+    return batch.valid(plain(batch.source, batch.source_lengths, batch.target_in))
+
+
+@pytest.mark.parametrize("packs_from", [0.0, 2.0], ids=["packed", "padded"])
+@pytest.mark.parametrize("seed", range(25))
+def test_the_fast_model_s_logits_loss_and_gradients(
+    seed: int, packs_from: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_model, "_WORTH_PACKING", packs_from)  # the share of padding
+    draw = random.Random(seed)
+    fast, plain = both(random_config(draw), seed)
+    batch = random_batch(draw)
+    logits = logits_of(plain, batch)
+    assert_equal_training(fast, batch, logits, dict(plain.named_parameters()))
+    torch.testing.assert_close(fast.logits(fast.inspect(batch).features), logits, rtol=0, atol=1e-9)
+
+
+def translate_greedily(plain: PlainTransformer, source: Tensor, limit: int) -> list[int]:
+    """One sentence (S,), computed anew for every token: the likeliest one that is neither <pad> nor <s>."""
+    tokens = [BOS]
+    while len(tokens) <= limit and tokens[-1] != EOS:
+        logits = plain(source[None], torch.tensor([len(source)]), torch.tensor([tokens]))[0, -1]
+        tokens.append(max((i for i in range(VOCABULARY) if i not in (PAD, BOS)), key=lambda i: logits[i].item()))
+    return tokens[1:]
+
+
+def test_the_fast_model_s_greedy_translation() -> None:
+    """Token by token, though the fast one has caches and translates several sentences at once."""
+    ended = []
+    for seed in range(12):
+        draw = random.Random(seed)
+        fast, plain = both(random_config(draw), seed)
+        batch = random_batch(draw)
+        search = GreedyConfig(max_length_factor=1.0, max_length_extra=6)
+        with torch.no_grad():
+            found = search.search(fast.eval(), batch.source, batch.source_lengths)
+            for (hypothesis,), source, length in zip(found, batch.source, batch.source_lengths.tolist(), strict=True):
+                expected = translate_greedily(plain, source[:length], limit=length + 6)
+                assert hypothesis.tokens + [EOS] * hypothesis.finished == expected
+                ended.append(hypothesis.finished)
+    assert {True, False} == set(ended)
+
+
+def test_two_vocabularies() -> None:
+    config = TransformerConfig(d_model=8, heads=2, layers=1, dropout=0.0)
+    fast = config.build(VOCABULARY + 5, VOCABULARY, shared=False).double()
+    plain = PlainTransformer(fast.config, VOCABULARY + 5, VOCABULARY).double()
+    plain.load_state_dict(fast.state_dict())
+    batch = random_batch(random.Random(0))
+    assert_equal_training(fast, batch, logits_of(plain, batch), dict(plain.named_parameters()))
+
+
+def test_sinusoids_by_hand() -> None:
+    table = sinusoids(40, 5)
+    for pos in (0, 1, 39):
+        slow, slower = pos / 10000 ** (2 / 5), pos / 10000 ** (4 / 5)
+        expected = [math.sin(pos), math.cos(pos), math.sin(slow), math.cos(slow), math.sin(slower)]
+        assert table[pos].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def _copy(target: Any, *sources: nn.Linear) -> None:
+    """Weight and bias of modules, one below the other, into a module that calls them so, or in_proj_*."""
+    prefix = "in_proj_" if isinstance(target, nn.MultiheadAttention) else ""
+    for kind in ("weight", "bias"):
+        getattr(target, prefix + kind).copy_(torch.cat([getattr(source, kind) for source in sources]))
+
+
+@torch.no_grad()
+def torch_transformer(plain: PlainTransformer, config: TransformerConfig) -> nn.Transformer:
+    """PyTorch's own, float64, with the plain model's weights."""
+    theirs = nn.Transformer(
+        config.d_model,
+        config.heads,
+        config.layers,
+        config.decoder_layers,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "pre",
+        dtype=torch.float64,
+    )
+    for mine, layer in zip(plain.encoder, theirs.encoder.layers, strict=True):
+        _copy(layer.norm2, mine.around_feedforward.norm)
+    for mine, layer in zip(plain.decoder, theirs.decoder.layers, strict=True):
+        _copy(layer.multihead_attn, mine.cross.query, mine.cross.key_value)
+        _copy(layer.multihead_attn.out_proj, mine.cross.output)
+        _copy(layer.norm2, mine.around_cross.norm)
+        _copy(layer.norm3, mine.around_feedforward.norm)
+    for mine, layer in zip(
+        [*plain.encoder, *plain.decoder], [*theirs.encoder.layers, *theirs.decoder.layers], strict=True
+    ):
+        _copy(layer.self_attn, mine.attention.query_key_value)
+        _copy(layer.self_attn.out_proj, mine.attention.output)
+        _copy(layer.norm1, mine.around_attention.norm)
+        _copy(layer.linear1, mine.feedforward.inner)
+        _copy(layer.linear2, mine.feedforward.outer)
+    if config.norm == "pre":
+        _copy(theirs.encoder.norm, plain.encoder_norm)
+        _copy(theirs.decoder.norm, plain.decoder_norm)
+    else:  # PyTorch's has a second norm at the end there, which the paper's does not have
+        theirs.encoder.norm = theirs.decoder.norm = None
+    return theirs
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_equals_torch_s_transformer(norm: str, activation: str) -> None:
+    config = TransformerConfig(
+        d_model=12, heads=3, layers=2, decoder_layers=3, d_ff=20, norm=norm, activation=activation, dropout=0.0
+    )
+    _, plain = both(config, 0)
+    batch = random_batch(random.Random(1))
+    padding = batch.source == PAD
+    assert padding.any()
+    features = torch_transformer(plain, config)(
+        plain.embed(batch.source, plain.source_embedding),
+        plain.embed(batch.target_in, plain.target_embedding),
+        tgt_mask=torch.ones(batch.target_in.size(1), batch.target_in.size(1), dtype=torch.bool).triu(1),
+        src_key_padding_mask=padding,
+        memory_key_padding_mask=padding,
+    )
+    expected = batch.valid(features @ plain.output_embedding.weight.T)
+    torch.testing.assert_close(logits_of(plain, batch), expected, rtol=0, atol=1e-9)
+
+
+@torch.no_grad()
+def marian(plain: PlainTransformer, config: TransformerConfig) -> Any:
+    """transformers' MarianMT, float64, with the plain model's weights and position table."""
+    transformers = pytest.importorskip("transformers")
+    options = {"d_model": config.d_model, "scale_embedding": True, "activation_function": config.activation}
+    options |= {f"{side}_attention_heads": config.heads for side in ("encoder", "decoder")}
+    options |= {f"{side}_ffn_dim": config.d_ff for side in ("encoder", "decoder")}
+    options |= {"encoder_layers": config.layers, "decoder_layers": config.decoder_layers}
+    options |= {"dropout": 0.0, "vocab_size": VOCABULARY, "max_position_embeddings": 32}
+    options |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
+    theirs = transformers.MarianMTModel(transformers.MarianConfig(**options)).double().eval()
+    theirs.model.shared.weight.copy_(plain.target_embedding.weight)
+    for stack, layers in ((theirs.model.encoder, plain.encoder), (theirs.model.decoder, plain.decoder)):
+        stack.embed_positions.weight.copy_(sinusoids(32, config.d_model))
+        for mine, layer in zip(layers, stack.layers, strict=True):
+            _split_into(layer.self_attn, mine.attention.query_key_value)
+            _copy(layer.self_attn.out_proj, mine.attention.output)
+            _copy(layer.self_attn_layer_norm, mine.around_attention.norm)
+            _copy(layer.fc1, mine.feedforward.inner)
+            _copy(layer.fc2, mine.feedforward.outer)
+            _copy(layer.final_layer_norm, mine.around_feedforward.norm)
+            if hasattr(mine, "cross"):
+                _copy(layer.encoder_attn.q_proj, mine.cross.query)
+                _split_into(layer.encoder_attn, mine.cross.key_value)
+                _copy(layer.encoder_attn.out_proj, mine.cross.output)
+                _copy(layer.encoder_attn_layer_norm, mine.around_cross.norm)
+    return theirs
+
+
+def _split_into(attention: Any, fused: nn.Linear) -> None:
+    """A fused projection of (queries,) keys and values into separate ones."""
+    names = ("q_proj", "k_proj", "v_proj")[-(fused.out_features // fused.in_features) :]
+    for kind in ("weight", "bias"):
+        for name, part in zip(names, getattr(fused, kind).chunk(len(names)), strict=True):
+            getattr(getattr(attention, name), kind).copy_(part)
+
+
+def test_equals_marian() -> None:
+    config = TransformerConfig(
+        d_model=12, heads=3, layers=2, decoder_layers=3, d_ff=20, norm="post", share_embeddings="all", dropout=0.0
+    )
+    _, plain = both(config, 0)
+    batch = random_batch(random.Random(1))
+    found = marian(plain, config)(
+        input_ids=batch.source, attention_mask=(batch.source != PAD).long(), decoder_input_ids=batch.target_in
+    )
+    torch.testing.assert_close(logits_of(plain, batch), batch.valid(found.logits), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"positions": "rotary"}, "plain.py shows model.positions=sinusoidal, not rotary"),
+        ({"positions": "learned"}, "plain.py shows model.positions=sinusoidal, not learned"),
+        ({"activation": "swiglu"}, "plain.py shows model.activation=relu or gelu, not swiglu"),
+    ],
+)
+def test_says_what_it_does_not_show(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        PlainTransformer(TransformerConfig(**options).spelt_out(shared=True), VOCABULARY, VOCABULARY)
+
+
+@pytest.mark.parametrize("option", [{"d_v": 0}, {"d_ff": 0}, {"decoder_layers": 0}, {"share_embeddings": "auto"}])
+def test_wants_a_model_s_config(option: dict[str, Any]) -> None:
+    config = dataclasses.replace(TransformerConfig().spelt_out(shared=True), **option)
+    with pytest.raises(ConfigError, match=r"takes a model's config: pass model\.config"):
+        PlainTransformer(config, VOCABULARY, VOCABULARY)
