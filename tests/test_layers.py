@@ -1,4 +1,4 @@
-"""The house has no circles: an import points only to a strictly lower rank."""
+"""An import points only to a strictly lower rank between rooms, and there are no circles of modules."""
 
 import ast
 import subprocess
@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "tolka"
 # The first entry that a module's path starts with gives its rank; README and DESIGN show the same.
 RANKS = {
     "errors": 0,
+    "version": 0,
     "names": 0,
     "registry": 1,
     "checks": 2,
@@ -61,37 +62,110 @@ RANKS = {
 }
 
 
+def module_name(path: Path, package: Path) -> str:
+    """'tolka.text.lines' of package / 'text' / 'lines.py'; a package's own name for its `__init__.py`."""
+    parts = [package.name, *path.relative_to(package).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 def rank(module: str) -> tuple[str, int]:
-    """('text', 3) of 'tolka.text.lines'."""
-    room = module.split(".")[1] if "." in module else ""
+    """('text', 3) of 'tolka.text.lines'; the package itself, from which users import, stands above all."""
+    if "." not in module:
+        return "", max(RANKS.values()) + 1
+    room = module.split(".")[1]
     return room, RANKS.get(room, -1)
 
 
-def imports(path: Path) -> set[str]:
-    """Names of the tolka modules that a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tolka."):
-            found.add(node.module)
-        elif isinstance(node, ast.ImportFrom) and node.module == "tolka":
-            found |= {f"tolka.{alias.name}" for alias in node.names if not alias.name.startswith("_")}
+def imports(source: str, modules: set[str]) -> set[str]:
+    """The modules among `modules` that a file's text imports, wherever in it and for whatever reason.
+
+    Imports in functions and under TYPE_CHECKING count; so do `import_module` and `__import__` of a constant.
+    `from tolka import api` is an import of `tolka.api`, `from tolka import train` one of `tolka`.
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "tolka has no relative imports"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules else str(node.module) for name in names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("tolka.")}
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                found.add(str(node.args[0].value))
+    return found & modules
+
+
+def graph(package: Path) -> dict[str, set[str]]:
+    """Every module of a package -> the modules of it that it imports."""
+    paths = {module_name(path, package): path for path in package.rglob("*.py")}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    return {name: imports(text, set(texts)) - {name} for name, text in texts.items()}
+
+
+def upward(package: Path) -> list[str]:
+    """Imports between rooms that do not point to a strictly lower rank."""
+    found = []
+    for module, imported in graph(package).items():
+        room, own = rank(module)
+        for other in sorted(imported):
+            other_room, below = rank(other)
+            if other_room != room and below >= own:
+                found.append(f"{module} ({own}) imports {other} ({below})")
     return found
 
 
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+def circles(edges: dict[str, set[str]]) -> list[str]:
+    """What is left of a graph when modules that import nothing left, again and again, are taken away."""
+    left = {module: set(imported) for module, imported in edges.items()}
+    while free := {module for module, imported in left.items() if not imported & left.keys()}:
+        left = {module: imported for module, imported in left.items() if module not in free}
+    return sorted(left)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_to_a_lower_rank(path: Path) -> None:
-    module = ".".join(["tolka", *path.relative_to(PACKAGE).with_suffix("").parts])
+GRAPH = graph(PACKAGE)
+
+
+@pytest.mark.parametrize("module", sorted(GRAPH))
+def test_every_module_has_a_rank(module: str) -> None:
     room, own = rank(module)
     assert own >= 0, f"{room} has no rank yet"
-    for imported in imports(path):
-        other, below = rank(imported)
-        # Within one room, files may use each other; Python itself refuses a circle of them.
-        assert other == room or below < own, f"{module} ({own}) imports {imported} ({below})"
+
+
+def test_imports_point_to_a_lower_rank() -> None:
+    assert upward(PACKAGE) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circles(GRAPH) == []
+
+
+def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
+    package = tmp_path / "tolka"
+    (package / "nn").mkdir(parents=True)
+    texts = {
+        "__init__.py": "",
+        "errors.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tolka.nn.linear import Linear\n",
+        "registry.py": "import tolka\n",
+        "runtime.py": "def f():\n    import tolka.nn.linear\n",
+        "progress.py": "import importlib\nimportlib.import_module('tolka.nn')\n",
+        "batch.py": "from tolka import train, registry\n",
+        "nn/__init__.py": "",
+        "nn/linear.py": "from tolka.nn import norms\nfrom tolka import errors\n",
+        "nn/norms.py": "def f():\n    from tolka.nn.linear import Linear\n",
+    }
+    for name, text in texts.items():
+        (package / name).write_text(text, encoding="utf-8")
+    assert sorted(line.split(" (")[0] + " >" + line.split("imports")[1].split(" (")[0] for line in upward(package)) == [
+        "tolka.batch > tolka",
+        "tolka.errors > tolka.nn.linear",
+        "tolka.progress > tolka.nn",
+        "tolka.registry > tolka",
+        "tolka.runtime > tolka.nn.linear",
+    ]
+    assert {"tolka.nn.linear", "tolka.nn.norms"} <= set(circles(graph(package)))
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
@@ -121,5 +195,6 @@ def test_commands_import_little_at_their_top() -> None:
             "tolka.resources",
             "tolka.progress",
             "tolka.text.lines",
+            "tolka.version",
         }
         assert {module for module in top if module.startswith("tolka.")} <= allowed

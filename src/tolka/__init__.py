@@ -14,7 +14,7 @@ is a `tolka.TolkaError`, whose text is one line.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.api import evaluate, train, translate

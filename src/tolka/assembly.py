@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-import tolka
 from tolka.announcement import announcement
 from tolka.batch import collate
 from tolka.checkpoint import languages, load_state, load_weights
@@ -39,6 +38,7 @@ from tolka.training.selection import TakeSnapshot, Validate
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Surroundings, Trainer
 from tolka.translator import Translator
+from tolka.version import __version__
 
 _DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
 _FLOW_PAIRS = 64  # of the validation set, in one batch
@@ -239,5 +239,5 @@ class Assembly:
             "training text": self.inputs.prepared.tally.summary(),
             "target vocabulary": self.inputs.target_vocabulary,
             "trained on": f"{describe(self.device)}, {precision.name}",
-            "tolka": tolka.__version__,
+            "tolka": __version__,
         }

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tolka
 from tolka.errors import CheckpointError
+from tolka.version import __version__
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -49,7 +49,7 @@ def write_manifest(folder: Path, sources: TrainingSources) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
         "format": FORMAT,
-        "tolka": tolka.__version__,
+        "tolka": __version__,
         "longest_source": sources.longest,
         **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka import __version__
 from tolka.cli import common
 from tolka.cli.common import (
     DONE,
@@ -19,6 +18,7 @@ from tolka.cli.common import (
     whole_file,
 )
 from tolka.errors import ConfigError
+from tolka.version import __version__
 
 _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score

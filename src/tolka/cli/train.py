@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka import __version__
 from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
+from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.config import TrainConfig

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from tolka import __version__
 from tolka.cli import common
 from tolka.cli.common import (
     DONE,
@@ -24,6 +23,7 @@ from tolka.cli.common import (
 from tolka.errors import DataError
 from tolka.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines, without_compression
+from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.decoding import DecodingConfig

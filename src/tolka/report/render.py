@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tolka import __version__
+from tolka.version import __version__
 
 
 def render(template: str, **values: Any) -> str:
