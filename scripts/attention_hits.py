@@ -27,12 +27,12 @@ from sample_corpus import lexicon as lex
 from sample_corpus.korean import Predicate
 from sample_corpus.sentences import Sentence, random_sentence
 from sample_corpus.split import build
-from tolka.checkpoint import languages, load_settings
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment, word_numbers
-from tolka.report.tables import table
+from tolka.metrics.tables import table
+from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
-from tolka.translator import Translation, Translator
+from tolka.translation.translator import Translation, Translator
 
 HALF = 100
 SEED = 7  # of the sentences with "it"

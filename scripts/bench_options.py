@@ -87,10 +87,12 @@ class MadeUpText:
 
 def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int], int]:
     """A fresh training: what makes an update as mt-train would and returns its target tokens; its parameters."""
+    from tolka.config.command_line import train_config
     from tolka.data.loader import Loader
-    from tolka.overrides import train_config
-    from tolka.runtime import Precision, choose_device, keep_freed_memory, seed_everything
-    from tolka.training.run import RunFolder
+    from tolka.system.device import Precision, choose_device
+    from tolka.system.memory import keep_freed_memory
+    from tolka.system.randomness import seed_everything
+    from tolka.training.run_folder import RunFolder
     from tolka.training.trainer import Trainer
 
     keep_freed_memory()
@@ -123,7 +125,7 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
 
 def measure(option: str, tokens: int, updates: int) -> dict[str, float]:
     """One turn: target tokens per second, parameters, and the peak memory of this process so far."""
-    from tolka.runtime import peak_memory_bytes
+    from tolka.system.memory import peak_memory_bytes
 
     with tempfile.TemporaryDirectory() as folder:
         update, parameters = training(option, tokens, Path(folder))

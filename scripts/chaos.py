@@ -75,12 +75,13 @@ DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) -> None:
     """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC for a while."""
     import tolka.cli  # first, for its word on Ctrl-C  # noqa: F401
-    from tolka import atomic, snapshot
     from tolka.cli.common import guarded
     from tolka.cli.train import run
     from tolka.evaluation.validator import Validator
-    from tolka.losses import Objective
-    from tolka.training.reading import Reading
+    from tolka.losses.objective import Objective
+    from tolka.model_directory import write as snapshot
+    from tolka.system import atomic
+    from tolka.training.data_position import Reading
     from tolka.training.trainer import Trainer
 
     reached = 0
@@ -252,9 +253,9 @@ class Harness:
 
     def look(self, run: Path, before: int) -> int:
         """The update of what is saved, which must be whole and no older than it was; -1 where nothing is yet."""
-        from tolka.atomic import standing
-        from tolka.checkpoint import load_model, load_state
         from tolka.errors import TolkaError
+        from tolka.model_directory.read import load_model, load_state
+        from tolka.system.atomic import standing
 
         last = standing(run / "last")
         if not last.is_dir():
@@ -273,7 +274,7 @@ class Harness:
 
     def _damage(self, run: Path, nan_at: int) -> None:
         """Spoil a file of last/, see it refused, and put it back."""
-        from tolka.atomic import standing
+        from tolka.system.atomic import standing
 
         last, what = standing(run / "last"), self.rng.choice(DAMAGES)
         files = sorted(path for path in last.rglob("*") if path.is_file())
@@ -330,7 +331,7 @@ def measured(run: Path) -> list[dict[str, Any]]:
 
 def write_text(work: Path) -> None:
     """The beginning of the embedded corpus."""
-    from tolka.resources import sample_dir
+    from tolka.system.package_data import sample_dir
 
     (work / "text").mkdir(parents=True, exist_ok=True)
     for name, most in (("train", 120), ("valid", 12)):

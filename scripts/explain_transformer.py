@@ -17,7 +17,7 @@ from types import ModuleType
 
 import torch
 
-from tolka.runtime import keep_freed_memory
+from tolka.system.memory import keep_freed_memory
 from transformer_figures import copying, facts, forcing, norms, positions, scaling
 from transformer_figures.common import Numbers, Sample
 

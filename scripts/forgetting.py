@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from tolka.api import TrainResult, train
-from tolka.checkpoint import languages, load_settings
-from tolka.overrides import train_config
+from tolka.config.command_line import train_config
+from tolka.model_directory.read import languages, load_settings
 
 REPLAY = "all weights, old text beside the new"
 WAYS: dict[str, list[str]] = {

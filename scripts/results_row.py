@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import TolkaError
-from tolka.numbers import shown
 from tolka.report.runs import FinishedRun, read_run
+from tolka.system.number_format import shown
 
 HEADER = "| run | test set | parameters | updates | training | BLEU | lower-cased BLEU | chrF2++ | PPL per word |"
 RULE = "|---|---|---|---|---|---|---|---|---|"

@@ -12,31 +12,32 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tolka.config import FilesToScore, RunConfig
+from tolka.config.schemas import FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
-from tolka.decoding import DecodingConfig
 from tolka.evaluation.attention_maps import AttentionConfig
-from tolka.models.rnn import RnnConfig
+from tolka.metrics.scores import MetricsConfig
+from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.report.page import ReportConfig
-from tolka.scoring import MetricsConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.text.cleaning_steps import CleaningConfig
+from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig, SampleConfig
 from tolka.text.corpora.hub import HubConfig
-from tolka.text.tokenizer import TokenizerConfig
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
-from tolka.training.optim import AdafactorConfig, AdamConfig, AdamWConfig, MuonConfig, SGDConfig
+from tolka.training.optimizers.adafactor import AdafactorConfig
+from tolka.training.optimizers.adam import AdamConfig, AdamWConfig
+from tolka.training.optimizers.muon import MuonConfig
+from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.schedulers import (
-    ConstantConfig,
-    CosineConfig,
-    InverseSqrtConfig,
-    LinearConfig,
-    NoamConfig,
-    WarmupStableDecayConfig,
-)
+from tolka.training.schedules.constant import ConstantConfig
+from tolka.training.schedules.cosine import CosineConfig
+from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
+from tolka.training.schedules.linear import LinearConfig
+from tolka.training.schedules.noam import NoamConfig
+from tolka.training.schedules.wsd import WarmupStableDecayConfig
+from tolka.translation.options import DecodingConfig
 
 # File -> the config that it holds, with what differs from the class's defaults.
 FILES: dict[str, Any] = {

@@ -8,19 +8,21 @@ from typing import Any
 import pytest
 import torch
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.losses import Objective
+from tolka.kernels.variable_length import has_packed_attention
+from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
-from tolka.nn.variable_length import has_packed_attention
-from tolka.runtime import Precision, choose_device
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.system.device import Precision, choose_device
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import fewest_batches
-from tolka.training.optim import OPTIMIZERS, AdamWConfig, SGDConfig
+from tolka.training.optimizers.adam import AdamWConfig
+from tolka.training.optimizers.base import OPTIMIZERS
+from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.step import TrainStep
@@ -179,7 +181,7 @@ def test_auto_precision_is_half_on_a_gpu() -> None:
 
 def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
     from tolka.api import train
-    from tolka.overrides import train_config
+    from tolka.config.command_line import train_config
 
     result = train(
         train_config(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from passes import measure
 
-from tolka.checkpoint import load_ensemble
-from tolka.overrides import translate_config
-from tolka.runtime import keep_freed_memory
-from tolka.translator import Translator
+from tolka.config.command_line import translate_config
+from tolka.model_directory.read import load_ensemble
+from tolka.system.memory import keep_freed_memory
+from tolka.translation.translator import Translator
 
 
 def main(model: Path, source: Path, out: Path, beam: int, threads: int, others: list[str]) -> None:

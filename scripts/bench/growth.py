@@ -82,9 +82,9 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
     from limits import products
     from tolka_train import settings
 
-    from tolka.overrides import train_config
-    from tolka.pipeline import Pipeline
-    from tolka.runtime import keep_freed_memory
+    from tolka.config.command_line import train_config
+    from tolka.run.pipeline import Pipeline
+    from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:

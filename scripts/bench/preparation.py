@@ -22,9 +22,9 @@ UPDATES = 5  # before a training is stopped in the middle of its first epoch
 
 def prepare(settings: list[str]) -> dict[str, Any]:
     """Prepare the text in this process and those it starts; what each stage took."""
-    from tolka.data import prepare as module
-    from tolka.inputs import Inputs
-    from tolka.overrides import train_config
+    from tolka.config.command_line import train_config
+    from tolka.data import preparation as module
+    from tolka.run.inputs import Inputs
 
     seconds = {}
 
@@ -53,8 +53,8 @@ def prepare(settings: list[str]) -> dict[str, Any]:
 def begin(settings: list[str]) -> dict[str, Any]:
     """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
     import tolka.api  # noqa: F401
-    from tolka.overrides import train_config
-    from tolka.pipeline import Pipeline
+    from tolka.config.command_line import train_config
+    from tolka.run.pipeline import Pipeline
 
     started_at = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -66,8 +66,8 @@ def begin(settings: list[str]) -> dict[str, Any]:
 
 def interrupt(settings: list[str]) -> dict[str, Any]:
     """Train a little in the middle of the first epoch, and stop: seconds from being asked to, to a finished save."""
-    from tolka.overrides import train_config
-    from tolka.pipeline import Pipeline
+    from tolka.config.command_line import train_config
+    from tolka.run.pipeline import Pipeline
 
     pipeline = Pipeline(train_config(settings))
     pipeline.claim()
@@ -93,8 +93,8 @@ def interrupt(settings: list[str]) -> dict[str, Any]:
 def resume(settings: list[str]) -> dict[str, Any]:
     """Go on with it: seconds until the first update begins, and ends; imports left out."""
     import tolka.api  # noqa: F401
-    from tolka.overrides import train_config
-    from tolka.pipeline import Pipeline
+    from tolka.config.command_line import train_config
+    from tolka.run.pipeline import Pipeline
 
     started_at = time.perf_counter()
     pipeline = Pipeline(train_config(settings))

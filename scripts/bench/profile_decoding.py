@@ -14,10 +14,10 @@ import torch
 from profiles import show
 from torch.profiler import ProfilerActivity, profile
 
-from tolka.checkpoint import load_ensemble
-from tolka.overrides import translate_config
-from tolka.runtime import keep_freed_memory
-from tolka.translator import Translator
+from tolka.config.command_line import translate_config
+from tolka.model_directory.read import load_ensemble
+from tolka.system.memory import keep_freed_memory
+from tolka.translation.translator import Translator
 
 WARM_UP = 2  # passes, after which nothing is prepared any more
 IN_TURN = "decoding.workers=1"  # the profiler sees what this thread starts

@@ -15,9 +15,9 @@ from profiles import show
 from tolka_train import settings
 from torch.profiler import ProfilerActivity, profile
 
-from tolka.overrides import train_config
-from tolka.pipeline import Pipeline
-from tolka.runtime import keep_freed_memory
+from tolka.config.command_line import train_config
+from tolka.run.pipeline import Pipeline
+from tolka.system.memory import keep_freed_memory
 
 UPDATES, WARM_UP = 10, 3
 

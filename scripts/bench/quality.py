@@ -29,7 +29,8 @@ def torchs_dropout() -> None:
     """nn.functional.dropout, whose masks come number by number from one generator."""
     import torch.nn.functional as F
 
-    from tolka.nn import attention, dropout
+    from tolka.kernels import attention
+    from tolka.nn import dropout
 
     dropout.dropout = attention.dropout = lambda x, rate, training: F.dropout(x, rate, training)
 
@@ -38,7 +39,7 @@ def torchs_optimizer() -> None:
     """AdamW one parameter after the other, not fused."""
     import torch
 
-    from tolka.training import optim
+    from tolka.training.optimizers import adam as optim
 
     def plain(groups: object, **options: object) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, **{**options, "fused": False, "foreach": False})  # type: ignore[arg-type]
@@ -48,14 +49,14 @@ def torchs_optimizer() -> None:
 
 def torchs_products() -> None:
     """By the library that torch takes for nn.functional.linear."""
-    from tolka.nn import products
+    from tolka.kernels import matmul as products
 
     products.onednn_is_faster = lambda: False  # type: ignore[assignment]
 
 
 def torchs_attention() -> None:
     """nn.functional.scaled_dot_product_attention, whatever the length."""
-    from tolka.nn import attention
+    from tolka.kernels import attention
 
     attention.suits_short = lambda _query, _key: False
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
-from tolka.report.tables import table
+from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 
 PERTURBED = 0.1  # share of the words of a repeated line

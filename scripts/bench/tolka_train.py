@@ -17,7 +17,7 @@ from typing import Any
 from work import DROPOUT, INNER, PEAK, SMOOTHING, TOKENS, WARMUP, WIDTH
 
 from tolka.cli.train import run
-from tolka.training.run import RunFolder
+from tolka.training.run_folder import RunFolder
 
 
 def settings(work: Path, folder: Path, family: str = "transformer") -> list[str]:

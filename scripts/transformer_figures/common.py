@@ -7,19 +7,19 @@ from typing import Any
 
 import torch
 
+from tolka.config.command_line import train_config
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.inputs import Inputs
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
-from tolka.overrides import train_config
-from tolka.runtime import Precision
-from tolka.text.corpus import Pair
-from tolka.text.tokenizer import Tokenizer
-from tolka.training.optim import AdamWConfig
-from tolka.training.schedulers import LinearConfig
+from tolka.run.inputs import Inputs
+from tolka.system.device import Precision
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.training.optimizers.adam import AdamWConfig
+from tolka.training.schedules.linear import LinearConfig
 
 Numbers = dict[str, Any]
 FP32 = Precision(torch.device("cpu"), "fp32")

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from tolka.batch import UNK
+from tolka.data.batch import UNK
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader, in_order
 from tolka.data.store import TokenStore
-from tolka.evaluation.analysis import LossByPosition, loss_by_position
-from tolka.training.schedulers import LinearConfig
+from tolka.evaluation.robustness import LossByPosition, loss_by_position
+from tolka.training.schedules.linear import LinearConfig
 from transformer_figures.common import BLUE, GREEN, GREY, ORANGE, PURPLE, Numbers, mean_and_range, table, train
 from transformer_figures.positions import KINDS, build
 

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import torch
 
-from tolka.batch import collate
-from tolka.losses import smoothed_gradient
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.nn.attention import attend, attention_weights
+from tolka.config.command_line import train_config
+from tolka.data.batch import collate
+from tolka.kernels.attention import fused_attention
+from tolka.losses.cross_entropy import smoothed_gradient
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
+from tolka.nn.attention import attention_weights
 from tolka.nn.positions import sinusoids
-from tolka.overrides import train_config
-from tolka.training.schedulers import NoamConfig
+from tolka.training.schedules.noam import NoamConfig
 from transformer_figures.common import SMOOTHING, Numbers, table
 
 MODELS = ("transformer_tiny", "transformer_small", "transformer_base")
@@ -73,7 +75,7 @@ def example() -> Numbers:
     return {
         "scores": (query @ key.transpose(-1, -2)).flatten().tolist(),
         "weights": weights.flatten().tolist(),
-        "output": attend(query, key, value, mask=None, causal=False).flatten().tolist(),
+        "output": fused_attention(query, key, value, mask=None, causal=False).flatten().tolist(),
     }
 
 

@@ -8,14 +8,15 @@ from matplotlib.figure import Figure
 
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
-from tolka.decoding import DecodingConfig
-from tolka.evaluation.analysis import LossByPosition, loss_by_position
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.scoring import MetricsConfig, score
+from tolka.evaluation.robustness import LossByPosition, loss_by_position
+from tolka.metrics.scores import MetricsConfig, score
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.training.schedulers import LinearConfig
-from tolka.translator import Translator
+from tolka.training.schedules.linear import LinearConfig
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
 from transformer_figures.common import BLUE, FP32, GREY, ORANGE, Numbers, Sample, table, train
 
 LAYERS, D_MODEL, TOKENS, UPDATES, WARMUP, PEAK, SEED = 2, 64, 1024, 1000, 100, 0.005, 1

@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from matplotlib.figure import Figure
 
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
-from tolka.training.schedulers import LinearConfig
+from tolka.training.schedules.linear import LinearConfig
 from transformer_figures.common import (
     BLUE,
     FP32,

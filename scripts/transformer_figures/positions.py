@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.models.transformer import Transformer, TransformerConfig
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
 from tolka.nn.positions import LearnedPositions, sinusoids
-from tolka.text.corpus import Pair
-from tolka.training.schedulers import LinearConfig
+from tolka.text.pairs import Pair
+from tolka.training.schedules.linear import LinearConfig
 from transformer_figures.common import BLUE, FP32, GREEN, GREY, ORANGE, Numbers, Sample, mean_and_range, table, train
 
 KINDS = ("sinusoidal", "learned", "rotary", "none")  # values of model.positions; "none" is made here

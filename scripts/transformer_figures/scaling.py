@@ -11,6 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from tolka.kernels.packing import Packing
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer.layers import EncoderLayer
 from transformer_figures.common import BLUE, GREY, ORANGE, Numbers, table
@@ -68,8 +69,14 @@ def model_variances() -> dict[str, float]:
         assert isinstance(layer, EncoderLayer)
         x = torch.randn(64, KEYS, MODEL_WIDTH)
         with torch.no_grad():
-            query, key, _ = layer.attention.project(layer.around_attention.before(x))
-        found[str(MODEL_WIDTH // heads)] = (query @ key.transpose(-1, -2)).var().item()
+            query, key, _ = layer.attention.project(
+                layer.around_attention.norm(x).flatten(0, 1), Packing(torch.full((64,), KEYS), KEYS)
+            )
+        found[str(MODEL_WIDTH // heads)] = (
+            (query.view(64, KEYS, heads, -1).transpose(1, 2) @ key.view(64, KEYS, heads, -1).permute(0, 2, 3, 1))
+            .var()
+            .item()
+        )
     return found
 
 

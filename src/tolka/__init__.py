@@ -18,10 +18,10 @@ from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.api import evaluate, train, translate
-    from tolka.config import TrainConfig
+    from tolka.config.command_line import train_config
+    from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
-    from tolka.overrides import train_config
-    from tolka.translator import Translator
+    from tolka.translation.translator import Translator
 
 __all__ = [
     "TolkaError",
@@ -37,11 +37,11 @@ __all__ = [
 # Imported when first used, so that a command's --help never waits for torch.
 _HOMES = {
     "TolkaError": "tolka.errors",
-    "TrainConfig": "tolka.config",
-    "Translator": "tolka.translator",
+    "TrainConfig": "tolka.config.schemas",
+    "Translator": "tolka.translation.translator",
     "evaluate": "tolka.api",
     "train": "tolka.api",
-    "train_config": "tolka.overrides",
+    "train_config": "tolka.config.command_line",
     "translate": "tolka.api",
 }
 

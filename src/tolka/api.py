@@ -7,30 +7,31 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tolka.checkpoint import Folders, languages, load_ensemble
-from tolka.checkup import check_first
-from tolka.compose import as_overrides
-from tolka.config import EvaluateConfig, TrainConfig, TranslateConfig
+from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
+from tolka.config.compose import as_overrides
+from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
-from tolka.inputs import open_corpus
-from tolka.overrides import evaluate_config, train_config, translate_config, with_recipe
-from tolka.pipeline import Pipeline
-from tolka.progress import bar, say
-from tolka.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
+from tolka.metrics.tables import score_table
+from tolka.model_directory.read import Folders, languages, load_ensemble
 from tolka.report.summary import closing_words
-from tolka.report.tables import score_table
-from tolka.runtime import Precision, choose_device, keep_freed_memory, peak_memory_bytes, use_threads
-from tolka.scoring import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
-from tolka.text.corpus import Pair
+from tolka.run.data_check import check_first
+from tolka.run.inputs import open_corpus
+from tolka.run.pipeline import Pipeline
+from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.system.device import Precision, choose_device, use_threads
+from tolka.system.memory import keep_freed_memory, peak_memory_bytes
+from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, user_path
-from tolka.text.spelling import references_note, unlike_note
+from tolka.text.normalization import references_note, unlike_note
+from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
-from tolka.translator import Tick, Translation, Translator
+from tolka.translation.translator import Tick, Translation, Translator
 
 
 @dataclass(frozen=True, repr=False)

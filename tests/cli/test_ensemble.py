@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tolka.checkpoint import load_model
-from tolka.translator import Translator
+from tolka.model_directory.read import load_model
+from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 

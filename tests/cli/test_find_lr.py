@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tolka.api import find_lr, train
+from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
-from tolka.overrides import train_config
 
 Command = Callable[..., Any]
 

@@ -11,9 +11,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from tolka.checkpoint import load_model
+from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
-from tolka.overrides import train_config
+from tolka.model_directory.read import load_model
 
 Command = Callable[..., Any]
 OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tolka.cli.multirun import Combination, combinations, folder_of
+from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
-from tolka.multirun import Combination, combinations, folder_of
-from tolka.overrides import train_config
 
 Command = Callable[..., Any]
 

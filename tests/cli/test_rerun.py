@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tolka import provenance
+from tolka.run import provenance
 
 Command = Callable[..., Any]
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from tolka import stopping
 from tolka.cli.common import guarded
 from tolka.data.shards import Shard, Task
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
 from tolka.report import page, plots
-from tolka.text import tokenizer_training
-from tolka.text.cleaning_steps import CleaningConfig
-from tolka.text.corpus import Pair
+from tolka.system import stopping
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer import training as tokenizer_training
 from tolka.training.trainer import Trainer
-from tolka.translator import Translator
+from tolka.translation.translator import Translator
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals as on Unix")
 
@@ -212,7 +212,7 @@ main()
     ("module", "number"), [("tolka.errors", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)]
 )
 def test_while_a_command_is_being_imported(tmp_path: Path, module: str, number: int) -> None:
-    """The first line of the package that could hear a signal is tolka.stopping's, just after tolka.errors'."""
+    """The first line of the package that could hear a signal is tolka.system.stopping's, just after tolka.errors'."""
     done = python(IMPORTING, module, number, tmp_path / "run")
     _, said = done.communicate(timeout=120)
     early = module == "tolka.errors"
@@ -238,9 +238,9 @@ def test_when_all_is_done_a_signal_stops_nothing() -> None:
 LEARNING = """
 import sys
 from tolka.cli import common
-from tolka.text.corpus import Pair
-from tolka.text.tokenizer import TokenizerConfig
-from tolka.text.tokenizer_training import train_tokenizer
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
 pairs = [Pair("a" * 1000, "b" * 1000)] * 300
 common.main(lambda arguments: train_tokenizer(TokenizerConfig(), lambda: iter(pairs), print) and 0)
 """
@@ -317,7 +317,7 @@ SAYING = """
 import fcntl, sys, termios, time
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from tolka.cli import common
-from tolka.progress import bar, say
+from tolka.system.progress import bar, say
 def run(arguments):
     with bar("waiting", 10**9, " times") as progress:
         while True:

@@ -15,18 +15,16 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from tolka.batch import Batch
-from tolka.overrides import evaluate_config, train_config
+from tolka.config.command_line import evaluate_config, train_config
+from tolka.data.batch import Batch
 from tolka.training import memory
 from tolka.training.memory import MemoryNeed
-from tolka.training.run import RunFolder
-from tolka.training.schedulers import (
-    ConstantConfig,
-    CosineConfig,
-    NoamConfig,
-    SchedulerConfig,
-    WarmupStableDecayConfig,
-)
+from tolka.training.run_folder import RunFolder
+from tolka.training.schedules.base import SchedulerConfig
+from tolka.training.schedules.constant import ConstantConfig
+from tolka.training.schedules.cosine import CosineConfig
+from tolka.training.schedules.noam import NoamConfig
+from tolka.training.schedules.wsd import WarmupStableDecayConfig
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 
@@ -503,7 +501,7 @@ def test_a_log_has_a_line_every_few_updates(
     )
     log = (tmp_path / "run" / "train.log").read_text()
     assert all(line in log for line in lines)
-    monkeypatch.setattr("tolka.training.run.shows_bars", lambda: True)
+    monkeypatch.setattr("tolka.training.run_folder.shows_bars", lambda: True)
     outcome = command("mt-train", *tiny, "trainer.log_every=2", f"run.dir={tmp_path / 'on_a_terminal'}")
     assert "tok/s" not in outcome.err
     assert "update 4 of 5: nll" in (tmp_path / "on_a_terminal" / "train.log").read_text()

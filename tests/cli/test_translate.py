@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tolka.decoding import DecodingConfig
-from tolka.translator import Translator
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 # An untrained model babbles to the limit; a low one keeps the tests short.

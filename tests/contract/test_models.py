@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from tolka.batch import EOS, collate
+from tolka.data.batch import EOS, collate
 from tolka.errors import ConfigError
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
-from tolka.models.rnn import RnnConfig
+from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
@@ -166,7 +166,7 @@ def test_many_sentences_together_are_searched_as_each_alone(
     config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They end at different steps and have different limits, and are encoded in several pieces."""
-    monkeypatch.setattr("tolka.models.transformer.model._ENCODED_AT_ONCE", 16)
+    monkeypatch.setattr("tolka.models.transformer.decoding._ENCODED_AT_ONCE", 16)
     model = make(config)
     rng = random.Random(3)
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.text.corpus import in_chunks
+from tolka.text.pairs import in_chunks
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
 

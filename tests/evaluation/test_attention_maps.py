@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tolka.batch import collate
-from tolka.checkpoint import load_model
-from tolka.decoding import DecodingConfig
+from tolka.data.batch import collate
 from tolka.errors import ConfigError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
+from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
-from tolka.translator import Translator
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
 

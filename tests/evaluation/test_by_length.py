@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tolka.evaluation.by_length import _spans, bleu_by_length
-from tolka.scoring import MetricsConfig, score
+from tolka.metrics.scores import MetricsConfig, score
 
 METRICS = MetricsConfig(bootstrap=0)
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
-from tolka.batch import Batch, collate
+from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import gradient_flow
 from tolka.models.base import Seq2Seq
-from tolka.models.rnn import RnnConfig
+from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.nn.recurrent import Recurrence, State
+from tolka.nn.rnn_cells import RecurrentLayer, State
 
 SOURCES, TARGETS = [[4, 5, 6, 7], [8, 9]], [[5, 6, 7], [8]]
 
@@ -28,7 +28,7 @@ def loss(model: Seq2Seq, batch: Batch) -> float:
     return -log_p.gather(1, batch.targets[:, None]).sum().item()
 
 
-def nudged(layer: Recurrence, direction: int, step: int, part: int, by: torch.Tensor) -> Any:
+def nudged(layer: RecurrentLayer, direction: int, step: int, part: int, by: torch.Tensor) -> Any:
     """Let the layer's step number `step` (in the order of the recurrence) end in a state with `by` added to a part."""
     real, taken = type(layer).cell, iter(range(1000))
 

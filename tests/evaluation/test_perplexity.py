@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import torch
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.errors import DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.models.transformer import TransformerConfig
-from tolka.runtime import Precision
-from tolka.text.corpus import Pair
-from tolka.text.tokenizer import TokenizerConfig
-from tolka.text.tokenizer_training import train_tokenizer
+from tolka.system.device import Precision
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
 
 PAIRS = [Pair("red birds sing", "여름에 새가 운다"), Pair("frogs", "개구리"), Pair("a longer line of words", "긴 줄")]
 TOKENIZER = train_tokenizer(TokenizerConfig(vocab_size=310), lambda: iter(PAIRS), lambda remark: None)

@@ -10,12 +10,12 @@ import torch
 from tolka.evaluation import tester
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
+from tolka.metrics.scores import MetricsConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.runtime import Precision
-from tolka.scoring import MetricsConfig
-from tolka.text.corpus import Pair
-from tolka.text.tokenizer import TokenizerConfig
-from tolka.text.tokenizer_training import train_tokenizer
+from tolka.system.device import Precision
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
 
 TEXT = ["Zürich über alles schön", "naïve Mädchen grüßen", "한국 사람", "plain words stay as they are"]
 COMPOSED = [Pair(line, line) for line in TEXT]

@@ -2,7 +2,7 @@
 
 import torch
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.models.ensemble import Ensemble
 from tolka.models.transformer import TransformerConfig
 

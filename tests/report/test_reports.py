@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tolka.errors import TolkaError
-from tolka.report.card import model_card
+from tolka.model_directory.card import model_card
 from tolka.report.plots import learning_curves, lr_finder_curve
 from tolka.report.summary import closing_words
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tolka.batch import BOS, EOS, Batch
+from tolka.data.batch import BOS, EOS, Batch
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SEARCHES, likeliest, likeliest_token

@@ -5,8 +5,8 @@ import random
 import torch
 from torch import Tensor, nn
 
-from tolka.batch import EOS, Batch, collate
-from tolka.losses import Objective
+from tolka.data.batch import EOS, Batch, collate
+from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
 
 VOCABULARY = 14

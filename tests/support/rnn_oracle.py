@@ -6,8 +6,8 @@ Shapes: X width of a cell's input, H of its state, S source tokens, D width of s
 import torch
 from torch import Tensor
 
-from tolka.batch import Batch
-from tolka.models.rnn import Rnn
+from tolka.data.batch import Batch
+from tolka.models.rnn.model import RecurrentSeq2Seq
 
 State = tuple[Tensor, ...]
 """(h,), or (h, C) of an LSTM; each (H,)."""
@@ -46,7 +46,7 @@ def run(kind: str, layer: torch.nn.Module, suffix: str, inputs: list[Tensor], wi
     return states
 
 
-def encode(model: Rnn, source: Tensor) -> tuple[list[Tensor], list[State]]:
+def encode(model: RecurrentSeq2Seq, source: Tensor) -> tuple[list[Tensor], list[State]]:
     """A sentence's ids (S,) -> the last layer's states, S of (D,), and the state in which each layer ends."""
     kind, both = model.config.cell, model.config.bidirectional
     width = model.config.hidden // (2 if both else 1)
@@ -65,7 +65,7 @@ def encode(model: Rnn, source: Tensor) -> tuple[list[Tensor], list[State]]:
     return x, ends
 
 
-def attend(model: Rnn, s: Tensor, encoded: list[Tensor]) -> Tensor:
+def attend(model: RecurrentSeq2Seq, s: Tensor, encoded: list[Tensor]) -> Tensor:
     """c = sum_j a_j h_j with a = softmax_j(score(s, h_j)): s (D,), h_j (D,) -> (D,)."""
     kind, maps = model.config.attention, model.attention
     if kind == "dot":  # Luong et al. (2015), equation 8
@@ -79,7 +79,7 @@ def attend(model: Rnn, s: Tensor, encoded: list[Tensor]) -> Tensor:
     return sum((a * h for a, h in zip(weights, encoded, strict=True)), torch.zeros_like(s))
 
 
-def sentence_logits(model: Rnn, source: Tensor, target_in: Tensor) -> list[Tensor]:
+def sentence_logits(model: RecurrentSeq2Seq, source: Tensor, target_in: Tensor) -> list[Tensor]:
     """Ids (S,) and, behind <s>, (T,) -> T rows of logits (V,)."""
     config = model.config
     encoded, states = encode(model, source)
@@ -104,7 +104,7 @@ def sentence_logits(model: Rnn, source: Tensor, target_in: Tensor) -> list[Tenso
     return rows
 
 
-def logits(model: Rnn, batch: Batch) -> Tensor:
+def logits(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
     """(N, V), of the valid target tokens, sentence by sentence; without dropout."""
     rows = []
     lengths = zip(batch.source_lengths.tolist(), batch.target_lengths.tolist(), strict=True)

@@ -12,14 +12,15 @@ from safetensors.torch import load_file, save_file
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.layout import ResumeState
+from tolka.metrics.scores import Validation
+from tolka.model_directory.file_names import ResumeState
 from tolka.models.transformer import TransformerConfig
-from tolka.runtime import Precision
-from tolka.scoring import Validation
-from tolka.training.optim import AdamWConfig, OptimizerConfig
+from tolka.system.device import Precision
+from tolka.training.optimizers.adam import AdamWConfig
+from tolka.training.optimizers.base import OptimizerConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.run import RunFolder
-from tolka.training.schedulers import InverseSqrtConfig
+from tolka.training.run_folder import RunFolder
+from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.training.trainer import Surroundings, Trainer
 
 CPU = torch.device("cpu")

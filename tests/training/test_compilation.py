@@ -7,14 +7,15 @@ import pytest
 import torch
 from trainer_bench import Bench
 
-from tolka.batch import collate
+from tolka.config.command_line import train_config
+from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.models.rnn import RnnConfig
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.overrides import train_config
+from tolka.model_directory.upgrade import in_words_of_today
+from tolka.models.rnn.config import RnnConfig
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
 from tolka.training import compilation
 from tolka.training.compilation import compile_layers, compile_now
-from tolka.upgrade import in_words_of_today
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch's own
 BATCHES = [

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.lora import LoraLinear

@@ -8,16 +8,16 @@ import pytest
 import torch
 from trainer_bench import CPU, ROWS, STORE, Bench, assert_same
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.mixture import Mixture
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
-from tolka.runtime import Precision
+from tolka.system.device import Precision
 from tolka.training import memory
 from tolka.training.memory import Fit, MemoryNeed, fewest_batches, look_at_memory, memory_need, saved_bytes
-from tolka.training.optim import SGDConfig
+from tolka.training.optimizers.sgd import SGDConfig
 
 
 def forgetful(monkeypatch: pytest.MonkeyPatch, most: int, error: Exception, after_backward: bool = False) -> list[int]:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from trainer_bench import Bench, assert_same, goes_on_to_the_same_weights
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.errors import DataError, TolkaError
-from tolka.losses import LossSum
-from tolka.training import run as run_module
+from tolka.losses.cross_entropy import LossSum
+from tolka.training import run_folder as run_module
 from tolka.training.options import TrainerConfig
 
 Spoilt = Callable[[int, int], bool]
@@ -25,7 +25,7 @@ class Fragile(torch.nn.Module):
         super().__init__()
         self._bench, self._spoilt, self._gradient = [bench], spoilt, gradient
         self.real = bench.trainer.objective
-        self.model, self.agreeing = self.real.model, True
+        self.model, self.second_pass = self.real.model, True
 
     def forward(self, batch: Batch) -> LossSum:
         state = self._bench[0].trainer.state

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from tolka.batch import collate
+from tolka.config.command_line import train_config
+from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
-from tolka.overrides import train_config
-from tolka.runtime import Precision
+from tolka.system.device import Precision
 from tolka.training.memory import saved_bytes
 
 SOURCES = [[4 + (i * j) % 40 for i in range(6 + j)] for j in range(8)]

@@ -5,11 +5,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.training.shapes import padded_to_few_shapes
 

@@ -11,22 +11,29 @@ import torch
 from safetensors.torch import load_file
 from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, copied, goes_on_to_the_same_weights, through_a_file
 
-from tolka.batch import Batch, collate
+from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError, TolkaError
-from tolka.layout import ResumeState
-from tolka.losses import LossSum, Objective, r_drop, simcut
-from tolka.manifest import TrainingSources
+from tolka.losses.consistency import r_drop, simcut
+from tolka.losses.cross_entropy import LossSum
+from tolka.losses.objective import Objective
+from tolka.metrics.scores import Validation
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
-from tolka.runtime import Precision
-from tolka.scoring import Validation
-from tolka.snapshot import Snapshot, snapshot
+from tolka.system.device import Precision
 from tolka.training import precision as precision_module
 from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
-from tolka.training.optim import OPTIMIZERS, AdamWConfig, OptimizerConfig, SGDConfig
+from tolka.training.optimizers.adam import AdamWConfig
+from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
+from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import check_precision, choose_precision
-from tolka.training.schedulers import ConstantConfig, InverseSqrtConfig, LinearConfig, SchedulerConfig
+from tolka.training.schedules.base import SchedulerConfig
+from tolka.training.schedules.constant import ConstantConfig
+from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
+from tolka.training.schedules.linear import LinearConfig
 
 
 def test_accumulated_gradients_equal_one_large_batch() -> None:
@@ -531,7 +538,7 @@ def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
     bench.trainer.scheduler = schedule
     seen = []
     probe = bench.trainer.probe
-    monkeypatch.setattr(bench.trainer, "probe", lambda: (probe(), seen.append(bench.trainer.objective.agreeing))[0])
+    monkeypatch.setattr(bench.trainer, "probe", lambda: (probe(), seen.append(bench.trainer.objective.second_pass))[0])
     range_test(bench.trainer)
     assert set(seen) == {agreeing}
 

@@ -1,6 +1,6 @@
 """The three commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
 
-from tolka import stopping
+from tolka.system import stopping
 
 # Here and not in `main`: a command takes a while to be imported, and may be asked to end meanwhile.
 stopping.take_hooks()

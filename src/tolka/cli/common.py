@@ -12,11 +12,11 @@ from errno import EACCES, EROFS
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from tolka import stopping
-from tolka.atomic import naming, umask
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
-from tolka.names import is_utf8, printable
-from tolka.resources import config_dir
+from tolka.system import stopping
+from tolka.system.atomic import naming, umask
+from tolka.system.package_data import config_dir
+from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE = 0, 1, 2

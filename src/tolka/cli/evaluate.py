@@ -64,8 +64,8 @@ def run(arguments: Sequence[str]) -> int:
         check_output(options.output)
 
     from tolka.api import evaluate
-    from tolka.numbers import json_text
-    from tolka.overrides import evaluate_config
+    from tolka.config.command_line import evaluate_config
+    from tolka.system.number_format import json_text
 
     result = evaluate(evaluate_config(settings), models)
     if options.output:
@@ -79,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
             report["perplexity"] = result.perplexity.as_dict()
         print(json_text(report, ensure_ascii=False, indent=1))
         return DONE
-    from tolka.report.tables import score_table
+    from tolka.metrics.tables import score_table
 
     print(score_table(result.scores))
     if result.perplexity:
@@ -98,8 +98,8 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 
     from tolka.api import compare_files
-    from tolka.numbers import json_text
-    from tolka.overrides import evaluate_config
+    from tolka.config.command_line import evaluate_config
+    from tolka.system.number_format import json_text
 
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:
@@ -108,7 +108,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         ]
         print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
-    from tolka.report.tables import table
+    from tolka.metrics.tables import table
 
     rows_shown = [
         [r.name, f"{r.a.value:.2f}", f"{r.b.value:.2f}", f"{r.difference:+.2f}", f"{r.p_value:.4f}"] for r in results

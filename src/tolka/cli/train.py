@@ -11,7 +11,7 @@ from tolka.errors import ConfigError
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.config import TrainConfig
+    from tolka.config.schemas import TrainConfig
 
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
     _check_together(options)
 
-    from tolka.overrides import rerun_config, train_config, with_recipe
+    from tolka.config.command_line import rerun_config, train_config, with_recipe
 
     if options.multirun:
         return _several(with_recipe(options.settings), options.print_config)
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
         return _check(config, options.json)
 
     from tolka.api import find_lr, train, unlike_before
-    from tolka.progress import say
+    from tolka.system.progress import say
 
     if options.rerun:
         for difference in unlike_before(options.rerun, config):
@@ -134,10 +134,10 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """DONE whatever the text is like: what is found is said, not judged."""
-    from tolka.checkup import check, write_page
-    from tolka.numbers import json_text
-    from tolka.progress import say
-    from tolka.report.health import health_report
+    from tolka.report.data_check import health_report
+    from tolka.run.data_check import check, write_page
+    from tolka.system.number_format import json_text
+    from tolka.system.progress import say
 
     found = check(config)
     if as_json:
@@ -156,8 +156,8 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
     if out.exists():
         raise ConfigError(f"{out} is there already; name another folder to write")
 
-    from tolka.combine import average_models, merge_adapter
-    from tolka.progress import say
+    from tolka.model_directory.combine import average_models, merge_adapter
+    from tolka.system.progress import say
 
     if job == "average":
         average_models(models, out)
@@ -171,10 +171,10 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
 
 def _several(settings: Sequence[str], only_print: bool) -> int:
     """Every combination in turn; FAILED when one of them failed. only_print: their configurations, without training."""
-    from tolka.multirun import plan, train_all
-    from tolka.progress import say
+    from tolka.cli.multirun import plan, train_all
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
+    from tolka.system.progress import say
 
     if only_print:
         return _print_configs([planned.config for planned in plan(settings)])

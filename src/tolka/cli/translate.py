@@ -21,14 +21,14 @@ from tolka.cli.common import (
     whole_file,
 )
 from tolka.errors import DataError
-from tolka.progress import bar, say
+from tolka.system.progress import bar, say
 from tolka.text.lines import count_and_digest, decode_lines, read_lines, without_compression
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.decoding import DecodingConfig
     from tolka.evaluation.attention_maps import AttentionMap
-    from tolka.translator import Translation
+    from tolka.translation.options import DecodingConfig
+    from tolka.translation.translator import Translation
 
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     _check(files, options.output, options.attention)
 
     from tolka.api import translate_and_look, translate_windows
-    from tolka.overrides import translate_config
+    from tolka.config.command_line import translate_config
 
     typed = not files and sys.stdin.isatty()
     if typed:
@@ -213,7 +213,7 @@ class Looking:
 
 def _note_documents(files: Sequence[Path]) -> None:
     """Say once of each file that looks like a document what will become of it."""
-    from tolka.text.document_kinds import document_kind
+    from tolka.text.file_types import document_kind
 
     for path in dict.fromkeys(files):
         kind, markup = document_kind(without_compression(path))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tolka.checks import at_least, share_below_one, zero_or_more
 from tolka.data.mixture import Mixture
 from tolka.data.store import Lengths
 from tolka.errors import ConfigError
+from tolka.options.checks import at_least, share_below_one, zero_or_more
 
 _SORTED_TOGETHER = 2**20  # rows; as many as the last 20 bits of a sort key tell apart
 _PLACE, _SOURCE = np.uint64(2**20 - 1), np.uint64(2**22 - 1)  # the last bits of a sort key, and those before them

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tolka.atomic import replace_bytes, replace_text
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.text.cleaning import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning_steps import CleaningConfig
-from tolka.text.corpus import Pair
-from tolka.text.rejects import RejectsFile
-from tolka.text.tokenizer import Tokenizer
+from tolka.system.atomic import replace_bytes, replace_text
+from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
+from tolka.text.cleaning.rejected import RejectsFile
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer
 
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8

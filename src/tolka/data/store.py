@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from tolka.batch import Batch, Flat, collate_flat
+from tolka.data.batch import Batch, Flat, collate_flat
 from tolka.errors import DataError
 
 _FACTS = "store.json"

@@ -8,10 +8,10 @@ from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
-from tolka.progress import bar
-from tolka.text.cleaning import Tally, clean
-from tolka.text.corpus import Pair, PairStream, in_chunks
-from tolka.text.tokenizer import Tokenizer
+from tolka.system.progress import bar
+from tolka.text.cleaning.cleaner import Tally, clean
+from tolka.text.pairs import Pair, PairStream, in_chunks
+from tolka.text.tokenizer.tokenizer import Tokenizer
 
 _EMPTY_BUFFERS = 10  # after so many in which nothing was kept, something is wrong
 _CHUNK_PAIRS = 10_000

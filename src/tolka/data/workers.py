@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tolka.atomic import naming
-from tolka.children import Child, end_with_parent, start
 from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
-from tolka.text.tokenizer import Tokenizer
+from tolka.system.atomic import naming
+from tolka.system.child_processes import Child, end_with_parent, start
+from tolka.text.tokenizer.tokenizer import Tokenizer
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 

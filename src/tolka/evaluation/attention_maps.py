@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
-from tolka.translator import Translation, Translator
+from tolka.translation.translator import Translation, Translator
 
 _KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
 _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"

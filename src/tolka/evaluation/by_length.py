@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.scoring import MetricsConfig, Score, score
+from tolka.metrics.scores import MetricsConfig, Score, score
 
 
 @dataclass(frozen=True)

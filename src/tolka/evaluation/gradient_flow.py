@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.errors import ConfigError
-from tolka.losses import token_nll
+from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
 
 _STATES = ("h", "C")

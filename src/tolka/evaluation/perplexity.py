@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import torch
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
-from tolka.losses import LossSum, Objective
+from tolka.losses.cross_entropy import LossSum
+from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
-from tolka.numbers import shown
-from tolka.progress import say
-from tolka.runtime import Precision, empty_cache, is_out_of_memory
-from tolka.text.corpus import Pair
-from tolka.text.spelling import spelt_pair
-from tolka.text.tokenizer import Tokenizer
+from tolka.system.device import Precision
+from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.number_format import shown
+from tolka.system.progress import say
+from tolka.text.normalization import spelt_pair
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

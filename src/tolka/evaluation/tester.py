@@ -7,11 +7,11 @@ from typing import Any
 
 from tolka.evaluation.by_length import LengthBucket, bleu_by_length
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.progress import bar
-from tolka.runtime import Precision
-from tolka.scoring import Comparison, MetricsConfig, Score, compare, score
-from tolka.text.corpus import Pair
-from tolka.translator import Translator
+from tolka.metrics.scores import Comparison, MetricsConfig, Score, compare, score
+from tolka.system.device import Precision
+from tolka.system.progress import bar
+from tolka.text.pairs import Pair
+from tolka.translation.translator import Translator
 
 
 @dataclass(frozen=True)

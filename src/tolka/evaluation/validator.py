@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.numbers import shown
-from tolka.progress import bar
-from tolka.runtime import Precision
-from tolka.scoring import MetricsConfig, Validation, score
-from tolka.text.corpus import Pair
-from tolka.text.spelling import spelt_pair
-from tolka.translator import Translator
+from tolka.metrics.scores import MetricsConfig, Validation, score
+from tolka.system.device import Precision
+from tolka.system.number_format import shown
+from tolka.system.progress import bar
+from tolka.text.normalization import spelt_pair
+from tolka.text.pairs import Pair
+from tolka.translation.translator import Translator
 
 _AGAIN = re.compile(r"(.{1,60}?)\1{2,}")
 _LOOP = 10  # characters

@@ -11,13 +11,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from tolka.batch import Batch
-from tolka.checks import at_least, at_most, zero_or_more
+from tolka.data.batch import Batch
 from tolka.errors import ConfigError
 from tolka.nn.initialization import Uninitialised
-from tolka.nn.quantized import quantize
-from tolka.registry import Registry
-from tolka.settings import build
+from tolka.options.checks import at_least, at_most, zero_or_more
+from tolka.options.parsing import build
+from tolka.options.registry import Registry
 
 _DROPPING = ("dropout", "layerdrop")
 TRAINING_ONLY = (*_DROPPING, "initialization")
@@ -38,7 +37,7 @@ class DecoderState(ABC):
         """
 
 
-def staying(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
+def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
     """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.
 
     rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
@@ -82,9 +81,8 @@ class Seq2Seq(nn.Module, ABC):
         The loss overwrites the result: its last operation must not need its own output for the backward pass.
         """
 
-    def quantize(self) -> None:
-        """Put matrices in eight bits, for decoding alone: all linear layers, and what else an architecture has."""
-        quantize(self)
+    def quantize_output(self) -> None:
+        """Convert to int8, for decoding only, what `logits` reads beside linear layers: nothing, unless overridden."""
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
         """Compile each layer with torch.compile, for training; ConfigError for an architecture without such layers.

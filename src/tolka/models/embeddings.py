@@ -1,12 +1,13 @@
 """Embeddings of source, target and output pieces, and which of them have one matrix (Press and Wolf 2017)."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from tolka.batch import PAD
+from tolka.data.batch import PAD
 from tolka.errors import ConfigError
-from tolka.nn.products import product
+from tolka.kernels.matmul import matmul
 
 SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
@@ -25,30 +26,40 @@ def settled_sharing(sharing: str, shared: bool) -> str:
     return sharing
 
 
-class Pieces(nn.Embedding):
+class TokenEmbedding(nn.Embedding):
     """A vector of each piece: what goes in as it, or what features are measured against to come out as it."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the products with all vectors, and a bias (V,)."""
-        return product(features, self.weight, bias)
+        return matmul(features, self.weight, bias)
+
+
+class OutputLayer(Protocol):
+    """What `logits` reads: a `TokenEmbedding`, or its int8 copy."""
+
+    def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(..., D) -> (..., V)."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Return all parameters."""
 
 
 class Embeddings(NamedTuple):
     """Each (V, width); the same module where a matrix is shared, which is saved under the first of its names."""
 
-    target: Pieces
-    source: Pieces
-    output: Pieces
+    target: TokenEmbedding
+    source: TokenEmbedding
+    output: TokenEmbedding
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
     """sharing: settled."""
-    target = Pieces(target_vocabulary, width, padding_idx=PAD)
+    target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):
-        source = Pieces(source_vocabulary, width, padding_idx=PAD)
+        source = TokenEmbedding(source_vocabulary, width, padding_idx=PAD)
     if sharing in ("all", "target_output"):
         return Embeddings(target, source, target)
     if sharing == "source_output":
         return Embeddings(target, source, source)
-    return Embeddings(target, source, Pieces(target_vocabulary, width))
+    return Embeddings(target, source, TokenEmbedding(target_vocabulary, width))

@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.models.base import DecoderState, Seq2Seq
 
 
@@ -52,10 +52,10 @@ class Ensemble(Seq2Seq):
         log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
 
-    def quantize(self) -> None:
-        """See Seq2Seq.quantize."""
+    def quantize_output(self) -> None:
+        """Convert the output layer of every member."""
         for member in self._members:
-            member.quantize()
+            member.quantize_output()
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """See Seq2Seq.logits_parameters."""

@@ -1,56 +1,8 @@
-"""Dropout whose masks are cheap to make on a CPU.
+"""Dropout as a layer."""
 
-torch draws a CPU mask number by number from one serial generator: on 4096 x 1024 values that took 84 ms where the
-linear layer beside it took 14. Here 16-bit slices of a counter-seeded SFC64 stream are compared with a threshold:
-about 7 ms, multiplication included, on the same machine.
-"""
-
-from typing import Any
-
-import numpy as np
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-_LEVELS = 65536  # 16 random bits a value: the rate is exact to 1/65536
-
-
-def keep_mask(shape: torch.Size, rate: float) -> Tensor:
-    """int8 (shape): 1 keeps, 0 drops with probability round(rate * 65536) / 65536.
-
-    The stream is seeded by one draw from torch's default CPU generator, so `torch.manual_seed` decides the masks and
-    saving torch's generator is enough to resume them.
-    """
-    seed = int(torch.randint(2**63 - 1, ()).item())
-    count = shape.numel()
-    raw = np.random.Generator(np.random.SFC64(seed)).integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
-    kept = raw.view(np.uint16)[:count] >= round(rate * _LEVELS)
-    return torch.from_numpy(kept.view(np.int8)).view(shape)
-
-
-class _MaskedScale(torch.autograd.Function):
-    """x * mask * scale, which keeps the mask as one byte a value for the backward pass."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, mask: Tensor, scale: float) -> Tensor:
-        ctx.save_for_backward(mask)
-        ctx.scale = scale
-        return mask.to(x.dtype).mul_(scale).mul_(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (mask,) = ctx.saved_tensors
-        return mask.to(gradients[0].dtype).mul_(ctx.scale).mul_(gradients[0]), None, None
-
-
-def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, the rest scaled by 1 / (1 - rate)."""
-    if not training or rate == 0.0:
-        return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():  # then it is fused, masks and all
-        return F.dropout(x, rate)
-    result: Tensor = _MaskedScale.apply(x, keep_mask(x.shape, rate), 1.0 / (1.0 - rate))  # type: ignore[no-untyped-call]
-    return result
+from tolka.kernels.dropout import dropout
 
 
 class Dropout(nn.Module):

@@ -6,9 +6,6 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from tolka.nn.linear import FusedLinear
-from tolka.nn.recurrent import Recurrence
-
 
 def kaiming_uniform(matrix: Tensor) -> Tensor:
     """U(-a, a) with a = sqrt(6 / fan_in), whose variance 2 / fan_in is He et al.'s (2015, equation 10).
@@ -32,16 +29,12 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
     """
     fill = INITIALIZATIONS[initialization]
     for module in model.modules():
-        if isinstance(module, nn.Linear):
-            for matrix in module.matrices() if isinstance(module, FusedLinear) else (module.weight,):
+        if isinstance(module, nn.Linear) or hasattr(module, "matrices"):
+            for matrix in _matrices(module):
                 fill(matrix)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, Recurrence):
-            for matrix in module.matrices():
-                fill(matrix)
-            for bias in module.biases():
-                nn.init.zeros_(bias)
+            for name, parameter in module.named_parameters(recurse=False):
+                if name.startswith("bias"):
+                    nn.init.zeros_(parameter)
         elif isinstance(module, nn.Embedding):
             if embedding_std is None:
                 fill(module.weight)
@@ -49,6 +42,11 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
                 nn.init.normal_(module.weight, std=embedding_std)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx].detach())
+
+
+def _matrices(layer: Any) -> Iterable[Tensor]:
+    """Return the weight matrices of a layer; of one that fuses several, each by itself."""
+    return layer.matrices() if hasattr(layer, "matrices") else (layer.weight,)
 
 
 _FILLING = {"normal_", "uniform_", "zero_", "fill_"}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tolka.nn.products import product
+from tolka.kernels.matmul import matmul
 
 
 class Linear(nn.Linear):
@@ -13,7 +13,7 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        return product(input, self.weight, self.bias)
+        return matmul(input, self.weight, self.bias)
 
 
 class FusedLinear(Linear):

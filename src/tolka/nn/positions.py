@@ -30,10 +30,6 @@ class SinusoidalPositions(nn.Module):
         """(length, width): the encodings of positions start .. start + length - 1, counted from 0."""
         return self._upto(start + length)[start:]
 
-    def at(self, places: Tensor, longest: int) -> Tensor:
-        """(T,) -> (T, width): the encodings of positions `places`, all below `longest`."""
-        return self._upto(longest).index_select(0, places)
-
     def _upto(self, length: int) -> Tensor:
         if self.table.size(0) < length:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training
@@ -52,18 +48,14 @@ class LearnedPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """(length, width): the vectors of positions start .. start + length - 1, counted from 0."""
         positions = torch.arange(start, start + length, device=self.embedding.weight.device)
-        return self.at(positions, start + length)
-
-    def at(self, places: Tensor, longest: int) -> Tensor:
-        """(T,) -> (T, width): the vectors of positions `places`, all below `longest`, however long that is."""
-        vectors: Tensor = self.embedding(places.clamp(max=self.embedding.num_embeddings - 1))
+        vectors: Tensor = self.embedding(positions.clamp(max=self.embedding.num_embeddings - 1))
         return vectors
 
 
 class RotaryPositions(nn.Module):
     """RoPE (Su et al. 2021, section 3.4): a query at m and a key at n meet as if they stood m - n apart.
 
-    The pair (x_2i, x_2i+1), read as a complex number, is turned by the angle position / 10000^(2i/width). As a complex
+    The pair (x_2i, x_2i+1), read as a complex number, is rotated by the angle position / 10000^(2i/width). As a complex
     product this takes a third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
     """
 
@@ -75,29 +67,22 @@ class RotaryPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         """x (..., T, width): the vectors of positions start .. start + T - 1, counted from 0. Same shape out as in."""
-        return self.by(x, self.turns(start, x.size(-2), x))
-
-    def turns(self, start: int, length: int, x: Tensor) -> Tensor:
-        """(length, width / 2): what turns vectors like x at positions start .. start + length - 1, complex."""
-        return self._turns(start + length, x)[start:]
+        return self._rotate(x, self._rotations(start + x.size(-2), x)[start:])
 
     def at(self, x: Tensor, places: Tensor, longest: int) -> Tensor:
-        """x (N, H, width): the vectors of positions `places` (N,), all below `longest`. Same shape out as in.
-
-        A single place serves all rows; they may then be of any shape (..., width).
-        """
-        return self.by(x, self._turns(longest, x).index_select(0, places)[:, None])
+        """x (N, H, width): the vectors of positions `places` (N,), all below `longest`. Same shape out as in."""
+        return self._rotate(x, self._rotations(longest, x).index_select(0, places)[:, None])
 
     @staticmethod
-    def by(x: Tensor, turns: Tensor) -> Tensor:
-        """x (..., width), turned by `turns` (..., width / 2)."""
-        pairs = x.to(turns.real.dtype)  # there are no complex numbers of two bf16
+    def _rotate(x: Tensor, rotations: Tensor) -> Tensor:
+        """Rotate x (..., width) by `rotations` (..., width / 2), complex."""
+        pairs = x.to(rotations.real.dtype)  # there are no complex numbers of two bf16
         if any(stride % 2 for stride in pairs.stride()[:-1]):  # beside values of an odd width
             pairs = pairs.clone(memory_format=torch.contiguous_format)
-        turned = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * turns
-        return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+        rotated = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * rotations
+        return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 
-    def _turns(self, length: int, x: Tensor) -> Tensor:
+    def _rotations(self, length: int, x: Tensor) -> Tensor:
         """(length, width / 2): exp(i * angle), in a precision that keeps that of `x`."""
         dtype = torch.promote_types(x.dtype, torch.complex64)
         if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:

@@ -11,9 +11,9 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from tolka.kernels.matmul import with_padding_rows
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.linear import FusedLinear
-from tolka.nn.products import filled
 
 _LARGEST = 127
 _MANY = 4000  # numbers out
@@ -82,14 +82,14 @@ class QuantizedLinear(nn.Module):
         largest = (rows if self._non_negative else rows.abs()).amax(dim=1, keepdim=True).clamp_(min=_TINY)
         scaled = torch.cat([rows / largest, self._ends])
         if self._few_row_counts:
-            scaled = filled(scaled)
+            scaled = with_padding_rows(scaled)
         found = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
         found = found.mul_(largest) if self._bias is None else torch.addcmul(self._bias, found, largest)
         return found.view(*x.shape[:-1], -1)
 
 
 class QuantizedScores(QuantizedLinear):
-    """An output layer: see `Pieces.scores`."""
+    """An output layer: see `TokenEmbedding.scores`."""
 
     def __init__(self, pieces: nn.Embedding, bias: Tensor | None = None) -> None:
         super().__init__(pieces.weight.detach(), bias, [pieces.num_embeddings])
@@ -100,8 +100,8 @@ class QuantizedScores(QuantizedLinear):
         return scores
 
 
-def quantize(model: nn.Module) -> None:
-    """Put its linear layers in int8, but for the smallest. For decoding alone: nothing can be trained then."""
+def quantize_linear_layers(model: nn.Module) -> None:
+    """Replace all but the smallest linear layers by int8 ones, for decoding only: they cannot be trained."""
     for parent in list(model.modules()):
         relu = isinstance(parent, FeedForward) and parent.activation is ACTIVATIONS["relu"]
         for name, child in list(parent.named_children()):

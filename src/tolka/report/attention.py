@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.atomic import replace_text
 from tolka.errors import TolkaError
-from tolka.numbers import json_text
 from tolka.report.fonts import WHERE_TO_GET, families_for
 from tolka.report.plots import new_figure, save_figure
+from tolka.system.atomic import replace_text
+from tolka.system.number_format import json_text
 
 _SIDE = 0.32  # inches a piece
 _MOST_COLUMNS = 4  # of panels

@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from tolka.atomic import replace_text
 from tolka.errors import ConfigError, TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun
 from tolka.report.score_tables import change_tables, cost_table, score_tables
+from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
 _MOST_SUBWORDS = 80  # on a side of a map that is laid out; longer ones are in the run's folder

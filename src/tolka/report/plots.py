@@ -6,11 +6,11 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
-from tolka import stopping
-from tolka.atomic import replace_bytes
 from tolka.errors import TolkaError
 from tolka.report.fonts import quiet_fonts
 from tolka.report.runs import read_metrics
+from tolka.system import stopping
+from tolka.system.atomic import replace_bytes
 
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 

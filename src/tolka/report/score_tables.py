@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.numbers import shown
+from tolka.metrics.tables import between
 from tolka.report.glossary import LOWER, Term, entry_of
 from tolka.report.runs import FinishedRun
-from tolka.report.tables import between
+from tolka.system.number_format import shown
 
 _SURE = 0.05  # of p: below it a difference is taken for more than chance
 _AFTER_METRICS = ("PPL per token", "sentences/s")

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.numbers import shown
+from tolka.metrics.tables import between, table
 from tolka.report.runs import FinishedRun
-from tolka.report.tables import between, table
+from tolka.system.number_format import shown
 
 _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
 

@@ -10,11 +10,11 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from tolka.batch import BOS, PAD
-from tolka.checks import at_most
+from tolka.data.batch import BOS, PAD
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.registry import Registry
+from tolka.options.checks import at_most
+from tolka.options.registry import Registry
 
 _LONGEST = 10**6  # pieces, or times a source's
 

@@ -9,9 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from tolka.batch import EOS
-from tolka.checks import at_least, at_most, zero_or_more
+from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
+from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, closed_up, first_tokens, likeliest
 
 _WIDEST, _STRONGEST = 10**6, 20.0  # beam_size, length_penalty: beyond, numbers no longer fit

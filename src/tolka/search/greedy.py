@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tolka.batch import EOS
+from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import (
     SEARCHES,

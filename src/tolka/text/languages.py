@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tolka import stopping
 from tolka.errors import ConfigError
+from tolka.system import stopping
 from tolka.text.scripts import plain_code
 
 _SHORTEST = 20  # characters that a text must have for its language to be asked

@@ -18,8 +18,8 @@ from typing import IO, Any, cast
 
 from tolka.errors import DataError
 from tolka.text.compressed import open_bz2, open_xz
-from tolka.text.document_kinds import binary_kind
-from tolka.text.known_files import KnownFiles
+from tolka.text.file_cache import KnownFiles
+from tolka.text.file_types import binary_kind
 
 _BOM = b"\xef\xbb\xbf"
 _UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")  # the first begins with one of UTF-16

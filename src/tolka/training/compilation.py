@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.training.step import TrainStep

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from tolka.checks import zero_or_more
 from tolka.errors import ConfigError
 from tolka.nn.lora import add_adapters
-from tolka.registry import did_you_mean
+from tolka.options.checks import zero_or_more
+from tolka.options.registry import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import ConfigError
-from tolka.losses import Objective
+from tolka.losses.objective import Objective
 from tolka.models.base import ModelConfig
 from tolka.nn.initialization import Uninitialised
-from tolka.runtime import (
-    Precision,
-    available_memory_bytes,
-    resident_memory_bytes,
-    torch_random_kept,
-    total_memory_bytes,
-)
+from tolka.system.device import Precision
+from tolka.system.memory import available_memory_bytes, resident_memory_bytes, total_memory_bytes
+from tolka.system.randomness import torch_random_kept
 from tolka.training.step import MOMENTS, TrainStep
 
 _BYTES = 4  # of a weight in fp32

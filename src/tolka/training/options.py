@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
-from tolka.losses import Objective, r_drop, simcut
+from tolka.losses.consistency import r_drop, simcut
+from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
-from tolka.runtime import MOST_THREADS, PRECISIONS
+from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+from tolka.system.device import MOST_THREADS, PRECISIONS
 
 COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
@@ -124,6 +125,6 @@ class TrainerConfig:
 
     def objective(self, model: Seq2Seq) -> Objective:
         """The model with the loss that these options ask for."""
-        agreement = r_drop(self.r_drop) if self.r_drop else None
-        agreement = simcut(self.simcut, self.simcut_words) if self.simcut else agreement
-        return Objective(model, self.label_smoothing, self.word_dropout, agreement)
+        consistency = r_drop(self.r_drop) if self.r_drop else None
+        consistency = simcut(self.simcut, self.simcut_words) if self.simcut else consistency
+        return Objective(model, self.label_smoothing, self.word_dropout, consistency)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import torch
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.errors import ConfigError
-from tolka.losses import Objective
-from tolka.runtime import Precision, has_fast_bf16, torch_random_kept
+from tolka.losses.objective import Objective
+from tolka.system.device import Precision, has_fast_bf16
+from tolka.system.randomness import torch_random_kept
 
 _TRIAL_ROUNDS = 3
 

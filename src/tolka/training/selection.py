@@ -6,18 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.checkpoint import average_weights
-from tolka.layout import ResumeState
-from tolka.losses import Objective
-from tolka.numbers import shown
-from tolka.scoring import Validation
+from tolka.losses.objective import Objective
+from tolka.metrics.scores import Validation
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.read import average_weights
+from tolka.system.number_format import shown
 from tolka.training.averaging import weights_kept
-from tolka.training.keeper import Keeper, Written, to_average, to_keep
+from tolka.training.checkpoint_writer import Keeper, Written, to_average, to_keep
+from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, merit
-from tolka.training.run import RunFolder
-from tolka.training.skipped import LostError
+from tolka.training.run_folder import RunFolder
 from tolka.training.state import Stopwatch, TrainState
-from tolka.training.watch import Watch
+from tolka.training.warning_signs import Watch
 
 Validate = Callable[[int, str, Callable[[], object]], Validation]
 """Scores the model as it is, given the update's number and, if it is not simply the model of that update, a word on

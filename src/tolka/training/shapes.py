@@ -1,6 +1,6 @@
 """Batches padded up to few shapes, so that `trainer.compile=reduce-overhead` captures few CUDA graphs."""
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 
 _FINENESS = 4  # bits of a number of tokens that are told apart
 _LEAST = 16  # of what sizes are multiples

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tolka import stopping
+from tolka.system import stopping
 from tolka.training.trainer import Trainer
 
 

@@ -10,19 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from tolka.batch import Batch
-from tolka.losses import Objective
+from tolka.data.batch import Batch
+from tolka.losses.objective import Objective
 from tolka.nn.lora import has_adapters
-from tolka.runtime import (
-    Precision,
-    empty_cache,
-    is_out_of_memory,
-    random_state,
-    set_random_state,
-    torch_random_kept,
-)
+from tolka.system.device import Precision
+from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.randomness import random_state, set_random_state, torch_random_kept
 from tolka.training.averaging import Ema
-from tolka.training.optim import load_state_tensors, state_tensors
+from tolka.training.optimizer_state import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
 from tolka.training.shapes import padded_to_few_shapes
 
@@ -63,7 +58,7 @@ class TrainStep:
         """Update `number` (from 1), with the gradient of all batches' mean per token."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
-        self.objective.agreeing = number > self.config.agreement_after
+        self.objective.second_pass = number > self.config.agreement_after
         tokens = sum(batch.tokens for batch in group)
         nll, splits = self._gradient(group, tokens)
         sound = torch.isfinite(nll)

@@ -8,23 +8,23 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from tolka.batch import Batch
+from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import TolkaError
-from tolka.layout import ResumeState
-from tolka.losses import Objective
-from tolka.progress import bar
-from tolka.runtime import Precision
-from tolka.training.keeper import Keeper
+from tolka.losses.objective import Objective
+from tolka.model_directory.file_names import ResumeState
+from tolka.system.device import Precision
+from tolka.system.progress import bar
+from tolka.training.checkpoint_writer import Keeper
+from tolka.training.data_position import Reading
+from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
-from tolka.training.reading import Reading
-from tolka.training.run import RunFolder
-from tolka.training.schedulers import SchedulerConfig
+from tolka.training.run_folder import RunFolder
+from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import GivenUpError, Selection, TakeSnapshot, Validate
-from tolka.training.skipped import LostError, SkippedUpdates
 from tolka.training.state import Stopwatch, TrainState, Window
 from tolka.training.step import Made, TrainStep
-from tolka.training.watch import Watch
+from tolka.training.warning_signs import Watch
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 _LOOK_EVERY = 10  # updates, where to see whether one was skipped is to wait for the device

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 import torch
 
-from tolka.batch import collate
+from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.losses import Objective
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.models.transformer import model as transformer
-from tolka.nn.packing import Packing
+from tolka.kernels import packing
+from tolka.kernels.packing import Packing
+from tolka.losses.objective import Objective
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
 from tolka.nn.positions import sinusoids
-from tolka.settings import build
+from tolka.options.parsing import build
 
 
 def test_the_paper_s_base_model_has_its_parameters() -> None:
@@ -162,7 +163,7 @@ def test_each_rate_reaches_its_own_place() -> None:
     model = config.build(9, 9, True)
     layer = model.decoder[0]
     assert model.dropout.rate == 0.2
-    assert (layer.attention.rate, layer.cross.rate, model.encoder[0].attention.rate) == (0.3, 0.3, 0.3)
+    assert (layer.attention.dropout_rate, layer.cross.dropout_rate, model.encoder[0].attention.dropout_rate) == (0.3, 0.3, 0.3)
     assert (layer.feedforward.dropout.rate, model.encoder[0].feedforward.dropout.rate) == (0.4, 0.4)
     assert (layer.around_attention.dropout.rate, layer.around_feedforward.dropout.rate) == (0.1, 0.1)
 
@@ -204,8 +205,8 @@ def test_rows_of_padding_or_idle_ones_change_nothing(monkeypatch: pytest.MonkeyP
     model.encoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
     model.decoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
     for worth, steady in ((0.01, False), (1.0, False), (1.0, True)):
-        monkeypatch.setattr(transformer, "_WORTH_PACKING", worth)
-        monkeypatch.setattr(transformer, "shapes_cost", lambda steady=steady: steady)
+        monkeypatch.setattr(packing, "_WORTH_PACKING", worth)
+        monkeypatch.setattr(packing, "row_counts_are_compiled", lambda steady=steady: steady)
         features = model(batch)
         weights = [weight for weight in model.parameters() if weight is not model.output_embedding.weight]
         found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, model.output_embedding.weight])])

@@ -10,10 +10,11 @@ import torch
 from oracle import VOCABULARY, assert_equal_training, perturb, random_batch
 from torch import Tensor, nn
 
-from tolka.batch import BOS, EOS, PAD, Batch
+from tolka.data.batch import BOS, EOS, PAD, Batch
 from tolka.errors import ConfigError
-from tolka.models.transformer import Transformer, TransformerConfig
-from tolka.models.transformer import model as fast_model
+from tolka.kernels import packing
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.model import Transformer
 from tolka.models.transformer.plain import PlainTransformer, sinusoids
 from tolka.search.greedy import GreedyConfig
 
@@ -56,7 +57,7 @@ def logits_of(plain: PlainTransformer, batch: Batch) -> Tensor:
 def test_the_fast_model_s_logits_loss_and_gradients(
     seed: int, packs_from: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fast_model, "_WORTH_PACKING", packs_from)  # the share of padding
+    monkeypatch.setattr(packing, "_WORTH_PACKING", packs_from)  # the share of padding
     draw = random.Random(seed)
     fast, plain = both(random_config(draw), seed)
     batch = random_batch(draw)

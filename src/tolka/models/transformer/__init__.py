@@ -1,8 +1,5 @@
-"""The Transformer (Vaswani et al. 2017): options, layers, and the model that trains and translates.
+"""The Transformer (Vaswani et al. 2017). To read it, begin with plain.py: the whole model on one page."""
 
-To read it first, see plain.py: the whole model on one page.
-"""
+from tolka.models.transformer.config import TransformerConfig
 
-from tolka.models.transformer.model import Transformer, TransformerConfig
-
-__all__ = ["Transformer", "TransformerConfig"]
+__all__ = ["TransformerConfig"]

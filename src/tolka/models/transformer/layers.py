@@ -1,52 +1,53 @@
-"""The layers of a Transformer's encoder and decoder, built from its options.
+"""The layers of a Transformer's encoder and decoder (Vaswani et al. 2017, section 3.1, figure 1).
 
-Shapes: B sentences, k hypotheses a sentence, N rows of a packing of targets, M of sources, D model width.
+Shapes: N rows of targets, M rows of sources (see `tolka.kernels.packing`), D model width.
 """
+
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from tolka.kernels.packing import Packing
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.attention import CrossAttention, SelfAttention
-from tolka.nn.cache import KeyValueCache
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import FeedForward
 from tolka.nn.norms import NORMALIZATIONS
-from tolka.nn.packing import Packing
 
 
-def normalisation(options: TransformerOptions) -> nn.Module:
-    """The norm around a sub-layer, or at a stack's end."""
+def make_norm(options: TransformerOptions) -> nn.Module:
+    """Return a normalisation layer over the model width."""
     return NORMALIZATIONS[options.normalization](options.d_model)
 
 
 def _self_attention(o: TransformerOptions) -> SelfAttention:
-    """The self-attention of one layer, encoder or decoder."""
     return SelfAttention(o.d_model, o.heads, o.value_width, o.attention_dropout, rotary=o.positions == "rotary")
 
 
 def _feedforward(o: TransformerOptions) -> FeedForward:
-    """The feed-forward sub-layer of one layer, encoder or decoder."""
     return FeedForward(o.d_model, o.inner_width, o.activation, o.activation_dropout)
 
 
 class Residual(nn.Module):
-    """Residual connection, dropout and normalisation around a sub-layer."""
+    """The residual connection around a sub-layer, with its dropout and normalisation.
+
+    Post-norm, as in the paper: Norm(x + Dropout(f(x))). Pre-norm (Xiong et al. 2020): x + Dropout(f(Norm(x))).
+    """
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.pre = options.norm == "pre"
-        self.norm = normalisation(options)
+        self.pre_norm = options.norm == "pre"
+        self.norm = make_norm(options)
         self.dropout = Dropout(options.dropout)
 
-    def before(self, x: Tensor) -> Tensor:
-        """What the sub-layer is given."""
-        normed: Tensor = self.norm(x) if self.pre else x
-        return normed
-
-    def after(self, x: Tensor, result: Tensor) -> Tensor:
-        """What goes on, from the sub-layer's result."""
-        total: Tensor = x + self.dropout(result)
-        return total if self.pre else self.norm(total)
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(..., D) -> (..., D)."""
+        result: Tensor
+        if self.pre_norm:
+            result = x + self.dropout(sublayer(self.norm(x)))
+            return result
+        result = self.norm(x + self.dropout(sublayer(x)))
+        return result
 
 
 class EncoderLayer(nn.Module):
@@ -60,13 +61,14 @@ class EncoderLayer(nn.Module):
         self.around_feedforward = Residual(options)
 
     def forward(self, x: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
-        """(M, D) -> (M, D)."""
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, False, maps))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
+        """(M, D) -> (M, D). maps: where given, gets the attention weights (B, H, S, S)."""
+        x = self.around_attention(x, lambda y: self.attention(y, rows, causal=False, maps=maps))
+        output: Tensor = self.around_feedforward(x, self.feedforward)
+        return output
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder, feed-forward."""
+    """Causal self-attention, attention to the encoder, then feed-forward."""
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
@@ -78,20 +80,19 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(options)
 
     def forward(
-        self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[list[Tensor]] | None = None
+        self,
+        x: Tensor,
+        rows: Packing,
+        encoded: Tensor,
+        source: Packing,
+        maps: tuple[list[Tensor], list[Tensor]] | None = None,
     ) -> Tensor:
-        """x (N, D), encoder states (M, D) -> (N, D), all positions at once."""
-        self_maps, cross_maps = maps or (None, None)
-        x = self.around_attention.after(x, self.attention(self.around_attention.before(x), rows, True, self_maps))
-        x = self.around_cross.after(x, self.cross(self.around_cross.before(x), rows, encoded, source, cross_maps))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x)))
+        """x (N, D), encoder states (M, D) -> (N, D), all positions at once.
 
-    def step(
-        self, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
-    ) -> tuple[Tensor, KeyValueCache]:
-        """One new position of each hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
-        sentences, beam, width = x.shape
-        new, cache = self.attention.step(self.around_attention.before(x).view(sentences * beam, 1, width), cache)
-        x = self.around_attention.after(x, new.view(sentences, beam, width))
-        x = self.around_cross.after(x, self.cross.recall(self.around_cross.before(x), memory, padding))
-        return self.around_feedforward.after(x, self.feedforward(self.around_feedforward.before(x))), cache
+        maps: where given, its lists get the weights of self-attention (B, H, T, T) and cross-attention (B, H, T, S).
+        """
+        self_maps, cross_maps = maps or (None, None)
+        x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=self_maps))
+        x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=cross_maps))
+        output: Tensor = self.around_feedforward(x, self.feedforward)
+        return output

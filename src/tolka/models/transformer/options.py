@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tolka.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.errors import ConfigError
 from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
 from tolka.models.embeddings import SHARING, settled_sharing
 from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
+from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")

@@ -8,10 +8,11 @@ from itertools import chain
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
-from tolka.names import printable
-from tolka.resources import sample_dir
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, PairSource, ParallelFiles, SetSize
+from tolka.system.package_data import sample_dir
+from tolka.system.surrogates import printable
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
 from tolka.text.lines import COMPRESSIONS, user_path, without_compression
+from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 
 

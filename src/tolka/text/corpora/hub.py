@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tolka.checks import at_least
 from tolka.errors import ConfigError, DataError
-from tolka.registry import did_you_mean
+from tolka.options.checks import at_least
+from tolka.options.registry import did_you_mean
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpus import CORPORA, Corpus, CorpusConfig, Pair, PairSource, PairStream, SetSize
 from tolka.text.lines import user_path
+from tolka.text.pairs import Pair, PairSource, PairStream
 
 _MARKED = 100  # pairs that stand for a stream's content
 _SECONDS_TO_REACH_THE_HUB = 3.0

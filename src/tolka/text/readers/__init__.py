@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tolka.text.corpus import PairSource
 from tolka.text.lines import LineLimit, without_compression
+from tolka.text.pairs import PairSource
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
 from tolka.text.readers.jsonl import JsonLinesFile

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.corpus import PairSource
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
+from tolka.text.pairs import PairSource
 
 
 class BothSides(PairSource):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tolka.errors import ConfigError, DataError
-from tolka.registry import did_you_mean
-from tolka.text.corpus import Pair
+from tolka.options.registry import did_you_mean
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line
 
 _MOST_LINES = 20  # of a cell: so many are no sentence, but a quotation mark that nobody has closed

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.corpus import Pair
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line
 
 _LINE = re.compile(r'\s*(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d+)\])?)\s+)?"((?:[^"\\]|\\.)*)"\s*')

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.registry import did_you_mean
-from tolka.text.corpus import Pair
+from tolka.options.registry import did_you_mean
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line
 
 _HALF = re.compile("[\ud800-\udfff]")  # JSON may spell half of a surrogate pair, which no other text can hold

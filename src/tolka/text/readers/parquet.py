@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.registry import did_you_mean
-from tolka.text.corpus import Pair
+from tolka.options.registry import did_you_mean
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.corpus import Pair
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides
 from tolka.text.readers.xml_encoding import XmlDecoder
 

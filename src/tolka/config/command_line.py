@@ -1,0 +1,267 @@
+"""What is typed on a command line becomes a configuration; what is seldom meant is said."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from tolka.config.compose import as_overrides, compose, takes_a_path
+from tolka.config.inherited import inherited
+from tolka.config.schemas import (
+    REGISTRIES,
+    EvaluateConfig,
+    RunConfig,
+    TrainConfig,
+    TranslateConfig,
+    build_groups,
+    cross_check,
+    rebuild,
+)
+from tolka.config.short_runs import LENGTHS, fit_schedule
+from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.system.progress import say
+from tolka.training.options import TrainerConfig
+from tolka.training.run_folder import begun_settings, saved_settings
+
+_SHORT = {"batching.tokens=auto": "batching.auto=true"}  # an experiment's own number of tokens still counts
+_SHORT_KEYS = {
+    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
+    "legacy": "metrics.legacy",
+    "alignments": "attention.alignments",
+}
+
+
+def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
+    """The configuration of mt-train; ConfigError, all complaints at once, in one line.
+
+    overrides: as they are typed. settings: further ones as keywords, a mapping for a group.
+
+        train_config(["model=lstm", "trainer.updates=300"])
+        train_config(model="lstm", trainer={"updates": 300})
+    """
+    overrides = _in_full([*overrides, *as_overrides(settings)])
+    given = {override.partition("=")[0] for override in overrides}
+    if "run.init_from" in given and "experiment" not in given:
+        overrides = ["experiment=finetune", *overrides]
+        given.add("experiment")
+    values, choices = compose("train", overrides)
+    values = _settled(values, given, choices)
+    if values["run"]["init_from"]:
+        values = inherited(values, given, choices)
+    values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
+    values["scheduler"] = _scheduler(values, given)
+    groups = build_groups(values)
+    config = _without_idle_flow(TrainConfig(**groups), given)
+    cross_check(config)
+    config = _sized(config, given)
+    for note in _notes(config, given, choices["experiment"]):
+        say(f"note: {note}")
+    return config
+
+
+def with_recipe(settings: Sequence[str]) -> list[str]:
+    """The settings, with experiment=sample where no text is named.
+
+    ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
+    """
+    given = {setting.split("=")[0] for setting in settings}
+    own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
+    if own and not given & {"corpus", "experiment", "corpus.root"}:
+        raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
+    if given & {"experiment", "corpus"}:
+        return list(settings)
+    if "run.init_from" in given:
+        raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
+    return ["experiment=sample", *settings]
+
+
+def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
+    """The configuration of a run, to be run again elsewhere: in run.dir, or in its own folder's name with -again.
+
+    overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
+    """
+    overrides = _in_full(overrides)
+    values = saved_settings(run / "config.yaml")
+    if not isinstance(values, Mapping) or not all(isinstance(group, Mapping) for group in values.values()):
+        raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
+    groups = [override.partition("=")[0] for override in overrides if "." not in override.partition("=")[0]]
+    if groups:
+        raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
+    again = f"{run.resolve().name}-again"
+    here = {"run": {"name": again, "dir": str(run.resolve().parent / again), "override": False}}
+    merged = OmegaConf.merge(OmegaConf.create(here), *(_parsed(override) for override in overrides))
+    given = cast(dict[str, dict[str, Any]], OmegaConf.to_container(merged))
+    if any(override.startswith("run.name=") for override in overrides) and not _names_folder(overrides):
+        given["run"]["dir"] = ""
+    values = {**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}}
+    typed = {override.partition("=")[0] for override in overrides}
+    config = rebuild({**values, "scheduler": _scheduler(values, typed)})
+    cross_check(config)
+    return config
+
+
+def _parsed(override: str) -> DictConfig:
+    """One setting of --rerun; ConfigError where YAML or OmegaConf make nothing of it."""
+    try:
+        parsed = OmegaConf.from_dotlist([_quoted(override)])
+        OmegaConf.to_container(parsed)
+    except (yaml.YAMLError, OmegaConfBaseException, ValueError, RecursionError):
+        raise ConfigError(
+            f"cannot read '{override[:80]}'; a setting is group.key=value, and a text with brackets or the like needs "
+            "quotes"
+        ) from None
+    return parsed
+
+
+def _in_full(overrides: Sequence[str]) -> list[str]:
+    """With what is short for something else spelt out."""
+    return [_SHORT.get(override, override) for override in overrides]
+
+
+def _names_folder(overrides: Sequence[str]) -> bool:
+    return any(override.startswith("run.dir=") for override in overrides)
+
+
+def _quoted(override: str) -> str:
+    """A path as YAML takes it for nothing else."""
+    key, _, value = override.partition("=")
+    return f"{key}={json.dumps(value, ensure_ascii=False)}" if takes_a_path(key) and value[:1] != "[" else override
+
+
+def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+    """The values, where an experiment sets keys of a kind that the command line has replaced by another.
+
+    What the other kind does not know is left out; what it knows holds for it too. Both are said, for a learning rate
+    is seldom right for two optimisers.
+
+    given: the keys that the command line names; choices: the file taken in each group.
+    """
+    kept = dict(values)
+    named = [group for group in REGISTRIES if group in given]
+    if "experiment" not in given or not named:
+        return kept
+    _, own_choices = compose("train", [f"experiment={choices['experiment']}"])
+    for group in named:
+        if choices[group] == own_choices[group]:
+            continue
+        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if f"{group}.{key}" not in given and (key not in own or value != own[key])
+        }
+        kept[group] = {key: value for key, value in values[group].items() if key not in asked.keys() - own.keys()}
+        setter = f"experiment={choices['experiment']} sets"
+        for key, value in asked.items():
+            if key in own:
+                say(f"note: {group}.{key} is {value!r}, as {setter} it; {kind} alone would have {own[key]!r}")
+            else:
+                say(f"note: {group}.{key} ({value}), which {setter}, is left out: {kind} has no such key")
+    return kept
+
+
+def translate_config(overrides: Sequence[str]) -> TranslateConfig:
+    """The configuration of mt-translate; alignments=true is short for attention.alignments=true."""
+    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(overrides))[0]))
+
+
+def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
+    """The configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
+    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(overrides))[0]))
+
+
+def _with_long_keys(overrides: Sequence[str]) -> list[str]:
+    """With the keys that have short names spelt out."""
+    parts = (override.partition("=") for override in overrides)
+    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]
+
+
+def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """With the width that model.parameters asks for; ConfigError when another was asked for too."""
+    if not config.model.parameters or config.run.init_from:
+        return config
+    if "model.d_model" in given:
+        raise ConfigError("model.parameters chooses model.d_model: set one of them")
+    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.given()
+    sizes = (given_tokenizer.source_size, given_tokenizer.target_size) if given_tokenizer else (size, size)
+    return replace(config, model=config.model.sized(*sizes, config.tokenizer.shared))
+
+
+def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
+    """Without the gradient flow that an experiment asks for, where there is no recurrence for it to go along."""
+    if "trainer.gradient_flow" in given or config.model.recurrent:
+        return config
+    return replace(config, trainer=replace(config.trainer, gradient_flow=False))
+
+
+def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
+    experiment = choices.get("experiment", "None")
+    if experiment != "None":
+        return experiment
+    return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"
+
+
+def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
+    """The schedule's settings, with those that nobody typed as the run began with, or as they fit into its updates."""
+    scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
+    if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
+        return scheduler  # `build_groups` complains
+    own = {key.removeprefix("scheduler.") for key in typed if key.startswith("scheduler.")}
+    begun = begun_settings(_folder(run)).get("scheduler")
+    if isinstance(begun, Mapping) and begun.get("name") == scheduler.get("name"):
+        return {**scheduler, **{key: begun[key] for key in LENGTHS if key in begun and key not in own}}
+    fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
+    if changed:
+        what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
+        say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
+    return fitted
+
+
+def _folder(run: Mapping[str, Any]) -> Path:
+    """Where the run goes; a mapping that RunConfig refuses has its complaint later."""
+    try:
+        return RunConfig(name=str(run.get("name")), dir=str(run.get("dir") or "")).folder
+    except TolkaError:
+        return Path()
+
+
+_OF_ANY_TOKENIZER = {"shared", "model"}  # keys that mean something for one that is trained already
+
+
+def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
+    """What is allowed, and seldom meant. given: the keys that the command line names."""
+    one_text = len(getattr(config.corpus, "train", [])) == 1
+    keys = {key.name for key in fields(config.tokenizer)}
+    given_tokenizer = bool(config.tokenizer.model), "a tokenizer to train"
+    # Key -> whether it has no effect, and what it lacks.
+    idle = {
+        "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
+        "trainer.average_of": (not config.trainer.average, "trainer.average"),
+        "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
+        "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
+        "model.max_positions": (config.model.longest is None, "model.positions=learned"),
+        **{f"tokenizer.{key}": given_tokenizer for key in keys - _OF_ANY_TOKENIZER},
+        "corpus.weights": (one_text, "several texts in corpus.train"),
+        "corpus.temperature": (one_text, "several texts in corpus.train"),
+        "corpus.buffer": (not getattr(config.corpus, "streaming", False), "corpus.streaming=true"),
+        "report.sentences": (not config.report.page, "report.page"),
+    }
+    for key, (without_effect, lacking) in idle.items():
+        if key in given and without_effect:
+            yield f"{key} has no effect without {lacking}"
+    if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in given:
+        yield (
+            f"the rate ({config.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
+            "experiment=finetune, which run.init_from has by itself, goes on with a tenth of the usual rate"
+        )
+    longest, limit = config.batching.max_length + 1, config.model.longest
+    if limit is not None and limit < longest:
+        yield (
+            f"the model has {limit} positions (model.max_positions), and a sentence may have {longest} pieces, </s> "
+            "included (batching.max_length): those beyond share the last one"
+        )

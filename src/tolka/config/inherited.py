@@ -1,0 +1,78 @@
+"""What a training takes from the model that it goes on from: sizes, tokenizer and languages."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import yaml
+
+from tolka.config.compose import compose
+from tolka.errors import ConfigError
+from tolka.model_directory.read import languages, load_settings
+from tolka.models.base import TRAINING_ONLY, spelt_out_options
+from tolka.system.package_data import config_dir
+from tolka.system.progress import say
+from tolka.text.lines import user_path
+
+
+def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+    """The values, with the sizes, tokenizer and languages of the model in run.init_from where no others were asked for.
+
+    Asked for is what the command line names (given), and what an experiment sets to something else than the default.
+    choices: the file taken in each group.
+
+    ConfigError, with the keys, when something else was asked for that its weights cannot follow.
+    """
+    folder = user_path(str(values["run"]["init_from"]))
+    saved, defaults = load_settings(folder), compose("train", [])[0]
+    taken, differing = _with_the_models_languages(values, given, choices), []
+    for group in ("model", "tokenizer"):
+        asked = {
+            key: value
+            for key, value in values[group].items()
+            if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
+        }
+        taken[group] = {**saved[group], **asked}
+        own, now = saved[group], taken[group]
+        if group == "model":
+            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
+        differing += [
+            f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
+            for key in asked
+            if _listed(own.get(key)) != _listed(now.get(key)) and not key.endswith(TRAINING_ONLY)
+        ]
+    if differing:
+        raise ConfigError(
+            f"run.init_from ({folder}) has other sizes than were asked for: {', '.join(differing)}. "
+            "Leave these settings out to go on with the model's own"
+        )
+    return taken
+
+
+def _with_the_models_languages(
+    values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]
+) -> dict[str, Any]:
+    """The values, with the languages of the model in run.init_from where nobody named any.
+
+    The embedded sample has its own. given: the keys that the command line names; choices: the file of each group.
+    """
+    named = yaml.safe_load((config_dir() / "experiment" / f"{choices['experiment']}.yaml").read_text(encoding="utf-8"))
+    asked = {f"corpus.{key}" for key in named.get("corpus", {})} | set(given)
+    if choices["corpus"] == "sample" or asked & {"corpus.source", "corpus.target"}:
+        return dict(values)
+    source, target = languages(load_settings(user_path(str(values["run"]["init_from"]))))
+    if (source, target) != (values["corpus"]["source"], values["corpus"]["target"]):
+        say(f"note: corpus.source={source} and corpus.target={target}, as the model in run.init_from has them")
+    return {**values, "corpus": {**values["corpus"], "source": source, "target": target}}
+
+
+def _listed(value: Any) -> Any:
+    """A list of one text is as good as the text."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+    """A model's options so that equal sizes look equal; as they are where they make no model."""
+    try:
+        return spelt_out_options(sizes, shared)
+    except ConfigError:
+        return sizes

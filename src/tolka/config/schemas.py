@@ -1,0 +1,246 @@
+"""The three commands' configurations: frozen dataclasses that check what they carry."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tolka.data.buckets import BatchingConfig
+from tolka.errors import ConfigError, TolkaError
+from tolka.evaluation.attention_maps import AttentionConfig
+from tolka.metrics.scores import MetricsConfig
+from tolka.model_directory.upgrade import in_words_of_today
+from tolka.models.base import MODELS, ModelConfig
+from tolka.options.checks import named_in_utf8, zero_or_more
+from tolka.options.parsing import brief, build
+from tolka.options.registry import Registry, did_you_mean
+from tolka.report.page import ReportConfig
+from tolka.search.base import SEARCHES, SearchConfig
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.base import CORPORA, CorpusConfig
+from tolka.text.lines import user_path
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.training.finetuning import FinetuningConfig
+from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
+from tolka.training.options import TrainerConfig
+from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
+from tolka.translation.options import DecodingConfig
+
+
+def check_name(name: str) -> None:
+    """ConfigError unless it is that of one folder below runs/, or empty."""
+    if name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
+        raise ConfigError(
+            f"run.name ({brief(name)}) names one folder below runs/, so that it has no / or .. in it: choose another "
+            "one, or say with run.dir where the run shall be"
+        )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Where a run's files go, and its seed."""
+
+    name: str = ""
+    """name of the run, a folder below runs/; empty = made of the experiment's, or of corpus, languages and model"""
+    dir: str = ""
+    """the run's folder; empty = runs/<name>"""
+    init_from: str = ""
+    """model or run directory to go on from: its weights, sizes and tokenizer, on this corpus; empty = train anew"""
+    override: bool = False
+    """go on with a run although its settings were others; what differs is said, and recorded in provenance.json"""
+    seed: int = 1
+    """of weights, batches and dropout"""
+    prepared: str = "runs/prepared"
+    """cache of tokenised corpora, shared by runs"""
+    processes: int = 0
+    """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
+
+    def __post_init__(self) -> None:
+        named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
+        check_name(self.name)
+        zero_or_more(self, "run", "one for each core", "processes")
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return user_path(self.dir) if self.dir else Path("runs") / self.name
+
+    @property
+    def prepared_folder(self) -> Path:
+        """The cache of token stores."""
+        return user_path(self.prepared)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All of mt-train; one field per config group."""
+
+    run: RunConfig
+    corpus: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig
+    batching: BatchingConfig
+    model: ModelConfig
+    optimizer: OptimizerConfig
+    scheduler: SchedulerConfig
+    finetuning: FinetuningConfig
+    trainer: TrainerConfig
+    search: SearchConfig
+    metrics: MetricsConfig
+    report: ReportConfig
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as config.yaml holds them."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TranslateConfig:
+    """All of mt-translate, its files apart."""
+
+    search: SearchConfig
+    decoding: DecodingConfig
+    attention: AttentionConfig
+
+
+@dataclass(frozen=True)
+class FilesToScore:
+    """What mt-eval reads."""
+
+    hypothesis: str = ""
+    """file of translations to score; not with a model"""
+    reference: str = ""
+    """file of reference translations, line by line"""
+    source: str = ""
+    """file of sources: the model given first translates it"""
+    language: str = ""
+    """language code of the references, for BLEU's tokenizer; empty = the model's target language"""
+
+
+@dataclass(frozen=True)
+class EvaluateConfig:
+    """All of mt-eval."""
+
+    files: FilesToScore
+    search: SearchConfig
+    decoding: DecodingConfig
+    metrics: MetricsConfig
+
+
+# A group whose class depends on its key `name` has a registry; the others have one class.
+REGISTRIES: dict[str, Registry[Any]] = {
+    "corpus": CORPORA,
+    "model": MODELS,
+    "optimizer": OPTIMIZERS,
+    "scheduler": SCHEDULERS,
+    "search": SEARCHES,
+}
+_CLASSES: dict[str, type] = {
+    "run": RunConfig,
+    "cleaning": CleaningConfig,
+    "tokenizer": TokenizerConfig,
+    "batching": BatchingConfig,
+    "finetuning": FinetuningConfig,
+    "trainer": TrainerConfig,
+    "metrics": MetricsConfig,
+    "report": ReportConfig,
+    "decoding": DecodingConfig,
+    "attention": AttentionConfig,
+    "files": FilesToScore,
+}
+
+
+_TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
+
+
+def rebuild(values: Mapping[str, Any]) -> TrainConfig:
+    """The configuration that `TrainConfig.as_dict` gave, from a run's or a model's config.yaml.
+
+    Settings that an older version did not know get their defaults, which are what it did.
+    """
+    known = in_words_of_today(values)
+    missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
+    if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
+        raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
+    if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
+        raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
+    return TrainConfig(**build_groups({**known, **missing}))
+
+
+def build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Each group merged onto its dataclass; the complaints of all groups are raised together."""
+    groups: dict[str, Any] = {}
+    complaints = []
+    for group, options in values.items():
+        try:
+            if group not in REGISTRIES and group not in _CLASSES:
+                raise ConfigError(f"unknown group '{group}'.{did_you_mean(str(group), [*REGISTRIES, *_CLASSES])}")
+            if not isinstance(options, Mapping):
+                raise ConfigError(f"{group} ({brief(options)}) must be a group of settings, as in {group}.key=value")
+            registry = REGISTRIES.get(group)
+            cls = registry.get(str(options.get("name"))) if registry else _CLASSES[group]
+            groups[group] = build(cls, options, group)
+        except TolkaError as error:
+            complaints.append(str(error))
+    if complaints:
+        raise ConfigError("; ".join(complaints))
+    return groups
+
+
+def cross_check(config: TrainConfig) -> None:
+    """What no group can know alone."""
+    warmup, updates = config.scheduler.warmup, config.trainer.updates
+    if warmup > updates:
+        raise ConfigError(
+            f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
+            f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
+        )
+    if config.scheduler.by_the_clock and not config.trainer.max_minutes:
+        raise ConfigError(
+            "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
+            f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
+        )
+    config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    if config.batching.sampling and not config.tokenizer.can_sample:
+        raise ConfigError(
+            "batching.sampling draws other pieces for the same words, and tokenizer.type="
+            f"{config.tokenizer.type} knows but one way to cut them: choose bpe or unigram, or batching.sampling=0"
+        )
+    if config.trainer.gradient_flow and not config.model.recurrent:
+        raise ConfigError(
+            "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
+            "model=rnn, lstm or gru, or leave it out"
+        )
+    if config.trainer.compile != "off" and config.model.recurrent:
+        raise ConfigError(
+            "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
+            "layer: leave it out"
+        )
+    if config.trainer.recompute and config.model.recurrent:
+        raise ConfigError(
+            "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
+            "leave it out, or lower batching.tokens and raise trainer.accumulate"
+        )
+    if config.trainer.agreement_after >= updates:
+        raise ConfigError(
+            f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "
+            "the second pass would never begin"
+        )
+    finetuning = config.finetuning
+    if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:
+        raise ConfigError(
+            "finetuning.freeze and finetuning.lora_rank keep weights as they are, and without run.init_from these "
+            "would be random: name the model to go on from"
+        )
+    if finetuning.lora_rank and config.trainer.average:
+        raise ConfigError(
+            "finetuning.lora_rank and trainer.average do not go together: a mean of merged models has no adapter of "
+            "that rank; set trainer.average=0 (trainer.ema averages the adapter itself)"
+        )
+    if config.trainer.r_drop and not (config.model.stochastic or config.trainer.word_dropout):
+        raise ConfigError(
+            f"trainer.r_drop ({config.trainer.r_drop:g}) compares two passes that differ in their dropout, and every "
+            "kind of dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
+        )

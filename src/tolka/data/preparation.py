@@ -1,0 +1,272 @@
+"""From text to a token store: read, clean, train SentencePiece, encode; reused when nothing changed.
+
+What is made on the way lies in a folder beside the stores, so that an interrupted preparation goes on where it stopped.
+"""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tolka.data.buckets import BatchingConfig
+from tolka.data.shards import SHARD_PAIRS, Shard, Task
+from tolka.data.store import TokenStore, write_store
+from tolka.data.workers import cores, shard_folders, work_on
+from tolka.errors import ConfigError, DataError
+from tolka.system.atomic import alone, naming, replace_text, whole_folder
+from tolka.system.progress import bar, say
+from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
+from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.rejected import REJECTED
+from tolka.text.cleaning.steps import CleaningConfig, steps_of
+from tolka.text.corpora.base import Corpus, CorpusConfig
+from tolka.text.pairs import Pair, in_chunks
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+
+_FORMAT = 4
+_REPORT = "report.json"
+_ABANDONED_DAYS = 7
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What training reads. tally: what became of the pairs. parts: how many pairs each entry of corpus.train has.
+
+    remarks: what the tokenizer had to say.
+    """
+
+    folder: Path
+    tokenizer: Tokenizer
+    store: TokenStore
+    tally: Tally
+    parts: list[int]
+    remarks: list[str]
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to prepare, and how.
+
+    tokenizer: how to train one, or one that is trained already. held_out: the pairs of validation and test sets, for
+    cleaning.leaks. set_aside: those of them that were taken out of the training text.
+    """
+
+    corpus: Corpus
+    config: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig | Tokenizer
+    batching: BatchingConfig
+    held_out: Sequence[Pair] = ()
+    set_aside: Sequence[Pair] = ()
+
+    @cached_property
+    def task(self) -> Task:
+        """What is done to each shard."""
+        languages = self.config.source, self.config.target
+        marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
+        return Task(self.cleaning, languages, self.batching.max_length, *marks)
+
+    def key(self) -> str:
+        """A digest of the training text and of all that shapes the ids."""
+        settings = {
+            "format": _FORMAT,
+            "text": self.corpus.fingerprint(),
+            "cleaning": dataclasses.asdict(self.cleaning),
+            "held_out": [
+                hashlib.sha256(b"".join(sorted(marks))).hexdigest()
+                for marks in (self.task.held_out, self.task.set_aside)
+            ],
+            "languages": [self.config.source, self.config.target],
+            "tokenizer": (
+                self.tokenizer.digests if isinstance(self.tokenizer, Tokenizer) else dataclasses.asdict(self.tokenizer)
+            ),
+            "max_length": self.batching.max_length,
+        }
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
+    """Open the store of this order under `cache`, or make it first; its name is the order's key.
+
+    processes: that clean and encode at once; 0 = as many as there are cores. What comes of it does not depend on them.
+    REJECTED in the folder has the pairs left out, each after the reason. DataError when nothing is left to train on.
+    """
+    key = order.key()
+    folder = cache / key
+    reused = (folder / _REPORT).is_file()
+    if not reused:
+        with alone(cache / f".{key}.lock", lambda: say("waiting for another process that prepares the same text")):
+            reused = (folder / _REPORT).is_file()
+            if not reused:
+                _remove_abandoned(cache)
+                _make(folder, cache / f".{key}.work", order, processes or cores())
+    try:
+        report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+        tally, parts, remarks = Tally.of(report["pairs"]), list(map(int, report["parts"])), list(report["remarks"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / _REPORT} is damaged ({error}); delete the folder to have it made again") from None
+    return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), tally, parts, remarks, reused)
+
+
+def _make(folder: Path, work: Path, order: Order, processes: int) -> None:
+    try:
+        workshop = _Workshop(work, order, processes)
+        with naming(work):
+            workshop.read()
+            workshop.clean()
+            workshop.train_tokenizer()
+            workshop.encode()
+        with whole_folder(folder) as final:
+            workshop.deliver(final)
+    except (ConfigError, DataError):  # what is wrong with the text or the settings will not be better the next time
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    shutil.rmtree(work)
+
+
+def _remove_abandoned(cache: Path) -> None:
+    """Work that nobody has gone on with for days."""
+    for work in cache.glob(".*.work"):
+        if time.time() - work.stat().st_mtime > _ABANDONED_DAYS * 24 * 3600:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+class _Workshop:
+    """The stages of making a store, in a folder that keeps what is done."""
+
+    def __init__(self, work: Path, order: Order, processes: int) -> None:
+        self._work, self._order, self._processes = work, order, processes
+        self._read = work / "read.json"
+        self._tokenizer = work / "tokenizer.json"
+        steps_of(order.cleaning, order.task.languages)  # ConfigError, if there is one, before the work
+
+    @cached_property
+    def _shards(self) -> list[Shard]:
+        return [Shard(folder) for folder in shard_folders(self._work)]
+
+    @cached_property
+    def _plan(self) -> dict[str, Any]:
+        """entries: the first and the last shard, exclusive, of each entry of corpus.train. pairs: in each shard."""
+        return dict(json.loads(self._read.read_text()))
+
+    def read(self) -> None:
+        """Copy the text into shards; an entry of corpus.train begins a new one."""
+        if self._read.exists():
+            say("going on with what was prepared before an interruption")
+            return
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._work.mkdir(parents=True)
+        self._order.task.save(self._work)
+        sources = self._order.corpus.train
+        entries, sizes = [], list[int]()
+        with bar("reading", sum(source.count() for source in sources), " pairs") as progress:
+            for entry in self._order.corpus.entries:
+                first = len(sizes)
+                for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
+                    Shard(self._work / f"shard-{len(sizes):06}").write(pairs)
+                    sizes.append(len(pairs))
+                    progress.update(len(pairs))
+                entries.append([first, len(sizes)])
+        replace_text(self._read, json.dumps({"entries": entries, "pairs": sizes}))
+
+    def clean(self) -> None:
+        """Each shard by itself, then what came before over all of them."""
+        self._each("clean", "cleaning")
+        if duplicate_key(self._order.cleaning):
+            seen = Seen()
+            for shard in self._shards:
+                shard.keep(seen.add(shard.marks()))
+        if not any(shard.kept for shard in self._shards):
+            raise DataError(f"no training pair is left after cleaning ({self._tally('cleaned').summary()})")
+
+    def train_tokenizer(self) -> None:
+        """Or take the one that is there."""
+        if self._tokenizer.exists():
+            return
+        tokenizer, remarks = self._order.tokenizer, list[str]()
+        if isinstance(tokenizer, TokenizerConfig):
+            kept = [shard.kept for shard in self._shards]
+            total = sum(kept)
+            wanted = min(tokenizer.sample or total, total)
+            if wanted < total:
+                remarks.append(f"the tokenizer learns from {wanted} of {total} pairs (tokenizer.sample)")
+            title = f"training SentencePiece ({tokenizer.type})"
+
+            def pairs() -> Iterator[Pair]:
+                with bar(title, wanted, " pairs") as progress:
+                    for pair in _sample(self._shards, kept, wanted):
+                        yield pair
+                        progress.update()
+
+            tokenizer = train_tokenizer(tokenizer, pairs, remarks.append)
+        tokenizer.save(self._work)
+        replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
+
+    def encode(self) -> None:
+        """Text to ids."""
+        self._each("encode", "encoding")
+
+    def deliver(self, final: Path) -> None:
+        """The whole store, with all that belongs to it."""
+        tokenizer = Tokenizer.load(self._work)
+        tokenizer.save(final)
+        sizes = tokenizer.source_size, tokenizer.target_size
+        kept = write_store(final, (shard.store() for shard in self._shards), sizes)
+        tally = self._tally("encoded")
+        if not kept:
+            most = self._order.batching.max_length
+            raise DataError(f"no training pair fits batching.max_length ({most}): {tally.summary()}")
+        with (final / REJECTED).open("wb") as stream:
+            for shard in self._shards:
+                stream.write(shard.rejected())
+        kept_of = [shard.tally("encoded").kept for shard in self._shards]
+        report = {
+            "pairs": tally.as_dict(),
+            "parts": [sum(kept_of[first:last]) for first, last in self._plan["entries"]],
+            "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
+        }
+        (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
+
+    def _each(self, step: str, title: str) -> None:
+        sizes = self._plan["pairs"]
+        pairs = dict(zip((shard.folder for shard in self._shards), sizes, strict=True))
+        with bar(title, sum(sizes), " pairs") as progress:
+            work_on(self._work, step, self._processes, lambda shard: progress.update(pairs[shard.folder]))
+
+    def _tally(self, step: str) -> Tally:
+        """Of the whole text, after a step: what both steps left out, and what the last of them kept."""
+        tallies = [shard.tally("cleaned") for shard in self._shards]
+        changed = sum((tally.changed for tally in tallies), Counter[str]())
+        if step == "encoded":
+            encoded = [shard.tally("encoded") for shard in self._shards]
+            kept, tallies = sum(tally.kept for tally in encoded), tallies + encoded
+        else:
+            kept = sum(shard.kept for shard in self._shards)
+        return Tally(kept, sum((tally.dropped for tally in tallies), Counter[str]()), changed)
+
+
+def _sample(shards: Sequence[Shard], kept: Sequence[int], wanted: int) -> Iterator[Pair]:
+    """So many pairs, always the same ones, in order, every set of them as likely; memory does not grow with the text.
+
+    kept: how many each shard has. Each shard's share follows the hypergeometric distribution.
+    """
+    rng = np.random.default_rng(0)
+    remaining = sum(kept)
+    for shard, here in zip(shards, kept, strict=True):
+        share = int(rng.hypergeometric(here, remaining - here, wanted)) if here else 0
+        chosen = np.zeros(here, dtype=np.bool_)
+        chosen[rng.choice(here, share, replace=False)] = True
+        yield from (pair for pair, take in zip(shard.pairs(), chosen.tolist(), strict=True) if take)
+        wanted, remaining = wanted - share, remaining - here

@@ -1,0 +1,41 @@
+"""Subword regularisation (Kudo 2018): each epoch reads the same words in other pieces."""
+
+import numpy as np
+
+from tolka.data.store import TokenStore, joined
+from tolka.system.progress import bar
+from tolka.text.tokenizer.tokenizer import Tokenizer
+
+_CHUNK_PAIRS = 10_000
+
+
+class SubwordSampler:
+    """Draws an epoch's pieces: a fixed function of (seed, epoch), made of the store alone, without the text.
+
+    About 0.3 ms a pair of short sentences on one core; the epoch's ids stand in memory.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int) -> None:
+        """amount: see BatchingConfig.sampling. max_length: a pair that grew beyond it keeps the store's pieces."""
+        self._tokenizer, self._amount, self._seed, self._max_length = tokenizer, amount, seed, max_length
+
+    def __call__(self, store: TokenStore, epoch: int) -> TokenStore:
+        """The same pairs in the same order, cut into other pieces."""
+        chunks = []
+        with bar(f"cutting words anew for epoch {epoch + 1}", len(store), " pairs") as progress:
+            for start in range(0, len(store), _CHUNK_PAIRS):
+                pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
+                chunks.append(self._drawn(store, pairs, epoch))
+                progress.update(len(pairs))
+        return joined(chunks)
+
+    def _drawn(self, store: TokenStore, pairs: range, epoch: int) -> TokenStore:
+        seeds = np.random.SeedSequence([self._seed, epoch, pairs.start]).generate_state(2).tolist()
+        sources = [store.source(i).tolist() for i in pairs]
+        targets = [store.target(i).tolist() for i in pairs]
+        new_sources = self._tokenizer.resample_source(sources, self._amount, seeds[0])
+        new_targets = self._tokenizer.resample_target(targets, self._amount, seeds[1])
+        for i, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
+            if max(len(source), len(target)) > self._max_length:
+                new_sources[i], new_targets[i] = sources[i], targets[i]
+        return TokenStore.from_rows(new_sources, new_targets)

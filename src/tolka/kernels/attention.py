@@ -1,0 +1,63 @@
+"""softmax(Q K^T / sqrt(d_k)) V by the fastest way that the device has. `tolka.nn.attention` has the formula.
+
+Shapes: B sentences, T queries, S keys, N rows of queries, M rows of keys, H heads, K and V widths of one head's keys
+and values.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tolka.kernels.dropout import dropout
+from tolka.kernels.packing import Packing, VariableLengthPacking
+from tolka.kernels.short_attention import attend_short, suits_short
+from tolka.kernels.variable_length import attend_packed
+
+
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, dropout_rate: float = 0.0
+) -> Tensor:
+    """query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
+
+    mask: bool, broadcastable to (B, H, T, S), true where a query may attend. dropout_rate: on the weights.
+    """
+    if dropout_rate > 0.0 and query.device.type == "cpu":  # torch's own would draw from its slow generator
+        scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
+        if causal:
+            scores = scores.masked_fill(_ahead(scores), float("-inf"))
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        return dropout(scores.softmax(-1), dropout_rate, training=True) @ value
+    if suits_short(query, key):
+        return attend_short(query, key, value, mask, causal)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout_rate)
+
+
+def packed_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Packing,
+    source: Packing,
+    causal: bool,
+    dropout_rate: float = 0.0,
+) -> Tensor:
+    """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V).
+
+    With `causal`, no mask hides padding: it follows all tokens of its sentence, and so is never attended to.
+    """
+    if isinstance(rows, VariableLengthPacking) and isinstance(source, VariableLengthPacking):
+        return attend_packed(query, key, value, rows, source, causal).flatten(1)
+    mask = None if causal else source.mask
+    query, key, value = (
+        packing.pad(x).transpose(1, 2) for packing, x in ((rows, query), (source, key), (source, value))
+    )
+    context = fused_attention(query, key, value, mask, causal, dropout_rate)
+    return rows.pack(context.transpose(1, 2).flatten(2))
+
+
+def _ahead(scores: Tensor) -> Tensor:
+    """(T, S), true at keys that a query may not attend to yet."""
+    return torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

@@ -1,0 +1,143 @@
+"""Packed rows: the tokens of several sentences in one matrix, one row each, so that nothing is computed for padding.
+
+Shapes: B sentences, L positions of the longest, N rows, W width of a row.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tolka.kernels.matmul import rounded_row_count, row_counts_are_compiled
+
+_WORTH_PACKING = 0.01  # share of padding from which copying rows for attention is cheaper than computing on padding
+
+
+def token_positions(lengths: Tensor, longest: int) -> Tensor:
+    """(N,): the positions in (B, longest), flattened, at which sentences of `lengths` (B,) have their tokens."""
+    return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
+
+
+class Packing:
+    """N rows: one per token, sentence after sentence; or one per position of (B, L), padding included.
+
+    mask: (B, 1, 1, L), true at tokens; None without padding, which spares the attention kernels a mask.
+    tokens: (N,), the position in (B, L), flattened, of each row; None where all B * L positions have a row.
+    """
+
+    def __init__(
+        self, lengths: Tensor, longest: int, tokens: Tensor | None = None, masked: bool = True, padding_rows: int = 0
+    ) -> None:
+        """lengths: (B,) tokens of each sentence. longest: L. masked: whether some of the positions are padding.
+
+        padding_rows: how many rows follow those of `tokens`; nothing attends to them and no gradient reaches them.
+        """
+        self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
+        self.padding_rows, self.tokens = padding_rows, tokens
+        if tokens is not None and padding_rows:
+            self.tokens = torch.cat([tokens, tokens.new_zeros(padding_rows)])
+        self._prepare_padding(masked)
+
+    def _prepare_padding(self, masked: bool) -> None:
+        self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
+        self.mask = ~self._padding[:, None, None, :] if masked else None
+        if self.tokens is not None:
+            tokens = self.tokens[: len(self.tokens) - self.padding_rows]
+            # The row of each position (B * L,); at padding the first row.
+            self._rows = tokens.new_zeros(self.sentences * self.longest)
+            self._rows.index_copy_(0, tokens, torch.arange(len(tokens), device=tokens.device))
+
+    @cached_property
+    def places(self) -> Tensor:
+        """(N,): the position of each row within its sentence, from 0."""
+        if self.tokens is None:
+            return torch.arange(self.longest, device=self.lengths.device).repeat(self.sentences)
+        return self.tokens % self.longest
+
+    def pack_ids(self, ids: Tensor) -> Tensor:
+        """(B, L) -> (N,)."""
+        flat = ids.flatten()
+        return flat if self.tokens is None else flat.index_select(0, self.tokens)
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """(N, ...) -> (B, L, ...). Padding holds some token's row: nothing attends to it, and it has no gradient."""
+        if self.tokens is not None:
+            rows = _Pad.apply(rows, self._rows, self.tokens, self.padding_rows)  # type: ignore[no-untyped-call]
+        return rows.view(self.sentences, self.longest, *rows.shape[1:])
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """(B, L, W) -> (N, W)."""
+        flat = padded.flatten(0, 1)
+        if self.tokens is None:
+            return flat
+        packed: Tensor = _Pack.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
+        return packed
+
+    def token_rows(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """Rows (N, W) -> those of tokens. positions: of the tokens in (B, L), flattened."""
+        if self.tokens is None:
+            return rows[positions]
+        return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
+
+
+class VariableLengthPacking(Packing):
+    """Rows of tokens that the device's kernel attends to as they are: they are never padded.
+
+    starts: (B + 1,) int32, the row at which each sentence begins, then the number of rows.
+    """
+
+    def _prepare_padding(self, masked: bool) -> None:
+        ends = self.lengths.cumsum(0, dtype=torch.int32)
+        self.starts = torch.cat([ends.new_zeros(1), ends])
+
+
+def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:
+    """Return the packing that costs least on the device, for sentences of `lengths` (B,) padded to `longest`.
+
+    tokens: `token_positions(lengths, longest)`, where the caller has it.
+    """
+    if lengths.device.type != "cpu":
+        return Packing(lengths, longest)  # counting the padding would wait for the device
+    count = len(tokens) if tokens is not None else int(lengths.sum())
+    padding = 1 - count / (len(lengths) * longest)
+    padding_rows = rounded_row_count(count) - count if row_counts_are_compiled() else 0
+    if padding < _WORTH_PACKING and not padding_rows:
+        return Packing(lengths, longest, masked=padding > 0)
+    if tokens is None:
+        tokens = token_positions(lengths, longest)
+    return Packing(lengths, longest, tokens, padding > 0, padding_rows)
+
+
+class _Pad(torch.autograd.Function):
+    """Rows (N, ...) -> (B * L, ...) by `rows`; the gradient of padding is not read, because it is zero."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, rows: Tensor, tokens: Tensor, padding_rows: int) -> Tensor:
+        ctx.save_for_backward(tokens)
+        ctx.padding_rows = padding_rows
+        return packed.index_select(0, rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        packed = gradient.index_select(0, ctx.saved_tensors[0])
+        if ctx.padding_rows:
+            packed[-ctx.padding_rows :] = 0.0
+        return packed, None, None, None
+
+
+class _Pack(torch.autograd.Function):
+    """(B * L, W) -> rows (N, W) by `tokens`; the gradient of padding is zero."""
+
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, tokens: Tensor, rows: Tensor, padding: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, padding)
+        return padded.index_select(0, tokens)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        rows, padding = ctx.saved_tensors
+        return gradient.index_select(0, rows).masked_fill_(padding[:, None], 0.0), None, None, None

@@ -1,0 +1,1 @@
+"""Training losses, as sums with their token counts."""

@@ -1,0 +1,74 @@
+"""The training objective: a model and its loss in one module."""
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from tolka.data.batch import PAD, Batch
+from tolka.kernels.matmul import row_counts_are_compiled
+from tolka.losses.chunks import ChunkedLoss, chunk_size, equal_chunk_size
+from tolka.losses.consistency import ConsistencyLoss, consistency_gradients
+from tolka.losses.cross_entropy import LossSum, smoothed_gradient, token_nll
+from tolka.models.base import Seq2Seq
+
+
+class Objective(nn.Module):
+    """The one module that training wraps: model and loss, Batch -> LossSum.
+
+    Nothing in training calls `logits` outside of it, so that DDP, FSDP2 and `torch.compile` see a single forward.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        label_smoothing: float,
+        word_dropout: float = 0.0,
+        consistency: ConsistencyLoss | None = None,
+    ) -> None:
+        """word_dropout: see Batch.with_words_dropped. consistency: train on two passes that should agree."""
+        super().__init__()
+        self.model = model
+        self.label_smoothing, self.word_dropout, self.consistency = label_smoothing, word_dropout, consistency
+        self.second_pass = True  # whether the second pass is made
+
+    def forward(self, batch: Batch) -> LossSum:
+        """Teacher forcing over the batch; label smoothing, dropped words and a second pass in training mode only."""
+        if not torch.is_grad_enabled():
+            return self._without_gradient(batch)
+        weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
+        features = [self.model(seen) for seen in self._passes(batch)]
+        chunk, steady = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
+        loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
+            self.model.logits,
+            partial(self._gradients, filled=batch.is_filled),
+            batch.targets,
+            equal_chunk_size(batch.tokens, chunk) if steady else chunk,
+            steady,
+            len(features),
+            *features,
+            *weights,
+        )
+        return LossSum(loss, nll, batch.tokens)
+
+    def _passes(self, batch: Batch) -> list[Batch]:
+        """What the model sees, pass by pass; each draws its own dropped words."""
+        if not self.training:
+            return [batch]
+        if self.consistency is None or not self.second_pass:
+            return [batch.with_words_dropped(self.word_dropout)]
+        second = batch.with_words_dropped(self.consistency.cut)
+        return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]
+
+    def _gradients(self, logits: list[Tensor], targets: Tensor, filled: bool) -> tuple[Tensor, Tensor]:
+        smoothing = self.label_smoothing if self.training else 0.0
+        if len(logits) == 1:
+            counts = targets != PAD if filled else None
+            return smoothed_gradient(logits[0], targets, smoothing, counts)
+        assert self.consistency is not None
+        assert not filled, "two passes count every target"
+        return consistency_gradients(logits[0], logits[1], targets, smoothing, self.consistency)
+
+    def _without_gradient(self, batch: Batch) -> LossSum:
+        nll = torch.stack([part.sum() for part in token_nll(self.model, self.model(batch), batch.targets)]).sum()
+        return LossSum(nll, nll, batch.tokens)

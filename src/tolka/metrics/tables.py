@@ -1,0 +1,57 @@
+"""Tables in plain text, for terminals and logs."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from tolka.metrics.scores import Score
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str) -> str:
+    """Lay out rows of one-line cells under a header and a rule; `align` has one letter per column, "l" or "r".
+
+    Columns stay in line for wide East Asian characters and combining marks. No trailing blanks, no newline at the end.
+    """
+    assert set(align) <= {"l", "r"}, f"align {align!r}"
+    assert len(align) == len(header), f"{len(header)} columns, align {align!r}"
+    assert all(len(row) == len(header) for row in rows), "every row has a cell for every column of the header"
+    widths = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
+    rule = ["-" * width for width in widths]
+    return "\n".join(_line(row, widths, align) for row in (header, rule, *rows))
+
+
+def score_table(scores: Sequence[Score]) -> str:
+    """Show scores to people: name, two decimals, 95% interval where there is one, and all signatures beneath."""
+    columns = 2 if all(score.interval is None for score in scores) else 3
+    rows = [[score.name, f"{score.value:.2f}", _interval(score)][:columns] for score in scores]
+    signatures = [f"{score.name}: {score.signature}" for score in scores]
+    return "\n".join((table(rows, ["metric", "score", "95% interval"][:columns], "lrl"[:columns]), "", *signatures))
+
+
+def between(interval: Sequence[float] | None) -> str:
+    """'10.00 to 14.00', or nothing where there is no interval."""
+    return f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+
+
+def display_width(text: str) -> int:
+    """Count the terminal columns that a text takes: two for a wide character, none for a combining mark."""
+    # NFC first: a Hangul syllable spelt as two or three letters is shown, and counted, as the one it composes to.
+    return sum(map(_character_width, unicodedata.normalize("NFC", text)))
+
+
+def _character_width(character: str) -> int:
+    # Mn and Me are marks drawn over the character before; Cf are joiners and direction marks, drawn nowhere.
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], align: str) -> str:
+    padded = []
+    for cell, width, side in zip(cells, widths, align, strict=True):
+        blanks = " " * (width - display_width(cell))
+        padded.append(cell + blanks if side == "l" else blanks + cell)
+    return "  ".join(padded).rstrip()
+
+
+def _interval(score: Score) -> str:
+    return "" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]"

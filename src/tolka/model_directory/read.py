@@ -1,0 +1,332 @@
+"""A model directory is read: all that is needed to translate, checked first. `snapshot.py` writes them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.model_directory.file_names import (
+    ADAPTER,
+    BASE,
+    CONFIG,
+    SCORES,
+    STATE_FACTS,
+    STATE_TENSORS,
+    WEIGHTS,
+    ResumeState,
+    each_once,
+)
+from tolka.model_directory.manifest import MANIFEST, Manifest, TrainingSources, checked_manifest
+from tolka.model_directory.upgrade import in_words_of_today
+from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.ensemble import Ensemble
+from tolka.nn.initialization import Uninitialised
+from tolka.options.parsing import build
+from tolka.system.atomic import standing
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+
+_BYTES = 4  # of a number in fp32
+_SLACK = 64 * 2**20  # bytes that any machine has for a message that says which weights are missing
+
+Folders = str | Path | Sequence[str | Path]
+"""A model or run directory, or several."""
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model directory holds.
+
+    config: the whole training configuration, with what has become an option of the model since.
+    """
+
+    folder: Path
+    model: Seq2Seq
+    tokenizer: Tokenizer
+    config: dict[str, Any]
+    sources: TrainingSources
+    scores: dict[str, Any]
+
+
+def load_model(folder: Path) -> SavedModel:
+    """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
+    folder = _model_folder(folder)
+    manifest = _manifest(folder)
+    settings, model_config = _read_settings(folder)
+    scores = _facts(folder / SCORES)
+    tokenizer = _tokenizer(folder, manifest)
+    sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
+    try:
+        _check_size(model_config, sizes, folder / WEIGHTS)
+        with Uninitialised():
+            model = model_config.build(*sizes)
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    _load_weights(model, folder)
+    return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
+
+
+def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
+    """CheckpointError where a configuration describes a larger model than there are weights for.
+
+    A directory may come from anywhere: no memory is given to what it merely claims. sizes: as `ModelConfig.build` has
+    them. path: of the weights.
+    """
+    tensors, size = len(_header(path)), path.stat().st_size
+    for key, value in asdict(config).items():
+        most = tensors if key.endswith("layers") else size
+        if isinstance(value, int) and value > most:
+            raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
+    with torch.device("meta"), Uninitialised():  # shapes without memory
+        needed = _BYTES * config.build(*sizes).parameter_count()
+    if needed > size + _SLACK:
+        raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
+
+
+def _header(path: Path) -> list[str]:
+    """The names of a file's tensors."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return list(opened.keys())
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def load_ensemble(folders: Folders) -> SavedModel:
+    """One model directory's model, or several that translate together.
+
+    Of several, the folder, the configuration and the scores are the first one's; the longest source and the share of
+    several sentences are the smallest of them. CheckpointError when `misfits` finds something.
+    """
+    first, *others = [load_model(Path(folder)) for folder in _listed(folders)]
+    if not others:
+        return first
+    for other in others:
+        found = misfits(first, other)
+        if found:
+            raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(found)}")
+    ensemble = Ensemble([first.model, *(other.model for other in others)])
+    longest = min(saved.sources.longest for saved in (first, *others))
+    shares = [saved.sources.several_sentences for saved in (first, *others)]
+    share = None if None in shares else min(share for share in shares if share is not None)
+    return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
+
+
+def _listed(folders: Folders) -> Sequence[str | Path]:
+    listed = [folders] if isinstance(folders, str | Path) else folders
+    if not listed:
+        raise ConfigError("no model directory is named")
+    return listed
+
+
+def misfits(first: SavedModel, other: SavedModel) -> list[str]:
+    """Why two models have no words in common: other pieces, or the opposite direction."""
+    found = []
+    if first.tokenizer.digests != other.tokenizer.digests:
+        found.append("the tokenizers differ (ids mean other pieces)")
+    source, target = languages(first.config)
+    if source != target and (target, source) == languages(other.config):
+        found.append(f"one translates from {source} to {target}, the other back")
+    return found
+
+
+def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Source and target language of a training configuration."""
+    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
+
+
+def unicode_form(settings: Mapping[str, Any]) -> str:
+    """How a training configuration had text spelt; see CleaningConfig.unicode."""
+    return str(settings.get("cleaning", {}).get("unicode", "keep"))
+
+
+def load_settings(folder: Path) -> dict[str, Any]:
+    """The training configuration in a model directory, or in a run directory's `best/`.
+
+    Options of the model and the tokenizer that have come since it was written have their defaults.
+    """
+    folder = _model_folder(folder)
+    settings, _ = _read_settings(folder)
+    if not isinstance(settings.get("tokenizer"), dict):
+        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
+    try:
+        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    return {**settings, "tokenizer": asdict(tokenizer)}
+
+
+def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """config.yaml, and its model; the model's options that have come since it was written have their defaults."""
+    path = folder / CONFIG
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
+        raise CheckpointError(f"{path} does not describe a model")
+    corpus = config.get("corpus")
+    if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
+        raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
+    config = in_words_of_today(config)
+    options = {str(key): value for key, value in config["model"].items()}
+    try:
+        model = build(MODELS.get(str(options.get("name"))), options, "model")
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # how text is spelt depends on it
+    except TolkaError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
+
+
+def load_state(folder: Path) -> ResumeState:
+    """The resume state of a run's `last/`, checked like the rest."""
+    _manifest(folder).require([STATE_FACTS, STATE_TENSORS])
+    return ResumeState(_read_tensors(folder / STATE_TENSORS), _facts(folder / STATE_FACTS))
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a JSON file has by name."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} cannot be read (it has no names in it)")
+    return found
+
+
+def load_weights(model: Seq2Seq, folder: Path) -> None:
+    """Put a checked directory's weights into a model of the same configuration."""
+    _manifest(folder)
+    _load_weights(model, folder)
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """tensors: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added to it.
+
+    base: `base_digest` of the model that it was trained beside; None in a directory that does not tell.
+    """
+
+    tensors: dict[str, Tensor]
+    tokenizer: Tokenizer
+    base: str | None
+
+
+def load_adapter(folder: Path) -> Adapter:
+    """A low-rank adapter, with what it was made for."""
+    folder = _model_folder(folder)
+    manifest = _manifest(folder)
+    if ADAPTER not in manifest.files:
+        raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
+    path = folder / ADAPTER
+    tensors = _read_tensors(path)
+    with safe_open(path, framework="pt") as opened:
+        base = (opened.metadata() or {}).get(BASE)
+    return Adapter(tensors, _tokenizer(folder, manifest), base)
+
+
+def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
+    """The mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
+
+    model: one of their shape. CheckpointError, with what differs, when they are not of one shape.
+    """
+    totals: dict[str, Tensor] = {}
+    shapes: dict[str, Tensor] = {}  # of the first, without memory
+    for folder in folders:
+        _manifest(folder)
+        weights = _read_weights(folder, model)
+        if shapes:
+            differing = _differing(weights, shapes)
+            if differing:
+                raise CheckpointError(
+                    f"{folder} cannot be averaged with {folders[0]}; {len(differing)} tensors differ: "
+                    f"{', '.join(differing[:4])}"
+                )
+        shapes = shapes or {name: weight.to("meta") for name, weight in weights.items()}
+        for name, weight in weights.items():
+            totals[name] = totals[name] + weight.double() if name in totals else weight.double()
+    return {name: (total / len(folders)).float() for name, total in totals.items()}
+
+
+def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
+    """A directory's weights under the names that the model's have; what it lacks keeps its own.
+
+    CheckpointError where one is NaN or inf.
+    """
+    weights, own = _read_tensors(folder / WEIGHTS), model.state_dict()
+    if spoilt := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
+        raise CheckpointError(
+            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(spoilt)} of {len(weights)} "
+            f"tensors, {spoilt[0]} among them): nothing can be done with it; take another checkpoint"
+        )
+    first = {own[name].data_ptr(): name for name in each_once(own)}
+    # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
+    for name in own.keys() & weights.keys():
+        if first[own[name].data_ptr()] not in weights:
+            weights[first[own[name].data_ptr()]] = weights.pop(name)
+    return weights
+
+
+def _load_weights(model: Seq2Seq, folder: Path) -> None:
+    weights = _read_weights(folder, model)
+    differing = _differing(weights, each_once(model.state_dict()))
+    if differing:
+        raise CheckpointError(
+            f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
+        )
+    model.load_state_dict(weights, strict=False)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Names that only one of them has; where the names agree, the shapes or kinds of number that do not."""
+    return sorted(found.keys() ^ expected.keys()) or [
+        f"{name} {_shape(found[name])} instead of {_shape(tensor)}"
+        for name, tensor in expected.items()
+        if _shape(found[name]) != _shape(tensor)
+    ]
+
+
+def _shape(tensor: Tensor) -> str:
+    """(2, 3), and what kind of number where that is not fp32."""
+    kind = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" + (f" {kind}" if tensor.dtype != torch.float32 else "")
+
+
+def _model_folder(folder: Path) -> Path:
+    """The folder itself, or `best/` when it is a run directory."""
+    for candidate in (folder, standing(folder / "best")):
+        if (candidate / MANIFEST).is_file():
+            return candidate
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: there is no such model directory")
+    raise CheckpointError(
+        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+    )
+
+
+def _manifest(folder: Path) -> Manifest:
+    manifest = checked_manifest(folder)
+    manifest.require([CONFIG, WEIGHTS, SCORES])
+    return manifest
+
+
+def _tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
+    tokenizer = Tokenizer.load(folder)
+    manifest.require(tokenizer.file_names)
+    return tokenizer

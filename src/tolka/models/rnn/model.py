@@ -1,0 +1,166 @@
+"""Recurrent encoder-decoders with teacher forcing; `decoding.py` decodes with them, token by token.
+
+Sutskever et al. (2014) without attention; with it Luong et al. (2015), or, scored additively, Bahdanau et al. (2015).
+Shapes: B sentences, S source, T target, N valid target tokens, E embedding width, D state width, V vocabulary.
+"""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from tolka.data.batch import PAD, Batch
+from tolka.models.base import Inspection, Seq2Seq
+from tolka.models.embeddings import OutputLayer, make_embeddings
+from tolka.models.rnn.options import RnnOptions
+from tolka.nn.dropout import Dropout
+from tolka.nn.initialization import initialise
+from tolka.nn.linear import Linear
+from tolka.nn.rnn_attention import Alignment
+from tolka.nn.rnn_cells import CELLS, LstmLayer, RecurrentLayer, State, unrolled_encode
+
+
+@dataclass(frozen=True)
+class EncoderMemory:
+    """What the decoder attends to, once per sentence: states (B, S, D), keys (B, S, D), mask (B, S) true at tokens."""
+
+    encoded: Tensor
+    keys: Tensor
+    mask: Tensor
+
+
+class RecurrentSeq2Seq(Seq2Seq):
+    """Encoder and decoder, trained with teacher forcing. See `RnnOptions` for what can be chosen.
+
+    The encoder's last states are the decoder's first ones, layer by layer. Features are W [s_t; c_t; x_t], as far as
+    there are such terms, and the output layer adds its bias: y_t = s_t W + c_t W' + x_t W'' + b, through a matrix of
+    embeddings' width. With input feeding they are the tanh of that, which enters the next step.
+    """
+
+    output_embedding: OutputLayer
+
+    def __init__(self, config: RnnOptions, source_vocabulary: int, target_vocabulary: int) -> None:
+        """config: resolved. source_vocabulary, target_vocabulary: numbers of subwords."""
+        super().__init__()
+        self.config = config
+        self.vocabulary_size, self.feature_size = target_vocabulary, config.d_model
+        self.target_embedding, self.source_embedding, self.output_embedding = make_embeddings(
+            config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
+        )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
+        self.dropout = Dropout(config.dropout)
+        cell, states = CELLS[config.cell], config.width
+        directions = 2 if config.bidirectional else 1
+        inputs = [config.d_model] + [states] * (config.layers - 1)
+        self.encoder = nn.ModuleList(cell(width, states // directions, config.bidirectional) for width in inputs)
+        inputs[0] += config.d_model if config.input_feeding else 0
+        self.decoder = nn.ModuleList(cell(width, states) for width in inputs)
+        self.attention = Alignment(config.attention, states) if config.attention != "none" else None
+        terms = states * (1 if self.attention is None else 2) + (config.d_model if config.token_term else 0)
+        plain = self.attention is None and not config.token_term and states == config.d_model
+        self.readout = nn.Identity() if plain else Linear(terms, config.d_model, bias=False)
+        initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
+        for module in self.modules():
+            if isinstance(module, LstmLayer):
+                module.fill_forget_bias(config.forget_bias)
+
+    @property
+    def _encoder_layers(self) -> list[RecurrentLayer]:
+        return cast(list[RecurrentLayer], list(self.encoder))
+
+    @property
+    def _decoder_layers(self) -> list[RecurrentLayer]:
+        return cast(list[RecurrentLayer], list(self.decoder))
+
+    def _encode(
+        self, source: Tensor, lengths: Tensor, seen: Inspection | None = None
+    ) -> tuple[EncoderMemory | None, list[State]]:
+        """(B, S), (B,) -> what attention looks at, and each layer's last state; with `seen`, step by step."""
+        x = self.dropout(self.source_embedding(source))
+        last = []
+        for number, layer in enumerate(self._encoder_layers):
+            x = self.dropout(x) if number else x
+            if seen is None:
+                x, end = layer.encode(x, lengths)
+            else:
+                x, end, states = unrolled_encode(layer, x, lengths)
+                seen.encoder_states.append(x)
+                for direction, steps in zip(("forward", "backward"), states, strict=False):
+                    seen.recurrence[f"encoder.{number}.{direction}"] = steps
+            last.append(end)
+        if self.attention is None:
+            return None, last
+        return EncoderMemory(x, self.attention.keys(x), source != PAD), last
+
+    def _features(
+        self, s: Tensor, x: Tensor, memory: EncoderMemory | None, maps: list[Tensor] | None = None
+    ) -> list[Tensor]:
+        """States s (B, T, D) and the embeddings x (B, T, E) that led to them -> the features' terms, (B, T, .)."""
+        terms = [s]
+        if memory is not None and self.attention is not None:
+            weights = self.attention.weights(s, memory.keys, memory.mask)
+            terms.append(weights @ memory.encoded)
+            if maps is not None:
+                maps.append(weights)
+        return [*terms, x] if self.config.token_term else terms
+
+    def _read_out(self, terms: list[Tensor]) -> Tensor:
+        """(..., .) each -> features (..., E)."""
+        features: Tensor = self.readout(self.dropout(torch.cat(terms, dim=-1)))
+        return torch.tanh(features) if self.config.input_feeding else features
+
+    def _step_layers(self, x: Tensor, fed: Tensor | None, layers: list[State]) -> tuple[Tensor, list[State]]:
+        """One step of every layer. x (R, E), fed (R, E) -> the last one's h (R, D), all states after it."""
+        h = x if fed is None else torch.cat([x, fed], dim=-1)
+        after = []
+        for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
+            state = layer.cell(layer.project(self.dropout(h) if number else h), state)
+            h = state[0]
+            after.append(state)
+        return h, after
+
+    def _decode(
+        self, batch: Batch, memory: EncoderMemory | None, layers: list[State], seen: Inspection | None = None
+    ) -> Tensor:
+        """Features (N, E) of the valid target tokens."""
+        x = self.dropout(self.target_embedding(batch.target_in))
+        maps: list[Tensor] | None = None if seen is None else []
+        if self.config.input_feeding:
+            fed, features = x.new_zeros(len(x), self.config.d_model), []
+            for t in range(x.size(1)):
+                h, layers = self._step_layers(x[:, t], fed, layers)
+                terms = self._features(h[:, None], x[:, t : t + 1], memory, maps)
+                fed = self._read_out([term[:, 0] for term in terms])
+                features.append(fed)
+            found = batch.valid(torch.stack(features, dim=1))
+        else:
+            s = x
+            for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
+                s = self.dropout(s) if number else s
+                if seen is None:
+                    s = layer.decode(s, state)
+                else:
+                    s = torch.stack([after[0] for after in layer.unroll(s, None, state)], dim=1)
+            found = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
+        if seen is not None and maps:
+            seen.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
+        return found
+
+    def forward(self, batch: Batch) -> Tensor:
+        """See Seq2Seq.forward."""
+        return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
+
+    def inspect(self, batch: Batch) -> Inspection:
+        """See Seq2Seq.inspect. One map, of the decoder's last layer, where there is attention."""
+        seen = Inspection(torch.empty(0))
+        memory, layers = self._encode(batch.source, batch.source_lengths, seen)
+        return replace(seen, features=self._decode(batch, memory, layers, seen))
+
+    def logits(self, features: Tensor) -> Tensor:
+        """See Seq2Seq.logits: the output embedding's rows, one score each, and the bias."""
+        return self.output_embedding.scores(features, self.output_bias)
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        """See Seq2Seq.logits_parameters."""
+        return [*self.output_embedding.parameters(), self.output_bias]

@@ -1,0 +1,81 @@
+"""Options of the recurrent encoder-decoders."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from tolka.errors import ConfigError
+from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
+from tolka.models.embeddings import SHARING, settled_sharing
+from tolka.nn.initialization import INITIALIZATIONS
+from tolka.nn.rnn_attention import SCORES
+from tolka.nn.rnn_cells import CELLS
+from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+
+
+@dataclass(frozen=True)
+class RnnOptions(ModelConfig):
+    """What can be chosen; the defaults are an LSTM without attention."""
+
+    cell: str = "lstm"
+    """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
+    hidden: int = 0
+    """width of states, both directions of an encoder together; 0 = d_model"""
+    layers: int = 1
+    """recurrent layers of the encoder, and of the decoder"""
+    bidirectional: bool = False
+    """whether the encoder reads backwards too, half of `hidden` for each direction"""
+    attention: str = "none"
+    """none, dot = <s, h>, general = s W h (Luong et al. 2015), additive = v tanh(W s + U h) (Bahdanau et al. 2015)"""
+    input_feeding: bool = False
+    """whether what attention found at a step enters the next one (Luong et al. 2015, section 3.3)"""
+    token_term: bool = False
+    """whether the output layer sees the previous token's embedding too: y_t = s_t W + c_t W' + x_t W''"""
+    forget_bias: float = 1.0
+    """what an LSTM's forget gate begins with (Gers et al. 2000; Jozefowicz et al. 2015)"""
+    share_embeddings: str = "auto"
+    """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
+    initialization: str = "xavier"
+    """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
+    dropout: float = 0.1
+    """on embeddings, between layers and before the output layer, not inside a recurrence (Zaremba et al. 2014)"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "model", 1, "layers")
+        at_most(self, "model", MOST_LAYERS, "layers")
+        zero_or_more(self, "model", "as d_model", "hidden")
+        at_most(self, "model", MOST_WIDE, "hidden")
+        one_of(self, "model", "cell", CELLS)
+        one_of(self, "model", "attention", ("none", *SCORES))
+        one_of(self, "model", "share_embeddings", SHARING)
+        one_of(self, "model", "initialization", INITIALIZATIONS)
+        share_below_one(self, "model", "dropout")
+        if self.bidirectional and self.width % 2:
+            raise ConfigError(
+                f"model.bidirectional=true gives each direction half of the states' width ({self.width}), which must "
+                "be even: change model.hidden (or model.d_model, which it follows)"
+            )
+        if self.input_feeding and self.attention == "none":
+            raise ConfigError(
+                "model.input_feeding=true hands on what attention found, and there is none: set model.attention to "
+                f"{', '.join(SCORES)}, or leave it out"
+            )
+        if self.forget_bias != type(self).forget_bias and self.cell != "lstm":
+            raise ConfigError(
+                f"model.forget_bias ({self.forget_bias:g}) is an LSTM's, and model.cell is {self.cell}: leave it out"
+            )
+
+    @property
+    def recurrent(self) -> bool:
+        """See ModelConfig.recurrent."""
+        return True
+
+    @property
+    def width(self) -> int:
+        """D, of states."""
+        return self.hidden or self.d_model
+
+    def spelt_out(self, shared: bool) -> Self:
+        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
+        sharing = settled_sharing(self.share_embeddings, shared)
+        return replace(super().spelt_out(shared), hidden=self.width, share_embeddings=sharing)

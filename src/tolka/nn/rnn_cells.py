@@ -1,0 +1,182 @@
+"""Recurrent layers: the equations step by step, and the library's kernels where they compute the same.
+
+Shapes: B sentences, L steps, X input width, H width of one direction's state, D = H times the directions.
+"""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from tolka.kernels.matmul import matmul
+
+State = tuple[Tensor, ...]
+"""(h,), or (h, C) of an LSTM; each (B, H)."""
+
+
+class RecurrentLayer(nn.RNNBase):
+    """One layer, forward or bidirectional, batch first; its weights stand where torch.nn's recurrent modules keep them.
+
+    Padding never enters a state: a sentence's forward direction ends, and its backward one begins, at its last token.
+    """
+
+    gates: ClassVar[int]
+    """How many maps of the input and of the state before a step computes."""
+    tensors: ClassVar[int] = 1
+    """How many tensors a state has."""
+
+    def __init__(self, width: int, hidden: int, bidirectional: bool = False) -> None:
+        """width: X. hidden: H."""
+        super().__init__(width, hidden, batch_first=True, bidirectional=bidirectional)  # type: ignore[call-arg,arg-type]
+
+    @abstractmethod
+    def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
+        """One step. inputs (B, gates * H): what `project` made of x_t; state: before. Returns the state after it."""
+
+    @property
+    def widths(self) -> list[int]:
+        """Rows of each map in the matrices that `stacked` gives."""
+        return [self.hidden_size] * self.gates
+
+    def stacked(self) -> list[Tensor]:
+        """Parameters in which the maps stand below each other, `widths` rows each."""
+        return [weight for direction in self.directions for weight in self._weights(direction)[:2]]
+
+    def matrices(self) -> list[Tensor]:
+        """The weights of each map, (H, X) or (H, H): views."""
+        return [part for matrix in self.stacked() for part in torch.split(matrix, self.widths)]
+
+    def biases(self) -> list[Tensor]:
+        """(gates * H,) each; a step adds up the two of its direction."""
+        return [bias for name, bias in self.named_parameters() if name.startswith("bias")]
+
+    @property
+    def directions(self) -> range:
+        """0 for forward, 1 for backward."""
+        return range(2 if self.bidirectional else 1)
+
+    def _weights(self, direction: int) -> tuple[Tensor, Tensor, Tensor]:
+        """W (gates * H, X), U (gates * H, H), b (gates * H)."""
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        w, u, b, c = (getattr(self, name + ("_reverse" if direction else "")) for name in names)
+        return w, u, b + c  # the library adds the two biases up, so that they are one
+
+    def project(self, x: Tensor, direction: int = 0) -> Tensor:
+        """(..., X) -> (..., gates * H): x W + b, for all steps at once."""
+        w, _, b = self._weights(direction)
+        return matmul(x, w, b)
+
+    def first_state(self, x: Tensor) -> State:
+        """Zeros, as many rows as x has."""
+        return (x.new_zeros(len(x), self.hidden_size),) * self.tensors
+
+    def unroll(self, x: Tensor, lengths: Tensor | None, state: State | None = None, direction: int = 0) -> list[State]:
+        """The equations, step by step: the state at every position, in the order of the text.
+
+        x (B, L, X); lengths (B,), or None where there is no padding; state: before the first step, zeros if None. At
+        padding the state stays what it was.
+        """
+        inputs = self.project(x, direction).unbind(1)
+        state = self.first_state(x) if state is None else state
+        states: list[State] = []
+        positions = range(x.size(1))
+        for t in reversed(positions) if direction else positions:
+            after = self.cell(inputs[t], state, direction)
+            if lengths is not None:
+                inside = (lengths > t)[:, None]
+                after = tuple(torch.where(inside, new, old) for new, old in zip(after, state, strict=True))
+            state = after
+            states.append(state)
+        return states[::-1] if direction else states
+
+    def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding; the state at each one's end, (B, D)."""
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, last = super().forward(packed)
+        padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
+        ends = last if self.tensors > 1 else (last,)
+        return padded, tuple(torch.cat(tuple(end), dim=-1) for end in ends)  # of (directions, B, H)
+
+    def decode(self, x: Tensor, state: State) -> Tensor:
+        """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
+        before = tuple(tensor[None].contiguous() for tensor in state)
+        outputs: Tensor = super().forward(x, before if self.tensors > 1 else before[0])[0]
+        return outputs
+
+
+def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:
+    """As `RecurrentLayer.encode`, by `unroll`; and the states of each direction, parts of the graph."""
+    states = [layer.unroll(x, lengths, direction=direction) for direction in layer.directions]
+    inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
+    h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
+    ends = [one[0] if direction else one[-1] for direction, one in enumerate(states)]
+    last = tuple(torch.cat(parts, dim=-1) for parts in zip(*ends, strict=True))
+    return h * inside[..., None], last, states
+
+
+class ElmanLayer(RecurrentLayer, nn.RNN):
+    """h_t = tanh(x_t W + h_{t-1} U + b) (Elman 1990)."""
+
+    gates = 1
+
+    def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
+        """See RecurrentLayer.cell."""
+        _, u, _ = self._weights(direction)
+        return (torch.tanh(inputs + matmul(state[0], u)),)
+
+
+class LstmLayer(RecurrentLayer, nn.LSTM):
+    """Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000).
+
+    i, f, o = sigmoid(.), C~ = tanh(.), each of x_t W + h_{t-1} U + b; C_t = f C_{t-1} + i C~; h_t = o tanh(C_t).
+    """
+
+    gates, tensors = 4, 2
+
+    def fill_forget_bias(self, value: float) -> None:
+        """Let every forget gate begin at sigmoid(value), where x and h are zero."""
+        with torch.no_grad():
+            for number, bias in enumerate(self.biases()):
+                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two add up
+
+    def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
+        """See RecurrentLayer.cell."""
+        _, u, _ = self._weights(direction)
+        before, memory = state
+        i, f, candidate, o = (inputs + matmul(before, u)).chunk(4, dim=-1)
+        memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(candidate)
+        return torch.sigmoid(o) * torch.tanh(memory), memory
+
+
+class GruLayer(RecurrentLayer, nn.GRU):
+    """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
+
+    The reset gate acts on the state before the matrix does. torch's own GRU, and cuDNN's, lets it act on what the
+    matrix has made of the state, which is another function: so every step is made here.
+    """
+
+    gates = 3
+
+    def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
+        """See RecurrentLayer.cell."""
+        _, u, _ = self._weights(direction)
+        (before,) = state
+        widths = [2 * self.hidden_size, self.hidden_size]
+        both, candidate = torch.split(inputs, widths, dim=-1)
+        of_gates, of_candidate = torch.split(u, widths)
+        r, z = torch.sigmoid(both + matmul(before, of_gates)).chunk(2, dim=-1)
+        new = torch.tanh(candidate + matmul(r * before, of_candidate))
+        return ((1.0 - z) * new + z * before,)
+
+    def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """See RecurrentLayer.encode."""
+        return unrolled_encode(self, x, lengths)[:2]
+
+    def decode(self, x: Tensor, state: State) -> Tensor:
+        """See RecurrentLayer.decode."""
+        return torch.stack([after[0] for after in self.unroll(x, None, state)], dim=1)
+
+
+CELLS: dict[str, type[RecurrentLayer]] = {"rnn": ElmanLayer, "lstm": LstmLayer, "gru": GruLayer}

@@ -1,0 +1,103 @@
+"""From a mapping, as YAML gives it, to a frozen dataclass: types and names checked, nothing guessed."""
+
+import dataclasses
+import math
+import reprlib
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from tolka.errors import ConfigError
+from tolka.options.registry import did_you_mean
+
+D = TypeVar("D")
+
+MOST_INT = 2**63 - 1
+LEAST_FLOAT, MOST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # normal numbers of 32 bits
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxlong, _SHORT.maxother = 2, 200, 40, 80
+
+
+def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
+    """An instance of the dataclass; a single text is taken for a list of one where a list is wanted.
+
+    where: the group's name, which messages put before a key. ConfigError says which key, what it was, what is allowed.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where} ({brief(values)}) must be a group of settings, as in {where}.key=value")
+    hints = typing.get_type_hints(cls)
+    known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise ConfigError(" ".join(f"unknown key '{where}.{key}'.{did_you_mean(str(key), known)}" for key in unknown))
+    wrong = [
+        f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}"
+        for key, value in values.items()
+        if not _fits(value, known[key])
+    ]
+    if wrong:
+        raise ConfigError("; ".join(wrong))
+    return cls(**{key: _converted(value, known[key]) for key, value in values.items()})
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    """The value as its field has it. Text stays as it is, whatever `$` or `???` may mean elsewhere."""
+    if kind is float:
+        return float(value)
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return [_converted(each, item) for each in (value if isinstance(value, list) else [value])]
+    return value
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether the conversion keeps the meaning: no text for numbers, no numbers for truth values."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INT
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and _in_float32(value)
+    if kind is str:
+        return isinstance(value, str)
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return all(_fits(each, item) for each in (value if isinstance(value, list) else [value]))
+    return True
+
+
+def _in_float32(value: float) -> bool:
+    """Whether it is 0 or a normal number of 32 bits, which is what becomes of it in the end."""
+    return value == 0 or LEAST_FLOAT <= abs(value) <= MOST_FLOAT  # False for NaN
+
+
+def _how_large(value: Any) -> str:
+    """A word on it for a number that is one, but too large or too small."""
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, int) and abs(each) > MOST_INT:
+            return ", at most 2**63 - 1"
+        if isinstance(each, float) and math.isfinite(each) and not _in_float32(each):
+            return f" from {LEAST_FLOAT:.3g} to {MOST_FLOAT:.3g}, or 0"
+    return ""
+
+
+def brief(value: Any) -> str:
+    """As Python writes it, cut where that is long: of a number with 5000 digits, a list of lists of lists."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number of thousands of digits"
+
+
+def _in_words(kind: Any) -> str:
+    if kind == list[str]:
+        return "a text or a list of texts; put quotes around a value that YAML reads as something else"
+    if typing.get_origin(kind) is list:
+        return f"a list, each of it {_in_words(typing.get_args(kind)[0])}"
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text (--help says which ones are allowed; put quotes around no, on or 3)",
+    }
+    return names.get(kind, str(kind))

@@ -1,0 +1,190 @@
+"""What was found in a corpus, for a terminal: facts, faults with an example each, and what to do about them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tolka.metrics.tables import table
+
+MOST_PASSES = 100  # through the text, above which fewer updates are proposed
+_SHOWN = 60  # characters of an example
+# Beginning of a fault -> from which share of the pairs on there is something to do, what, and the key of the group
+# `cleaning` that does it, if there is one.
+_MIXED = (
+    "convert those lines alone: perl -MEncode -pe "
+    """'$_ = encode("UTF-8", decode("cp1252", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
+)
+_CURES = {
+    "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
+    "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
+    "line not UTF-8, others are": (0.0, _MIXED, ""),
+    "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "line not UTF-8": (0.0, "convert the file: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
+    "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
+    "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
+    "markup": (0.01, "cleaning.markup=strip, or drop", "markup"),
+    "control or invisible": (0.001, "cleaning.control=strip, as cleaning=standard does", "control"),
+    "source copied": (0.01, "cleaning.copies=true, unless names and codes are to be copied", "copies"),
+    "few letters": (0.02, "cleaning.min_letters=0.5", "min_letters"),
+    "numbers that differ": (0.02, "cleaning.numbers=true", "numbers"),
+    "another script": (0.005, "cleaning.script=true", "script"),
+    "source surely in another": (0.01, "cleaning.language=true", "language"),
+    "target surely in another": (0.01, "cleaning.language=true", "language"),
+    "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does", "duplicates"),
+    "nearly a pair": (0.05, "cleaning.duplicates=near", "duplicates"),
+    "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does", "max_ratio"),
+}
+_LEAKS = {
+    "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
+    "source": "cleaning.leaks=source, or its scores may be too good",
+}
+_ALL = "all of it stands in the training text: is it the same file?"
+
+
+def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
+    """Lines for a terminal. checkup: `Checkup.as_dict`."""
+    lines: list[str] = []
+    for found in checkup["training"]:
+        lines += ["", f"{found['name']}: {found['pairs']} pairs", ""]
+        rows = [_side(language, found[side]) for language, side in zip(languages, ("source", "target"), strict=True)]
+        lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
+        lines += ["", *_findings(found["findings"])]
+        lines += [f"  {line}" for line in shift_words(found["shift"])]
+    if checkup["kept"]:
+        lines += [f"these settings keep: {_kept(checkup['kept'])}"]
+    if leaks := leak_findings(checkup):
+        lines += ["", "held-out text in the training text (case, punctuation and blanks left out):", ""]
+        lines += _findings(leaks)
+    lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
+    to_do = advice(checkup)
+    if to_do or not checkup["unfit"]:
+        lines += ["", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)]
+    return "\n".join(lines)
+
+
+def passes_note(updates: int, passes: float) -> str:
+    """What to type where training would go through the text needlessly often; empty where it would not.
+
+    passes: how often all the updates together go through it.
+    """
+    if passes <= MOST_PASSES:
+        return ""
+    fewer = max(1, round(updates * MOST_PASSES / passes))
+    return (
+        f"{updates} updates go {passes:.0f} times through the text, which after some {MOST_PASSES} times is mostly "
+        f"learnt by heart: trainer.updates={fewer} goes through it {MOST_PASSES} times"
+    )
+
+
+def advice(checkup: Mapping[str, Any]) -> list[str]:
+    """What to do, each said once. checkup: `Checkup.as_dict`."""
+    return list(dict.fromkeys(_advice(checkup)))
+
+
+def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
+    """What to do about a fault; empty where there is nothing to do, too little of it, or the settings do it already.
+
+    cleaning: the settings of that group.
+    """
+    for beginning, (share, cure, key) in _CURES.items():
+        if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
+            return "" if key and cleaning[key] not in ("keep", False, 0) else cure
+    return ""
+
+
+def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Of the validation text, then of the test sets. checkup: `Checkup.as_dict`."""
+    return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
+
+
+def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
+    """The same of held-out text that stands in the training text."""
+    _, _, what = finding["what"].partition(": ")
+    kind = "source" if what.startswith("source") else "whole pair"
+    if kind == "whole pair" and finding["count"] == finding["looked_at"]:
+        return _ALL
+    done = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
+    return "" if cleaning["leaks"] in done else _LEAKS[kind]
+
+
+def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
+    """Lines about the stretch that is not parallel; none where there is none."""
+    if shift is None:
+        return
+    before, inside = shift["correlation"]
+    where = f"pairs {shift['first']} to {shift['last']}"
+    yield f"{where} are not parallel: their lengths correlate by {inside:.2f}, those of the rest by {before:.2f}"
+    if shift["lines"]:
+        late, early = ("target", "source") if shift["lines"] > 0 else ("source", "target")
+        lines = "a line" if abs(shift["lines"]) == 1 else f"{abs(shift['lines'])} lines"
+        yield f"near pair {shift['first']} the {late} has {lines} too many, or the {early} too few"
+
+
+def duration(minutes: float) -> str:
+    """'1 h 05 min'."""
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02} min"
+
+
+def _side(language: str, side: Mapping[str, Any]) -> list[str]:
+    shares = [f"{code} {share:.1%}" for code, share in list(side["languages"].items())[:4]]
+    lengths = " ".join(map(str, side["lengths"]))
+    return [language, str(side["characters"]), str(side["words"]), lengths, ", ".join(shares) or "not asked"]
+
+
+def _findings(findings: list[Mapping[str, Any]]) -> list[str]:
+    if not findings:
+        return ["nothing found to be wrong", ""]
+    rows = []
+    for finding in findings:
+        share = f"{finding['count'] / finding['looked_at']:.2%}"
+        number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
+        example = f"{number}: {_cut(source)} | {_cut(target)}" if number else ""
+        rows.append([finding["what"], str(finding["count"]), share, example])
+    return [table(rows, ["found", "pairs", "share", "for example, pair"], "lrrl"), ""]
+
+
+def _cut(text: str) -> str:
+    visible = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
+
+
+def _kept(tally: Mapping[str, Any]) -> str:
+    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
+    changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
+    text = f"{tally['kept']} pairs" + (f"; left out: {dropped}" if dropped else "")
+    return text + (f"; changed: {changed}" if changed else "")
+
+
+def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
+    if pace is None:
+        yield f"this text cannot be trained on yet: {unfit}"
+        return
+    yield (
+        f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
+        f"{pace['updates']} updates{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} without validations"
+    )
+
+
+def epochs_in_words(epochs: float | None) -> str:
+    """', 16.5 times through the text'; nothing for a stream."""
+    return "" if epochs is None else f", {epochs:.1f} times through the text"
+
+
+def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
+    for found in leak_findings(checkup):
+        if cure := leak_cure(found, checkup["cleaning"]):
+            yield f"{found['what'].partition(':')[0]}: {cure}"
+    for diagnosis in checkup["training"]:
+        for finding in diagnosis["findings"]:
+            if cure := cure_of(finding, checkup["cleaning"]):
+                yield f"{diagnosis['name']}: {cure}"
+        if diagnosis["shift"]:
+            yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
+    pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])
+    pace = checkup["pace"]
+    if pace and pace["epochs"] is not None and (note := passes_note(pace["updates"], pace["epochs"])):
+        yield note
+    if pace and pairs < 20_000 and pace["parameters"] > 4_000_000:
+        yield f"for {pairs} pairs a smaller model may do better: model=transformer_tiny"

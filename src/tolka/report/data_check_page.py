@@ -1,0 +1,199 @@
+"""What was found in a corpus, on one page: HTML that opens from disk, with nothing to fetch."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tolka.report.data_check import (
+    advice,
+    cure_of,
+    duration,
+    epochs_in_words,
+    leak_cure,
+    leak_findings,
+    shift_words,
+)
+from tolka.report.render import render
+from tolka.system.atomic import replace_text
+from tolka.training.run_folder import CHECK_PAGE
+
+_SHOWN = 240  # characters of an example
+_LANGUAGES = 5  # that are named; the rest is summed up
+_TICKS = 5  # labels under a histogram
+_SIDES = ("source", "target")
+_GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # whose settings decide what was found
+
+
+def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
+    """Write check.html into a folder, which need not be there; returns its path.
+
+    settings: `TrainConfig.as_dict`; checkup: `Checkup.as_dict`.
+    """
+    codes = [settings["corpus"][side] for side in _SIDES]
+    pieces = checkup["pieces"]
+    text = render(
+        "check.html",
+        title=f"{settings['run']['name'] or folder.name}: the text, checked",
+        languages=codes,
+        facts=_facts(checkup, codes),
+        unfit=checkup["unfit"],
+        to_do=advice(checkup),
+        parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
+        leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
+        kept=_kept(checkup["kept"]),
+        pieces=_pictures([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
+        pace=_pace(checkup["pace"]) if checkup["pace"] else {},
+        settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(folder / CHECK_PAGE, text)
+    return folder / CHECK_PAGE
+
+
+def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
+    """The whole in a few words."""
+    training = checkup["training"]
+    kinds = sum(len(part["findings"]) for part in training)
+    leaks = leak_findings(checkup)
+    facts = {
+        "languages": " to ".join(codes),
+        "training text": f"{sum(part['pairs'] for part in training):,} pairs",
+        "found": _some(kinds, "kind", "of fault") if kinds else "nothing wrong",
+        "held-out text": f"leaks: {_some(len(leaks), 'finding')}" if leaks else "does not leak",
+    }
+    if checkup["pace"]:
+        facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"
+    return facts
+
+
+def _some(count: int, what: str, rest: str = "") -> str:
+    """'1 kind', '2 kinds', with what follows."""
+    return f"{count:,} {what}{'' if count == 1 else 's'} {rest}".rstrip()
+
+
+def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, Any]) -> dict[str, Any]:
+    """One training source."""
+    return {
+        "name": part["name"],
+        "pairs": f"{part['pairs']:,}",
+        "sides": _pictures([part[side] for side in _SIDES], codes, "characters"),
+        "shift": list(shift_words(part["shift"])),
+        "findings": [_finding(finding, cure_of(finding, cleaning)) for finding in part["findings"]],
+    }
+
+
+def _pictures(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
+    """The two histograms, drawn to one scale, and what is said of each. unit: of the lengths."""
+    highest = max(max(side["histogram"]["counts"]) for side in sides) or 1
+    return [
+        {
+            "which": which,
+            "code": code,
+            "unit": unit,
+            "facts": _lengths(side, unit),
+            "bars": _bars(side["histogram"], highest, unit),
+            "ticks": _ticks(side["histogram"]["starts"]),
+            "highest": f"{highest:,}",
+            "languages": _shares(side["languages"]) if "languages" in side else [],
+        }
+        for which, code, side in zip(_SIDES, codes, sides, strict=True)
+    ]
+
+
+def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
+    facts = {unit: f"{side.get(unit, side.get('total')):,}"}
+    if "words" in side:
+        facts["words"] = f"{side['words']:,}"
+    if side["lengths"]:
+        shortest, quarter, half, three_quarters, longest = (f"{length:,}" for length in side["lengths"])
+        facts["half of the lines"] = f"{quarter} to {three_quarters} {unit}, the middle one {half}"
+        facts["shortest, longest"] = f"{shortest}, {longest}"
+    return facts
+
+
+def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[str, Any]]:
+    """height: in percent of the highest bar of both sides; title: what a bar stands for."""
+    starts, counts = histogram["starts"], histogram["counts"]
+    made = []
+    for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
+        last = number == len(starts) - 1
+        end = start if last else starts[number + 1] - 1
+        lengths = f"{start:,} and more" if last else f"{start:,} to {end:,}" if end > start else f"{start:,}"
+        made.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_some(count, 'line')}"})
+    return made
+
+
+def _ticks(starts: Sequence[int]) -> list[tuple[float, str]]:
+    """(percent of the width, label) of some bars' left edges, the last bar's among them."""
+    last = len(starts) - 1
+    every = max(1, round(last / _TICKS))
+    places = [*(place for place in range(0, last, every) if last - place > every / 2), last]
+    return [(100 * place / len(starts), f"{starts[place]:,}{'+' if place == last else ''}") for place in places]
+
+
+def _shares(languages: Mapping[str, float]) -> list[tuple[str, float, str]]:
+    """(code, percent, as it is shown), the most common first, the rest together."""
+    named = list(languages.items())[:_LANGUAGES]
+    rest = sum(languages.values()) - sum(share for _, share in named)
+    shown = [*named, ("others", rest)] if len(languages) > _LANGUAGES else named
+    return [(code, 100 * share, _percent(share)) for code, share in shown]
+
+
+def _percent(share: float) -> str:
+    return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"
+
+
+def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
+    """examples: their numbers, and each side as `_visible` parts."""
+    share = finding["count"] / finding["looked_at"]
+    return {
+        "what": finding["what"],
+        "count": f"{finding['count']:,} of {finding['looked_at']:,}",
+        "share": _percent(share),
+        "percent": 100 * share,
+        "cure": cure,
+        "examples": [(f"{number:,}", [_visible(text) for text in texts]) for number, *texts in finding["examples"]],
+    }
+
+
+def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
+    """(whether it is a character's code, text) of each part of an example that is shown, and a word on what is not.
+
+    What would not be seen, or would change how the rest is shown, is spelt as U+200B; blanks of all widths are not.
+    """
+    parts: list[tuple[bool, str]] = []
+    for hidden, group in groupby(text[:_SHOWN], _is_hidden):
+        characters = "".join(group)
+        parts += [(True, f"U+{ord(character):04X}") for character in characters] if hidden else [(False, characters)]
+    return parts, f"… {_some(len(text), 'character')}" if len(text) > _SHOWN else ""
+
+
+def _is_hidden(character: str) -> bool:
+    return not character.isprintable() and unicodedata.category(character) != "Zs"
+
+
+def _kept(tally: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the settings make of the text; rows: (class, what, count, percent, share), none where it is unfit."""
+    if tally is None:
+        return {"rows": [], "changed": []}
+    total = tally["kept"] + sum(tally["dropped"].values())
+    dropped = sorted(tally["dropped"].items(), key=lambda entry: -entry[1])
+    counted = [("kept", "kept", tally["kept"]), *(("dropped", reason, count) for reason, count in dropped)]
+    return {
+        "rows": [(*row[:2], f"{row[2]:,}", 100 * row[2] / total, _percent(row[2] / total)) for row in counted if total],
+        "changed": [f"{what}: {count:,}" for what, count in sorted(tally["changed"].items())],
+    }
+
+
+def _pace(pace: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "time": f"{duration(pace['minutes'])}, without validations",
+        "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
+        "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
+        "updates": f"{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
+        "model": f"{pace['parameters']:,} parameters",
+    }

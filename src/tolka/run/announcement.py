@@ -1,0 +1,50 @@
+"""What a run is about to do, in lines for people."""
+
+from collections.abc import Iterator
+
+from tolka.config.schemas import TrainConfig
+from tolka.data.loader import Batches
+from tolka.models.base import Seq2Seq
+from tolka.report.data_check import passes_note
+from tolka.system.device import Precision, describe
+from tolka.training.schedules.base import EndingConfig
+
+
+def announcement(
+    config: TrainConfig, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str
+) -> Iterator[str]:
+    """Batches, learning rate, model. epoch: that training begins in. reason: for the precision."""
+    yield _batches(loader, epoch)
+    if loader.round == "epoch":
+        updates = config.trainer.updates
+        if note := passes_note(updates, updates * config.trainer.accumulate / len(loader.plan(epoch))):
+            yield f"note: {note}"
+    yield from _rate(config)
+    parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
+    size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
+    yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
+
+
+def _batches(loader: Batches, epoch: int) -> str:
+    padding = loader.padding(epoch)
+    batches = len(loader.plan(epoch))
+    which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
+    return (
+        f"batches: {batches} {which}, {padding.tokens_per_batch:.0f} target tokens on average; "
+        f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
+    )
+
+
+def _rate(config: TrainConfig) -> Iterator[str]:
+    updates, peak = config.trainer.updates, config.optimizer.lr
+    scheduler, minutes = config.scheduler, config.trainer.max_minutes
+    last = scheduler.paced(updates, 1.0, updates).rate(updates, peak)
+    end = f"after {minutes:g} minutes, or " if scheduler.by_the_clock else ""
+    yield f"learning rate: {config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
+    if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
+        end = f"its floor at update {scheduler.horizon} (scheduler.horizon)"
+        yield (
+            f"note: it is at {end} and stays there until update {updates}"
+            if scheduler.horizon < updates
+            else f"note: training ends before it reaches {end}"
+        )

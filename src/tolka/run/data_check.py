@@ -1,0 +1,143 @@
+"""What is in the text, what is wrong with it, and what training on it here would take: alone, or before training."""
+
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tolka.config.schemas import TrainConfig
+from tolka.errors import DataError
+from tolka.report.data_check import health_report
+from tolka.report.data_check_page import write_check_page
+from tolka.run.inputs import Inputs
+from tolka.run.pipeline import Pipeline
+from tolka.system.memory import keep_freed_memory
+from tolka.system.progress import bar
+from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
+from tolka.text.check.histogram import Histogram, histograms, quarters
+from tolka.text.cleaning.cleaner import Tally
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.base import Corpus
+from tolka.text.pairs import Pair
+from tolka.training.run_folder import CHECK_PAGE
+from tolka.training.time_estimate import Pace
+
+_Sets = dict[str, list[Pair]]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One side of what is kept, as the tokenizer cuts it. lengths, histogram: of texts, as in `Side`, in pieces."""
+
+    total: int
+    lengths: list[int]
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """Of a corpus. leaks: of "valid", the validation text, and "test", all test sets. unfit: why none can train on it.
+
+    kept: what the settings make of the whole text. pieces: of the source and the target; with kept and pace, None of a
+    text that is unfit. cleaning: what decides what is kept.
+    """
+
+    training: list[Diagnosis]
+    kept: Tally | None
+    leaks: dict[str, Leaks]
+    pieces: tuple[Pieces, Pieces] | None
+    pace: Pace | None
+    unfit: str
+    cleaning: CleaningConfig
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "training": [asdict(diagnosis) for diagnosis in self.training],
+            "kept": self.kept.as_dict() if self.kept else None,
+            "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
+            "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
+            "pace": asdict(self.pace) if self.pace else None,
+            "unfit": self.unfit,
+            "cleaning": asdict(self.cleaning),
+        }
+
+
+def check(config: TrainConfig) -> Checkup:
+    """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
+
+    DataError where a file cannot be read at all.
+    """
+    keep_freed_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))))
+
+
+def check_first(pipeline: Pipeline) -> None:
+    """The same before a claimed run trains, into its log and its folder; a run that goes on is not checked again.
+
+    DataError as `check`; whatever else is found, the run may train.
+    """
+    page, log = pipeline.run.path / CHECK_PAGE, pipeline.run.log
+    if pipeline.resuming and page.is_file():
+        log(f"the text was checked when this run began: {page}")
+        return
+    found, config = _examine(pipeline), pipeline.config
+    log(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
+    log(f"the text, checked: {write_page(config, found)}")
+
+
+def write_page(config: TrainConfig, found: Checkup) -> Path:
+    """Write check.html into the run's folder, which need not be there; returns its path."""
+    return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
+
+
+def _examine(pipeline: Pipeline) -> Checkup:
+    """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
+    config, inputs = pipeline.config, pipeline.inputs
+    config.tokenizer.given()  # a model that cannot be read is no fault of the text
+    corpus, valid, tests = _sets_to_compare(inputs)
+    held_out = HeldOut({**valid, **tests}, config.cleaning)
+    diagnoses = []
+    for source in corpus.train:
+        with bar(f"examining {source.name}", None, " pairs") as progress:
+            languages = config.corpus.source, config.corpus.target
+            diagnoses.append(diagnose(source, languages, held_out, progress.update))
+    leaks = {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)}
+    try:
+        kept = inputs.prepared.tally
+        return Checkup(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
+    except DataError as error:
+        return Checkup(diagnoses, None, leaks, None, None, str(error), config.cleaning)
+
+
+def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
+    """The corpus, and the validation and test sets whose pairs may stand in the training text.
+
+    Not those that were taken out of it; and none at all where the text is such that none can be.
+    """
+    try:
+        corpus = inputs.corpus
+    except DataError:
+        corpus = inputs.config.corpus.open()
+        if not corpus.sizes:
+            raise
+        return corpus, {}, {}
+    (valid, pairs), *tests = inputs.held_out.items()
+    apart = inputs.set_aside
+    return (
+        corpus,
+        {valid: pairs} if valid not in apart else {},
+        {name: pairs for name, pairs in tests if name not in apart},
+    )
+
+
+def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:
+    """Of the source and the target."""
+    store = pipeline.inputs.prepared.store
+    lengths = store.source_lengths, store.target_lengths
+    source, target = (
+        Pieces(int(side.sum()), quarters(side), histogram)
+        for side, histogram in zip(lengths, histograms(*lengths), strict=True)
+    )
+    return source, target

@@ -1,0 +1,224 @@
+"""What a run reads before it trains: the model to go on from, the training text made ready, the other sets."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from tolka.config.schemas import TrainConfig
+from tolka.data.batch import Batch
+from tolka.data.loader import Batches, Loader
+from tolka.data.mixture import Mixture
+from tolka.data.preparation import Order, Prepared, prepare
+from tolka.data.stream_loader import StreamLoader
+from tolka.data.subword_regularization import SubwordSampler
+from tolka.errors import DataError
+from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.read import SavedModel, load_model
+from tolka.text.cleaning.cleaner import read_split
+from tolka.text.cleaning.rejected import REJECTED
+from tolka.text.corpora.base import Corpus
+from tolka.text.held_out import with_sets_aside
+from tolka.text.lines import remember_files, user_path
+from tolka.text.normalization import references_note, spelt_pair
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.round_trip import round_trip_notes
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.splitting import share_of_several
+
+_LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
+
+
+def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
+    """The corpus, found, with the sets that it takes out of the training text, and the folder that these are in."""
+    remember_files(config.run.prepared_folder / "files.json")
+    found = config.corpus.open()
+    if not found.sizes:
+        return found, None
+    languages = config.corpus.source, config.corpus.target
+    return with_sets_aside(found, languages, config.run.prepared_folder)
+
+
+class Inputs:
+    """Each is read when it is first asked for, and says what was found and what was left out."""
+
+    def __init__(self, config: TrainConfig, log: Callable[[str], None]) -> None:
+        """log: takes lines for the user."""
+        self.config, self.log = config, log
+
+    def read(self) -> None:
+        """All of it now: a bad file must not show after a day of training."""
+        if self.start is not None:
+            self.config.finetuning.check(self.start.model)
+        read = [spelt_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
+        for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
+            self.log(f"note: {note}")
+        _ = self.test_pairs
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus, found."""
+        found, folder = open_corpus(self.config)
+        if found.sizes:
+            sets = {"valid": found.valid, "test": found.tests}
+            each = [f"{sets[key][0].count()} pairs (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+            self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
+        return found
+
+    @cached_property
+    def start(self) -> SavedModel | None:
+        """The model to go on from."""
+        name = self.config.run.init_from
+        return load_model(user_path(name)) if name else None
+
+    @cached_property
+    def _order(self) -> Order:
+        kind = self.config.tokenizer
+        tokenizer = self.start.tokenizer if self.start else kind.given() or kind
+        return Order(
+            self.corpus,
+            self.config.corpus,
+            self.config.cleaning,
+            tokenizer,
+            self.config.batching,
+            self._kept_out(),
+            [pair for name in self.set_aside for pair in self.held_out[name]],
+        )
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Tokenizer and store of the training text."""
+        started_at = time.perf_counter()
+        made = prepare(self._order, self.config.run.prepared_folder, self.config.run.processes)
+        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
+        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
+        if made.tally.dropped:
+            self.log(f"left out: {made.folder / REJECTED}")
+        for remark in made.remarks:
+            self.log(f"note: {remark}")
+        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
+        self.log(f"token store: {made.folder} ({how})")
+        return made
+
+    def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
+        kind = self.config.tokenizer
+        sizes = (
+            f"{tokenizer.source_size} shared pieces"
+            if tokenizer.shared
+            else f"{tokenizer.source_size} + {tokenizer.target_size} pieces"
+        )
+        if self.start:
+            return f"of {self.start.folder}, {sizes}"
+        if kind.model:
+            return f"of {', '.join(kind.model)}, {sizes}"
+        fallback = "on" if kind.byte_fallback else "off"
+        return f"{kind.type}, {sizes}, normalisation {kind.normalization}, byte fallback {fallback}"
+
+    @property
+    def target_vocabulary(self) -> str:
+        """A phrase: '8000 bpe pieces'."""
+        kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
+        return f"{self.prepared.tokenizer.target_size} {kind}pieces"
+
+    @property
+    def held_out(self) -> dict[str, list[Pair]]:
+        """The validation set, which comes first, and the test sets by name."""
+        names = "-".join(source.name for source in self.corpus.valid)
+        return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
+
+    @property
+    def set_aside(self) -> list[str]:
+        """Those of them, by name, that were taken out of the training text."""
+        if not self.corpus.sizes:
+            return []
+        valid, *tests = self.held_out
+        return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
+
+    def spelt(self, batch: Batch) -> str:
+        """A batch as lines of source, tab, target."""
+        tokenizer = self.prepared.tokenizer
+        sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
+        targets = [
+            row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)
+        ]
+        texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
+        return "".join(f"{source}\t{target}\n" for source, target in texts)
+
+    def _kept_out(self) -> list[Pair]:
+        """What training must not see, where cleaning.leaks asks for it."""
+        return [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
+
+    @cached_property
+    def validation_pairs(self) -> list[Pair]:
+        """The validation set, blank pairs left out and counted."""
+        pairs, tally = read_split(self.corpus.valid, "corpus.valid")
+        self.log(f"validation text: {tally.summary()}")
+        self._log_spelling(pairs, "the validation text")
+        _, note = choose_bleu_tokenizer(self.config.corpus.target)
+        if note and self.config.metrics.tokenizer == "auto":
+            self.log(f"note: {note}")
+        return pairs
+
+    @cached_property
+    def test_pairs(self) -> dict[str, list[Pair]]:
+        """Each test set by name, blank pairs left out and counted; DataError when two have one name."""
+        sets: dict[str, list[Pair]] = {}
+        for source in self.corpus.tests:
+            if source.name in sets:
+                raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
+            what = f"corpus.test ({source.name})"
+            sets[source.name], tally = read_split([source], what)
+            self.log(f"test set {source.name}: {tally.summary()}")
+            self._log_spelling(sets[source.name], f"the test set {source.name}")
+        return sets
+
+    def _log_spelling(self, pairs: Sequence[Pair], name: str) -> None:
+        note = references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)
+        if note:
+            self.log(f"note: {note}")
+
+    @cached_property
+    def training_sources(self) -> TrainingSources:
+        """The longest source and the share of several sentences, in this text or the one of run.init_from.
+
+        The share is that of some thousand lines, spread evenly over the text and decoded from their ids.
+        """
+        store, tokenizer = self.prepared.store, self.prepared.tokenizer
+        longest, rows = int(store.source_lengths.max()), np.linspace(0, len(store) - 1, min(len(store), _LOOKED_AT))
+        lines = tokenizer.decode_source([store.source(int(row)).tolist() for row in rows])
+        share = share_of_several(lines, self.config.corpus.source)
+        if not self.start:
+            return TrainingSources(longest, share)
+        before = self.start.sources
+        either = None if before.several_sentences is None else max(before.several_sentences, share)
+        return TrainingSources(max(before.longest, longest), either)
+
+    def loader(self) -> Batches:
+        """Batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
+        corpus, prepared = self.config.corpus, self.prepared
+        if self.corpus.stream:
+            return StreamLoader(
+                self.corpus.stream,
+                prepared.tokenizer,
+                self._order.task,
+                self.config.batching,
+                self.config.run.seed,
+                self.corpus.buffer,
+                self.log,
+                self._sampler(),
+            )
+        mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
+        if mixture.draws != mixture.rows:
+            self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
+        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
+
+    def _sampler(self) -> SubwordSampler | None:
+        """Other pieces each epoch, where batching.sampling asks for them."""
+        batching = self.config.batching
+        if not batching.sampling:
+            return None
+        return SubwordSampler(self.prepared.tokenizer, batching.sampling, self.config.run.seed, batching.max_length)

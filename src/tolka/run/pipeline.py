@@ -1,0 +1,190 @@
+"""mt-train, stage by stage: read, prepare, train, test."""
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tolka.config.schemas import TrainConfig, rebuild
+from tolka.errors import StoppedError, TolkaError
+from tolka.evaluation.tester import Tester, TestResult
+from tolka.model_directory.card import model_card
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.manifest import MANIFEST
+from tolka.model_directory.read import load_model
+from tolka.model_directory.write import rescore
+from tolka.report.page import write_page
+from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
+from tolka.report.runs import SHOWN, read_run
+from tolka.run.inputs import Inputs
+from tolka.run.provenance import PROVENANCE, provenance, recorded
+from tolka.run.samples import choose_sentences, show
+from tolka.run.training_setup import Assembly
+from tolka.system import stopping
+from tolka.system.atomic import replace_text
+from tolka.system.device import Precision, choose_device, use_threads
+from tolka.system.randomness import make_deterministic
+from tolka.training.compilation import compile_now
+from tolka.training.lr_finder import RangeTest, range_test
+from tolka.training.memory import look_at_memory
+from tolka.training.precision import check_precision
+from tolka.training.run_folder import RunFolder
+from tolka.training.signals import listening_to_signals
+from tolka.training.state import TrainState
+from tolka.training.time_estimate import Pace, measure_pace
+from tolka.training.trainer import Trainer
+from tolka.translation.translator import Translator
+
+
+class Pipeline:
+    """One run: the stages share what they have made."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self.run = RunFolder(config.run.folder)
+        self.resuming = False
+        self.inputs = Inputs(config, self.run.log)
+        self.device = choose_device(config.trainer.device)
+        self._assembly = Assembly(config, self.run, self.inputs, self.device)
+        check_precision(config.trainer.precision, self.device)
+        use_threads(config.trainer.threads)
+        if config.trainer.deterministic:
+            make_deterministic()
+
+    def claim(self) -> None:
+        """Make the run's folder this run's, to go on with where it has begun; ConfigError as `RunFolder.claim`."""
+        self.resuming = self.run.claim(self.config.as_dict(), _completed, self.config.run.override)
+        if self.run.overridden:
+            self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
+
+    def train(self) -> TrainState:
+        """Everything in a claimed folder up to and with training; leaves `best/` and `last/`.
+
+        StoppedError, with the state saved, when a signal asked for an end.
+        """
+        stopping.check()
+        self.inputs.read()
+        self._record_provenance()
+        resumed = self._assembly.resumed() if self.resuming else None
+        trainer = self.trainer(resumed)
+        if self.config.trainer.compile != "off":
+            seconds = compile_now(trainer.step, trainer.loader.largest())
+            self.run.log(
+                f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"
+            )
+        if resumed:
+            self._assembly.put_into(trainer, resumed)
+            self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
+        else:
+            for line in look_at_memory(trainer.step, trainer.loader.largest(), trainer.around.rehearse):
+                self.run.log(line)
+            if self.config.trainer.gradient_flow:
+                self._assembly.record_flow(trainer.objective.model, 0)
+        with listening_to_signals(trainer) as received:
+            state = trainer.fit()
+        if received:
+            name = signal.Signals(received[0]).name
+            saved = (self.run.last / MANIFEST).is_file()
+            goes_on = f"goes on from {self.run.last}" if saved else "begins anew, as nothing was saved yet"
+            raise StoppedError(
+                f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
+            )
+        return state
+
+    def _record_provenance(self) -> None:
+        """One entry for each call that trains."""
+        calls = recorded(self.run.path)
+        calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
+        self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
+
+    def find_lr(self) -> RangeTest:
+        """Recommend a peak rate instead of training; leaves lr_finder.json and its plot.
+
+        A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
+        settings without it train here as if nothing had been.
+        """
+        self.claim()
+        found = range_test(self.trainer())
+        replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
+        self._draw("learning-rate range test", lr_finder_curve)
+        self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
+        return found
+
+    def trainer(self, resumed: ResumeState | None = None) -> Trainer:
+        """See `Assembly.trainer`."""
+        return self._assembly.trainer(resumed)
+
+    def pace(self) -> Pace:
+        """Time some updates of a fresh model; keeps nothing but the prepared text."""
+        return measure_pace(self.trainer())
+
+    def test(self) -> list[TestResult]:
+        """Decode each test set with the best model and score it; writes the scores into `best/` too."""
+        stopping.check()
+        saved, decoding = load_model(self.run.best), self._assembly.decoding
+        before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
+        tester = Tester(
+            Translator.of(saved, self.config.search, decoding),
+            before,
+            self.config.metrics,
+            self.config.corpus.target,
+            self._fp32(),
+            decoding.tokens,
+            lambda name, text: self.run.leave(f"samples/{name}", text),
+        )
+        results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
+        self.run.forget_tests()
+        for result in results:
+            timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
+            self.run.record({"update": saved.scores["update"], **timed})
+        self.run.finish()
+        if results:
+            scores = {
+                **saved.scores,
+                "search": asdict(self.config.search),
+                "test": {result.name: result.as_dict() for result in results},
+            }
+            card = model_card(saved.config, saved.scores["facts"], scores)
+            rescore(self.run.best, scores, card)
+        return results
+
+    def report(self) -> None:
+        """For people: plots, where matplotlib is there to draw them, and the page with the sentences shown in it."""
+        stopping.check()
+        self._draw("learning curves", learning_curves)
+        if self.config.trainer.gradient_flow:
+            self._draw("gradient flow", gradient_flow_curves)
+        if self.config.report.page:
+            self._show()
+            title = self.config.run.name or self.run.path.name
+            page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
+            self.run.log(f"report: {page}")
+
+    def _show(self) -> None:
+        """Some sentences, translated by the best model as people will."""
+        known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
+        translator = Translator.of(load_model(self.run.best), self.config.search, self._assembly.decoding)
+        references = {pair.source: pair.target for pair in known}
+        sentences = self.config.report.sentences or choose_sentences(known)
+        complaint = show(translator, sentences, references, self.run.path / SHOWN)
+        if complaint:
+            self.run.log(f"note: {complaint}")
+
+    def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
+        try:
+            self.run.log(f"{what}: {plot(self.run.path)}")
+        except TolkaError as error:
+            self.run.log(str(error))
+
+    def _fp32(self) -> Precision:
+        return Precision(self.device, "fp32")
+
+
+def _completed(saved: Any) -> Any:
+    """A run's saved configuration, with the defaults of settings that have come since; what cannot be read stays."""
+    try:
+        return rebuild(saved).as_dict()
+    except (TolkaError, TypeError, AttributeError):
+        return saved

@@ -1,0 +1,114 @@
+"""Where a run comes from: the command, the versions, the machine, the texts, the state of the user's project."""
+
+import json
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tolka.system.device import describe
+from tolka.system.memory import total_memory_bytes
+from tolka.text.corpora.base import Corpus
+
+PROVENANCE = "provenance.json"
+_PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "hydra-core", "datasets")
+_GIT_SECONDS = 5.0
+
+
+def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
+    """Of a call that is about to train. texts: name -> digest of the content; project: None where git knows none."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "folder": str(Path.cwd()),
+        "versions": versions(),
+        "machine": machine(device),
+        "texts": texts(corpus),
+        "project": project(Path.cwd()),
+    }
+
+
+def recorded(run: Path) -> list[dict[str, Any]]:
+    """What was recorded of the calls that trained in a run's folder, the first one first; [] where there is nothing."""
+    try:
+        return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def versions() -> dict[str, str]:
+    """Of Python and what results depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """What it is calculated on."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "memory_bytes": total_memory_bytes(),
+        "device": describe(device),
+        "threads": torch.get_num_threads(),
+        "cuda": torch.version.cuda if device.type == "cuda" else None,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def texts(corpus: Corpus) -> dict[str, str]:
+    """A digest of each text that is read; of a stream there is none."""
+    groups = {"train": corpus.train if corpus.stream is None else [], "valid": corpus.valid, "test": corpus.tests}
+    return {f"{group}: {source.name}": source.fingerprint() for group, sources in groups.items() for source in sources}
+
+
+def project(folder: Path) -> dict[str, Any] | None:
+    """The commit that is checked out in the user's project, and the files that differ from it."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit.strip(), "changed": [line[3:] for line in (changed or "").splitlines()]}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What differs between two such records and may make the results differ: "torch: 2.11.0, now 2.13.0"."""
+    for group in ("versions", "machine", "texts"):
+        old, new = before.get(group, {}), now[group]
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                yield f"{key}: {_short(old.get(key))}, now {_short(new.get(key))}"
+
+
+def _short(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:12]}…"

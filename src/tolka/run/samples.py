@@ -1,0 +1,40 @@
+"""Some sentences with their translation and attention, for people to look at."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tolka.errors import ConfigError
+from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
+from tolka.report.attention import AttentionFolder
+from tolka.text.pairs import Pair
+from tolka.translation.translator import Translator
+
+_SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
+
+
+def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
+    """A short, a middling and a long source (in words); fewer where there are not three."""
+    ordered = sorted((pair.source for pair in pairs), key=lambda source: len(source.split()))
+    return list(dict.fromkeys(ordered[int(share * len(ordered))] for share in _SHARES)) if ordered else []
+
+
+def show(translator: Translator, sentences: Sequence[str], references: Mapping[str, str], folder: Path) -> str:
+    """Translate sentences; write a JSON file and a picture of each into a folder, in place of what it had.
+
+    The map is the mean over the heads of the last layer's attention to the source; none for an architecture that has
+    no such attention. references: source -> reference, where one is known. Returns what kept the maps from being
+    drawn as they should be, nothing if nothing did.
+    """
+    translations = translator.translate(sentences)
+    try:
+        maps = AttentionReader(translator, AttentionConfig())(translations)
+    except ConfigError:  # nothing to look at
+        maps = [[] for _ in sentences]
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob("*.json"), *folder.glob("*.png")):
+        old.unlink()
+    written = AttentionFolder(folder)
+    for number, (source, translation, found) in enumerate(zip(sentences, translations, maps, strict=True), 1):
+        numbers = [each.as_dict() for each in found]
+        written.write(f"{number:02d}", source, translation.text, numbers, references.get(source, ""))
+    return written.complaint

@@ -1,0 +1,77 @@
+"""The device that a command computes on, its number format and its CPU threads."""
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from tolka.errors import ConfigError
+
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+
+
+MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process for want of memory
+
+
+def choose_device(name: str, key: str = "trainer.device") -> torch.device:
+    """`auto` takes the first CUDA device, else the CPU; `cpu`, `cuda`, `cuda:N` are taken at their word.
+
+    key: the setting that `name` came from, for the message of the ConfigError. cuDNN's attention is not used from then
+    on: it makes a plan for every shape anew, and texts have many.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"{key} ({name}) is no device; allowed: auto, cpu, cuda, cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"{key} ({name}) is not supported; allowed: auto, cpu, cuda, cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"{key} is {name}, but this machine shows {torch.cuda.device_count()} CUDA devices; try auto")
+    return device
+
+
+def use_threads(count: int) -> None:
+    """Let torch calculate with so many CPU threads from now on; 0 leaves it as it is."""
+    if count:
+        torch.set_num_threads(count)
+
+
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
+
+
+@dataclass(frozen=True)
+class Precision:
+    """fp32, or autocast in bf16 or fp16 with master weights in fp32 (Micikevicius et al. 2018)."""
+
+    device: torch.device
+    name: str
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """The forward pass's context; does nothing in fp32."""
+        dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
+        with torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32"):
+            yield
+
+    @property
+    def needs_scaler(self) -> bool:
+        """fp16's smallest gradients vanish unless the loss is scaled; bf16 has fp32's range."""
+        return self.name == "fp16"
+
+
+def describe(device: torch.device) -> str:
+    """One phrase for logs and model cards: the device, and the threads where it is a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    counted = f"{threads} thread{'s' if threads > 1 else ''}"
+    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {counted}"

@@ -1,0 +1,92 @@
+"""How much memory the machine and this process have, and what their allocators keep."""
+
+import ctypes
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+# What the CPU's allocator, CUDA and cuBLAS say when they have none left.
+_NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to keep freed blocks; returns whether this machine's allocator understood.
+
+    By default large blocks go back to the kernel when freed and are faulted in page by page at the next training
+    step. Set from inside the process, so that nobody has to export an environment variable.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    libc = ctypes.CDLL(None)
+    settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 * 2**20}
+    accepted = [int(libc.mallopt(parameter, value)) == 1 for parameter, value in settings.items()]
+    return all(accepted)
+
+
+def available_memory_bytes() -> int:
+    """What this process can still have without others losing theirs, within its container; 0 where unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return 0
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            left = int(Path(limit).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        free = min(free, max(0, left))
+    return free
+
+
+def resident_memory_bytes() -> int:
+    """What this process has now; its peak where only that is known."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError):
+        return peak_memory_bytes()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_memory_bytes() -> int:
+    """Peak resident memory of this process (Linux reports KiB, macOS bytes); 0 where unknown (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if platform.system() == "Darwin" else peak * 1024
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it says that a device, or this machine, has no memory left."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in _NO_MEMORY)
+
+
+def empty_cache(device: torch.device) -> None:
+    """Give freed blocks of GPU memory back, so that larger ones can be made of them."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def total_memory_bytes() -> int:
+    """The machine's memory, or what a container may have of it; 0 where unknown."""
+    limits = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return 0
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return min(limits)

@@ -1,0 +1,26 @@
+"""Where the files that travel with the package are: the checkout's own folder, else the copy inside the wheel."""
+
+from pathlib import Path
+
+from tolka.errors import TolkaError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def config_dir() -> Path:
+    """The folder of the YAML config groups, absolute: Hydra resolves a relative one against its caller."""
+    return _find("configs", "_configs")
+
+
+def sample_dir() -> Path:
+    """The folder of the embedded English-Korean corpus."""
+    return _find("data/sample", "_data/sample")
+
+
+def _find(in_checkout: str, in_wheel: str) -> Path:
+    checkout = _PACKAGE.parents[1]
+    for folder in (checkout / in_checkout, _PACKAGE / in_wheel):
+        # A stranger's folder above site-packages may have the same name; only our checkout has our pyproject.
+        if folder.is_dir() and (folder.is_relative_to(_PACKAGE) or (checkout / "src" / "tolka").is_dir()):
+            return folder
+    raise TolkaError(f"the installation lacks its folder '{in_wheel}'; install tolka again")

@@ -1,0 +1,1 @@
+"""What `mt-train --check` finds in a corpus."""

@@ -1,0 +1,330 @@
+"""What is in a corpus, and what is wrong with it: counted in one pass, with examples and their numbers."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from tolka.errors import ConfigError
+from tolka.text.check.histogram import Histogram, histograms, quarters
+from tolka.text.check.misalignment import Shift, find_shift
+from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
+from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
+from tolka.text.languages import LanguageIdentifier, surely
+from tolka.text.lines import count_and_digest, read_lines
+from tolka.text.pairs import Pair, PairSource, ParallelFiles
+from tolka.text.readers.base import BothSides
+
+_EXAMPLES = 3
+_CHUNK = 10_000  # pairs that are looked up among those seen before at once
+_TO_IDENTIFY = 5_000  # pairs whose language is asked for, spread over the text; all would take minutes
+# UTF-8 that was taken for Latin-1 or Windows-1252 and written again; and characters that stand for what was lost.
+_BROKEN_ENCODING = re.compile(
+    "\ufffd|[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]|\u00e2\u20ac."
+)
+# What each step of cleaning alone would leave out.
+_STEPS = {
+    "control or invisible characters": CleaningConfig(control="drop", max_characters=0),
+    "markup": CleaningConfig(markup="drop", max_characters=0),
+    "over 2000 characters": CleaningConfig(max_characters=2000),
+    "one side over 9 times as long": CleaningConfig(max_ratio=9.0, max_characters=0),
+    "source copied to the target": CleaningConfig(copies=True, max_characters=0),
+    "few letters": CleaningConfig(min_letters=0.5, max_characters=0),
+    "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
+    "another script": CleaningConfig(script=True, max_characters=0),
+}
+Tick = Callable[[int], object]
+
+
+@dataclass
+class Finding:
+    """One thing that is wrong with `count` of the `looked_at` pairs. examples: number from 1, source, target."""
+
+    what: str
+    count: int = 0
+    looked_at: int = 0
+    examples: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, number: int, pair: Pair) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append((number, pair.source, pair.target))
+
+
+@dataclass
+class Side:
+    """One language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the longest.
+
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the texts asked about that
+    are surely in it, and "unsure", of those that are surely in none.
+    """
+
+    characters: int
+    words: int
+    lengths: list[int]
+    histogram: Histogram
+    languages: dict[str, float]
+
+
+@dataclass
+class Diagnosis:
+    """Of one file with both sides, or of two."""
+
+    name: str
+    pairs: int
+    source: Side
+    target: Side
+    findings: list[Finding]
+    shift: Shift | None
+
+
+@dataclass
+class Leaks:
+    """How many held-out sources, and whole pairs, the training text has, but for case, punctuation and blanks."""
+
+    sources: int = 0
+    pairs: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+class HeldOut:
+    """Validation and test sets: which of their sentences stand in the training text."""
+
+    def __init__(self, sets: Mapping[str, Sequence[Pair]], cleaning: CleaningConfig | None = None) -> None:
+        """cleaning: whose changes are made to both sides before they are compared, as a training makes them."""
+        self._sets = sets
+        self._changes = changes_of(cleaning) if cleaning else []
+        self._places: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
+        for name, pairs in sets.items():
+            for number, pair in enumerate(pairs, 1):
+                source, target = self._bare(pair)
+                self._places.setdefault(source, []).append((name, number, target))
+        self._found: dict[str, dict[int, Pair]] = {name: {} for name in sets}
+        self._whole: dict[str, set[int]] = {name: set() for name in sets}
+        self._otherwise: dict[str, set[int]] = {name: set() for name in sets}
+
+    def look(self, pair: Pair) -> None:
+        """At a pair of the training text."""
+        source, target = self._bare(pair)
+        for name, number, held in self._places.get(source, ()):
+            self._found[name].setdefault(number, self._sets[name][number - 1])
+            (self._whole if held == target else self._otherwise)[name].add(number)
+
+    def _bare(self, pair: Pair) -> tuple[str, str]:
+        changed = rewritten(pair, self._changes)
+        return bare(changed.source), bare(changed.target)
+
+    def leaks(self, names: Iterable[str]) -> Leaks:
+        """Of these sets."""
+        leaks = Leaks()
+        for name in names:
+            found, whole = self._found[name], self._whole[name]
+            for what, numbers in (
+                ("whole pair in the training text", whole),
+                ("source in the training text, translated otherwise", self._otherwise[name]),
+            ):
+                finding = Finding(f"{name}: {what}", looked_at=len(self._sets[name]))
+                for number in sorted(numbers):
+                    finding.add(number, found[number])
+                leaks.findings += [finding] if numbers else []
+            leaks.sources += len(found)
+            leaks.pairs += len(whole)
+        return leaks
+
+
+def diagnose(
+    source: PairSource, languages: tuple[str, str], held_out: HeldOut, tick: Tick = lambda pairs: None
+) -> Diagnosis:
+    """Examine one part of a training text; `tick` is told how many more pairs are done.
+
+    Files are read whatever is wrong with their lines: those that are not UTF-8 are taken for Windows-1252, those that
+    are no row are flawed, and what one of two files has more than the other is left out; all are findings. DataError
+    for what cannot be read at all.
+    """
+    reading = _Reading(source)
+    examined = _Examined(languages, held_out, reading.count())
+    number = 0
+    for number, pair in enumerate(reading.pairs(), 1):
+        examined.look(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
+        if number % 1000 == 0:
+            tick(1000)
+    tick(number % 1000)
+    findings = [finding for finding in (*reading.findings(), *examined.findings()) if finding.count]
+    for finding in findings:
+        finding.looked_at = finding.looked_at or number
+    first, second = (np.array(lengths, dtype=np.float64) for lengths in examined.lengths)
+    return Diagnosis(source.name, number, *examined.sides(), findings, find_shift(first, second))
+
+
+class _Reading:
+    """A source's pairs, whatever is wrong with its files."""
+
+    def __init__(self, source: PairSource) -> None:
+        self._source = source
+        self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
+        self._foreign = [False, False]  # whether a line was UTF-8, and not ASCII alone
+        self._mended = [False, False]  # whether one was not, of the pair at hand
+        if isinstance(source, ParallelFiles):
+            self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
+        else:
+            self._lines = [source.count()] * 2
+
+    @property
+    def _in_one_file(self) -> bool:
+        return isinstance(self._source, BothSides)
+
+    def count(self) -> int:
+        """How many pairs there are, about."""
+        return min(self._lines)
+
+    def pairs(self) -> Iterator[Pair]:
+        """All there are."""
+        for pair in self._read():
+            texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
+            for side, text in enumerate(texts):
+                self._foreign[side] |= not (self._mended[side] or text.isascii())
+            self._mended = [False, False]
+            yield pair
+
+    def _read(self) -> Iterator[Pair]:
+        if isinstance(self._source, BothSides):
+            source = copy(self._source)
+            source.repair = lambda number, line: self._repaired(0, number, line)
+            yield from source.read()
+        elif isinstance(self._source, ParallelFiles):
+            repairs = (partial(self._repaired, side) for side in (0, 1))
+            limit = self._source.limit
+            sides = (read_lines(*each, limit) for each in zip(self._source.paths, repairs, strict=True))
+            yield from (Pair(*texts) for texts in zip(*sides, strict=False))
+        else:
+            yield from self._source.read()
+
+    def _repaired(self, side: int, number: int, line: bytes) -> str:
+        text = line.decode("cp1252", errors="replace")
+        self._undecoded[side].add(number, Pair(text, "") if side == 0 else Pair("", text))
+        self._mended[side] = True
+        return text
+
+    def findings(self) -> list[Finding]:
+        """What is wrong with the files."""
+        longer = abs(self._lines[0] - self._lines[1])
+        which = "the source" if self._lines[0] > self._lines[1] else "the target"
+        unequal = Finding(f"lines that {which} has more than the other side", longer, max(self._lines))
+        names = ("line", "") if self._in_one_file else ("source", "target")
+        for finding, name, foreign in zip(self._undecoded, names, self._foreign, strict=True):
+            finding.what = f"{name} not UTF-8" + (", others are" if foreign else "")
+        return [unequal, *self._undecoded]
+
+
+class _Examined:
+    """What the pairs have shown so far."""
+
+    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
+        """pairs: how many there will be, about."""
+        self.lengths = (array("I"), array("I"))
+        self._words = [0, 0]
+        self._held_out = held_out
+        self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
+        self._broken, self._returns = Finding("broken encoding"), Finding("a carriage return inside a line")
+        self._steps = [
+            (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
+        ]
+        self._again = [
+            (Finding("a pair that came before"), plain_key, Seen()),
+            (Finding("nearly a pair that came before"), near_key, Seen()),
+        ]
+        self._waiting: list[tuple[int, Pair]] = []
+        self._languages = _Languages(languages, pairs)
+
+    def look(self, number: int, pair: Pair) -> None:
+        """At one more pair, stripped."""
+        for side, text in enumerate((pair.source, pair.target)):
+            self.lengths[side].append(len(text))
+            self._words[side] += len(text.split())
+        if pair.flaw:
+            self._flawed.add(number, pair)
+        elif not (pair.source and pair.target):
+            self._blank.add(number, pair)
+        else:
+            for finding, steps in self._steps:
+                if any(isinstance(step(pair), str) for step in steps):
+                    finding.add(number, pair)
+            both = f"{pair.source} {pair.target}"
+            if _BROKEN_ENCODING.search(both):
+                self._broken.add(number, pair)
+            if "\r" in both:
+                self._returns.add(number, pair)
+            self._languages.look(number, pair)
+            self._held_out.look(pair)
+            self._waiting.append((number, pair))
+            if len(self._waiting) == _CHUNK:
+                self._look_for_repetition()
+
+    def _look_for_repetition(self) -> None:
+        old: set[int] = set()
+        for finding, key, seen in self._again:
+            marks = marks_of([pair for _, pair in self._waiting], key)
+            for (number, pair), new in zip(self._waiting, seen.add(marks).tolist(), strict=True):
+                if not new and number not in old:  # what is the same is not nearly the same
+                    old.add(number)
+                    finding.add(number, pair)
+        self._waiting.clear()
+
+    def findings(self) -> list[Finding]:
+        """All, also those that count none."""
+        self._look_for_repetition()
+        steps = [finding for finding, _ in self._steps]
+        again = [finding for finding, _, _ in self._again]
+        return [self._flawed, self._blank, self._broken, self._returns, *steps, *again, *self._languages.findings]
+
+    def sides(self) -> tuple[Side, Side]:
+        """The facts of each language's texts."""
+        lengths = [np.asarray(each) for each in self.lengths]
+        source, target = (
+            Side(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
+            for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
+        )
+        return source, target
+
+
+class _Languages:
+    """Which languages the sides are in, of pairs spread over the text, where py3langid is there to tell."""
+
+    def __init__(self, languages: tuple[str, str], pairs: int) -> None:
+        """pairs: how many there are, about."""
+        self._every = max(1, pairs // _TO_IDENTIFY)
+        self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
+        self._wanted = languages
+        self._found: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        try:
+            self._identifier: LanguageIdentifier | None = LanguageIdentifier()
+        except ConfigError:
+            self._identifier = None
+
+    def look(self, number: int, pair: Pair) -> None:
+        """At a pair, if it is one of those whose turn it is."""
+        if self._identifier is None or number % self._every:
+            return
+        for side, text in enumerate((pair.source, pair.target)):
+            likelihoods = self._identifier.likelihoods(text)
+            if likelihoods is None:
+                continue
+            self.findings[side].looked_at += 1
+            if language := surely(likelihoods):
+                self._found[side][language] += 1
+            if self._identifier.is_other(likelihoods, self._wanted[side]):
+                self.findings[side].add(number, pair)
+
+    def shares(self, side: int) -> dict[str, float]:
+        """The most common first."""
+        found, asked = self._found[side], self.findings[side].looked_at
+        shares = {language: count / asked for language, count in found.most_common()}
+        unsure = asked - found.total()
+        return {**shares, "unsure": unsure / asked} if unsure else shares

@@ -1,0 +1,227 @@
+"""What is taken out of a text, and which pairs are left out: counted, by reason. Pairs are kept or dropped together."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from tolka.errors import DataError
+from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, composed, rewritten, steps_of
+from tolka.text.pairs import Pair, PairSource, in_chunks
+
+_ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
+_CHUNK = 10_000  # pairs that are looked up among those seen before at once
+_BETWEEN_WORDS_ASCII = re.compile(r"[\W_]+")
+# Combining marks (M) belong to the letter before them: vowel signs in Hindi, tones in Thai. Those that follow anything
+# else go with it. Default ignorable characters (DI: joiners, variation selectors) are invisible.
+_BETWEEN_WORDS = regex.compile(r"(?:\p{DI}|[^\p{L}\p{M}\p{N}]\p{M}*)+")
+
+
+@dataclass
+class Tally:
+    """What became of pairs: how many are kept, dropped by reason, and kept with something taken out."""
+
+    kept: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """All pairs."""
+        return self.kept + self.dropped.total()
+
+    def summary(self) -> str:
+        """One phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
+        text = f"{self.total} pairs, {self.kept} kept"
+        if self.dropped:
+            reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.dropped.items()))
+            text += f", {self.dropped.total()} left out: {reasons}"
+        if self.changed:
+            text += "; changed: " + ", ".join(f"{n} {what}" for what, n in sorted(self.changed.items()))
+        return text
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON file."""
+        return {"kept": self.kept, "dropped": dict(self.dropped), "changed": dict(self.changed)}
+
+    @classmethod
+    def of(cls, values: Any) -> "Tally":
+        """From what `as_dict` gave."""
+        return cls(int(values["kept"]), Counter(values["dropped"]), Counter(values["changed"]))
+
+
+Reject = Callable[[Pair, str], object]
+
+
+Marks = frozenset[bytes]
+"""Keys of held-out text."""
+
+
+def clean(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    languages: tuple[str, str],
+    tally: Tally,
+    reject: Reject = lambda pair, reason: None,
+    held_out: Marks = frozenset(),
+) -> Iterator[Pair]:
+    """The pairs that are kept, stripped of surrounding blanks; adds all of them to the tally.
+
+    reject: is told each pair that is dropped, with the reason. held_out: `held_out_marks` of what training must not
+    see. Duplicates cost 16 bytes of memory a pair at most.
+    """
+    judged = judge(pairs, config, languages, tally, reject, held_out)
+    key = duplicate_key(config)
+    seen = Seen()
+    for chunk in in_chunks(judged, _CHUNK):
+        new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
+        for pair, first in zip(chunk, new, strict=True):
+            if first:
+                tally.kept += 1
+                yield pair
+            else:
+                tally.dropped[duplicate_reason(config)] += 1
+                reject(pair, duplicate_reason(config))
+
+
+def judge(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    languages: tuple[str, str],
+    tally: Tally,
+    reject: Reject,
+    held_out: Marks,
+    set_aside: Marks = frozenset(),
+) -> Iterator[Pair]:
+    """The pairs that no step drops, whatever came before them; those dropped or changed are added to the tally.
+
+    set_aside: see `set_aside_reason`.
+    """
+    why_aside = set_aside_reason(set_aside)
+    steps = steps_of(config, languages)
+    if config.leaks != "keep":
+        steps.append(("", _unless_held_out(config.leaks, held_out)))
+    for pair in pairs:
+        found: Pair | str = Pair(pair.source.strip(), pair.target.strip())
+        reason = pair.flaw or why_aside(pair)
+        changes = []
+        for what, step in steps if not reason else ():
+            before = found
+            assert isinstance(before, Pair)
+            found = step(before)
+            if isinstance(found, str):
+                reason = found
+                break
+            if found is not before:
+                changes.append(what)
+        if reason:
+            tally.dropped[reason] += 1
+            reject(pair, reason)
+        elif isinstance(found, Pair):
+            tally.changed.update(changes)
+            yield found
+
+
+def _unless_held_out(what: str, marks: Marks) -> Step:
+    """what: see CleaningConfig.leaks."""
+    reason, key = f"held-out {what}", _LEAK_KEYS[what]
+    return lambda pair: reason if key(pair) in marks else pair
+
+
+def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
+    """What `clean` needs to know of validation and test sets: their pairs, rewritten as the training text is."""
+    key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config)
+    return frozenset(key(rewritten(pair, changes)) for pair in pairs) if key else frozenset()
+
+
+def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
+    """What `set_aside_reason` needs to know of pairs that were taken out of the training text."""
+    found = set[bytes]()
+    for pair in pairs:
+        found.update(_side_keys(pair))
+    return frozenset(found)
+
+
+def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
+    """Tells why a pair cannot be trained on beside those set aside, or nothing. marks: `set_aside_marks` of these.
+
+    Compared is what is left of both when markup and control characters are taken out, whatever the cleaning is.
+    """
+
+    def reason(pair: Pair) -> str:
+        source, target = (key in marks for key in _side_keys(pair))
+        if source and target:
+            return "set aside"
+        return "source set aside" if source else "target set aside" if target else ""
+
+    return reason if marks else lambda pair: ""
+
+
+def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
+    pair = rewritten(pair, _ALL_CHANGES)
+    return _mark(f"source\n{bare(pair.source)}"), _mark(f"target\n{bare(pair.target)}")
+
+
+def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
+    """What equal pairs have in common; None where they are kept."""
+    return {"exact": plain_key, "near": near_key}.get(config.duplicates)
+
+
+def duplicate_reason(config: CleaningConfig) -> str:
+    """Why a pair that came before is dropped."""
+    return "duplicate" if config.duplicates == "exact" else "near duplicate"
+
+
+def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
+    """(pairs,): a key of eight bytes each."""
+    return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
+
+
+def plain_key(pair: Pair) -> bytes:
+    """Eight bytes that only the same pair has, as good as surely."""
+    return _mark(f"{pair.source}\n{pair.target}")
+
+
+def near_key(pair: Pair) -> bytes:
+    """The same of what is left of case, punctuation and blanks."""
+    return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
+
+
+def _source_key(pair: Pair) -> bytes:
+    return _mark(bare(pair.source))
+
+
+def _mark(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+_LEAK_KEYS = {"pair": near_key, "source": _source_key}  # by CleaningConfig.leaks
+
+
+def bare(text: str) -> str:
+    """Its letters with their combining marks and its digits, small and composed; the text itself where none is left."""
+    if text.isascii():
+        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same as below, in half the time
+    small = text.casefold().replace("i\u0307", "i")  # what the Turkish İ becomes, whose small letter is i
+    return str(_BETWEEN_WORDS.sub("", composed(small))) or text
+
+
+def read_split(sources: Sequence[PairSource], what: str) -> tuple[list[Pair], Tally]:
+    """A validation or test set in memory; what has a blank side, or a flaw that its reader knows of, is left out.
+
+    Nothing else is ever left out of what is scored, and nothing in it is changed but the blanks around it. DataError
+    when nothing remains.
+    """
+    tally = Tally()
+    raw = (pair for source in sources for pair in source.read())
+    pairs = list(clean(raw, CleaningConfig(max_characters=0), ("", ""), tally))
+    if not pairs:
+        raise DataError(f"no pair of {what} is left after cleaning ({tally.summary()}); check that file")
+    return pairs, tally

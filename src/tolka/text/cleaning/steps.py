@@ -1,0 +1,229 @@
+"""The steps of cleaning, each a function of one pair."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from tolka.errors import ConfigError
+from tolka.options.checks import one_of, share_below_one, zero_or_more
+from tolka.text.languages import LanguageIdentifier
+from tolka.text.pairs import Pair
+from tolka.text.scripts import letters_of
+
+_RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three times as long elsewhere
+
+
+@dataclass(frozen=True)
+class CleaningConfig:
+    """The steps; whatever they say, a pair with a blank side is left out."""
+
+    unicode: str = "keep"
+    """one spelling for what looks alike: keep, or nfc = compose letters and their accents, also when translating"""
+    control: str = "keep"
+    """control and invisible characters, which no reader sees: keep, strip, or drop the pair"""
+    markup: str = "keep"
+    """tags and character references of HTML and XML: keep, strip, or drop the pair"""
+    max_characters: int = 2000
+    """drop pairs with a longer side; 0 = keep"""
+    max_ratio: float = 0.0
+    """drop pairs with a side this many times as long as the other, ten characters being added to both; 0 = keep"""
+    copies: bool = False
+    """drop pairs whose sides are alike but for case"""
+    min_letters: float = 0.0
+    """drop pairs with a side of which a smaller share are letters, blanks and combining marks not counted; 0 = keep"""
+    numbers: bool = False
+    """drop pairs whose sides have unlike numbers; 1,000 is like 1.000, and 3 is unlike three"""
+    script: bool = False
+    """drop pairs with a side most of whose letters are of a script that its language is not written in"""
+    language: bool = False
+    """drop pairs with a side that is surely in another language (py3langid, in the extra langid)"""
+    duplicates: str = "keep"
+    """pairs that came before: keep, exact = drop the same again, near = and those alike but for case and punctuation"""
+    leaks: str = "keep"
+    """what stands in a held-out set, but for case and punctuation: keep, drop the pair, or its source too"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "cleaning", "unicode", ("keep", "nfc"))
+        one_of(self, "cleaning", "leaks", ("keep", "pair", "source"))
+        for key in ("control", "markup"):
+            one_of(self, "cleaning", key, ("keep", "strip", "drop"))
+        one_of(self, "cleaning", "duplicates", ("keep", "exact", "near"))
+        zero_or_more(self, "cleaning", "keep", "max_characters", "max_ratio")
+        share_below_one(self, "cleaning", "min_letters")
+        if 0 < self.max_ratio < 1:
+            raise ConfigError(f"cleaning.max_ratio ({self.max_ratio:g}) must be at least 1, or 0 to keep all")
+
+
+Step = Callable[[Pair], Pair | str]
+"""Gives the pair back, changed or as it was, or the reason to drop it."""
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_ODD_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # what some programs end a line or a cell at
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>|<!--.*?-->|<!\[CDATA\[|\]\]>")
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also one alone that is none, such as the line feed of &#10;
+_MARKS = regex.compile(r"\p{M}+")
+_NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
+_BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
+
+
+def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
+    """(what a change is called, step) of the steps that rewrite a pair and drop none, in order."""
+    steps: list[tuple[str, Step]] = []
+    if config.unicode == "nfc":
+        steps.append(("composed (NFC)", _compose))
+    if config.control == "strip":
+        steps.append(("without control characters", _strip_control))
+    if config.markup == "strip":
+        steps.append(("without markup", _strip_markup))
+    return steps
+
+
+def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
+    """The pair after `changes_of`, stripped of surrounding blanks first, as training text is."""
+    pair = Pair(pair.source.strip(), pair.target.strip())
+    for _, step in changes:
+        changed = step(pair)
+        assert isinstance(changed, Pair)
+        pair = changed
+    return pair
+
+
+def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
+    """(what a change is called, step), in order."""
+    steps = changes_of(config)
+    if config.control == "drop":
+        steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
+    if config.markup == "drop":
+        steps.append(("", _unless(lambda text: bool(_TAG.search(text) or _REFERENCE.search(text)), "markup")))
+    steps.append(("", _unless_blank))
+    if config.max_characters:
+        steps.append(("", _unless_longer(config.max_characters)))
+    if config.max_ratio:
+        steps.append(("", _unless_lopsided(config.max_ratio)))
+    if config.copies:
+        steps.append(("", _unless_copied))
+    if config.min_letters:
+        steps.append(("", _unless(_fewer_letters(config.min_letters), "few letters")))
+    if config.numbers:
+        steps.append(("", _unless_numbers_differ))
+    if config.script:
+        steps += [("", step) for step in _script_steps(languages)]
+    if config.language:
+        steps.append(("", _unless_other_language(languages)))
+    return steps
+
+
+def composed(text: str) -> str:
+    """Unicode's canonical composition (NFC): an e and an accent become one character."""
+    return unicodedata.normalize("NFC", text)
+
+
+def _compose(pair: Pair) -> Pair:
+    if pair.source.isascii() and pair.target.isascii():
+        return pair
+    texts = composed(pair.source), composed(pair.target)
+    return pair if texts == (pair.source, pair.target) else Pair(*texts)
+
+
+def _strip_control(pair: Pair) -> Pair:
+    if pair.source.isprintable() and pair.target.isprintable():  # by far the most
+        return pair
+    texts = [_CONTROL.sub("", _ODD_BREAKS.sub(" ", text)).strip() for text in (pair.source, pair.target)]
+    return pair if texts == [pair.source, pair.target] else Pair(*texts)
+
+
+def _strip_markup(pair: Pair) -> Pair:
+    if not any(mark in text for text in (pair.source, pair.target) for mark in "<&"):
+        return pair
+    texts = [_BLANKS.sub(" ", html.unescape(_TAG.sub(" ", text))).strip() for text in (pair.source, pair.target)]
+    return pair if texts == [pair.source, pair.target] else Pair(*texts)
+
+
+def _unless(bad: Callable[[str], bool], reason: str) -> Step:
+    """Drops pairs of which a side is bad."""
+    return lambda pair: reason if bad(pair.source) or bad(pair.target) else pair
+
+
+def _unless_blank(pair: Pair) -> Pair | str:
+    if pair.source and pair.target:
+        return pair
+    return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
+
+
+def _unless_longer(most: int) -> Step:
+    reason = f"over {most} characters"
+    return lambda pair: reason if max(len(pair.source), len(pair.target)) > most else pair
+
+
+def _unless_lopsided(ratio: float) -> Step:
+    reason = f"one side over {ratio:g} times as long"
+
+    def step(pair: Pair) -> Pair | str:
+        lengths = len(pair.source) + _RATIO_ALLOWANCE, len(pair.target) + _RATIO_ALLOWANCE
+        return reason if max(lengths) > ratio * min(lengths) else pair
+
+    return step
+
+
+def _unless_copied(pair: Pair) -> Pair | str:
+    return "source copied" if pair.source.casefold() == pair.target.casefold() else pair
+
+
+def _fewer_letters(share: float) -> Callable[[str], bool]:
+    def bad(text: str) -> bool:
+        dense = "".join(text.split())
+        if not dense.isascii():
+            dense = _MARKS.sub("", dense)  # a letter with two marks is one letter, not a third of three characters
+        return sum(map(str.isalpha, dense)) < share * len(dense)
+
+    return bad
+
+
+def _unless_numbers_differ(pair: Pair) -> Pair | str:
+    first, second = (_numbers(text) for text in (pair.source, pair.target))
+    return pair if first == second else "numbers that differ"
+
+
+def _numbers(text: str) -> list[int]:
+    """In ascending order; digits of any script."""
+    return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
+
+
+def _script_steps(languages: tuple[str, str]) -> Iterator[Step]:
+    """Of each side whose language's scripts are known."""
+    for side, language in zip(("source", "target"), languages, strict=True):
+        expected = letters_of(language)
+        if expected:
+            yield _unless_other_script(side, expected)
+
+
+def _unless_other_script(side: str, expected: Any) -> Step:
+    reason = f"{side} in another script"
+
+    def step(pair: Pair) -> Pair | str:
+        letters = [character for character in getattr(pair, side) if character.isalpha()]
+        return reason if 2 * len(expected.findall("".join(letters))) < len(letters) else pair
+
+    return step
+
+
+def _unless_other_language(languages: tuple[str, str]) -> Step:
+    """Of sides that are long enough to tell, in languages that the identifier knows."""
+    identifier = LanguageIdentifier()
+    sides = tuple(zip(("source", "target"), languages, strict=True))
+
+    def step(pair: Pair) -> Pair | str:
+        for side, language in sides:
+            likelihoods = identifier.likelihoods(getattr(pair, side))
+            if likelihoods and identifier.is_other(likelihoods, language):
+                return f"{side} in another language"
+        return pair
+
+    return step

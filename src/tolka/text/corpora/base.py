@@ -1,0 +1,138 @@
+"""Parallel corpora: the options that all kinds share, and what a corpus consists of."""
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tolka.errors import ConfigError
+from tolka.options.checks import at_least
+from tolka.options.registry import Registry
+from tolka.text.lines import LineLimit
+from tolka.text.pairs import PairSource, PairStream
+
+_LONGEST_NUMBER = 20
+
+
+@dataclass(frozen=True)
+class SetSize:
+    """How much of the training text becomes a held-out set: a share of the pairs, or so many; with neither, `auto`.
+
+    asked: as it was typed.
+    """
+
+    asked: str
+    share: float = 0.0
+    pairs: int = 0
+
+    @classmethod
+    def of(cls, key: str, entries: Sequence[str]) -> "SetSize | None":
+        """What corpus.<key> asks for; None where it names texts. ConfigError for a number that is no size."""
+        asked = entries[0] if len(entries) == 1 else ""
+        if asked == "auto":
+            return cls(asked)
+        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _LONGEST_NUMBER:
+            return None
+        if asked.isdecimal() and int(asked):
+            return cls(asked, pairs=int(asked))
+        if not 0 < float(asked) <= 0.5:
+            raise ConfigError(
+                f"corpus.{key} ({asked}) must be the name of a text, or what is set aside of the training text: a "
+                "share of it (0.01, at most 0.5), a number of pairs (500), or auto"
+            )
+        return cls(asked, share=float(asked))
+
+
+@dataclass(frozen=True)
+class CorpusConfig(ABC):
+    """Options that every kind of corpus has."""
+
+    source: str = "en"
+    """language code of the source; a string, so write 'no' with its quotes in YAML"""
+    target: str = "ko"
+    """language code of the target; decides how BLEU splits words"""
+    weights: list[float] = field(default_factory=list)
+    """of several training texts, the share of an epoch that each makes up: [3,1] = 3/4 and 1/4; [] = by length"""
+    temperature: float = 1.0
+    """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
+    caps: list[int] = field(default_factory=list)
+    """the most different pairs of each training text in an epoch, others in each; 0 = all; weights mix what is left"""
+    check: bool = False
+    """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
+    max_line_bytes: int = LineLimit.max_bytes
+    """ceiling on a line of a text file, or on one text of a row: a longer one is an error, not a sentence"""
+
+    def __post_init__(self) -> None:
+        for key in ("source", "target"):
+            code = getattr(self, key)
+            if not code or set(code) & set("/\\\0 \t\n"):
+                raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
+        if self.source == self.target:
+            raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
+
+        at_least(self, "corpus", 1, "max_line_bytes")
+        if self.temperature < 1:
+            raise ConfigError(f"corpus.temperature ({self.temperature:g}) must be at least 1 (as long as each text is)")
+        if self.weights and self.temperature != 1:
+            raise ConfigError("corpus.weights and corpus.temperature both say how the texts are mixed: set one of them")
+        if self.weights and (min(self.weights) < 0 or not sum(self.weights)):
+            raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
+        if self.caps and min(self.caps) < 0:
+            raise ConfigError(f"corpus.caps ({self.caps}) must be 0 (all) or more")
+
+    @property
+    def line_limit(self) -> LineLimit:
+        """max_line_bytes, for those who read."""
+        return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
+
+    def open(self) -> "Corpus":
+        """Find the data; DataError or ConfigError with what is missing."""
+        corpus = self.find()
+        for key in ("weights", "caps"):
+            given, texts = len(getattr(self, key)), len(corpus.entries)
+            if given not in (0, texts):
+                raise ConfigError(
+                    f"corpus.{key} has {given} numbers and corpus.train {texts} texts: give one for each (all that a "
+                    "pattern stands for is one)"
+                )
+        return corpus
+
+    @abstractmethod
+    def find(self) -> "Corpus":
+        """What `open` gives, whatever weights and caps say."""
+
+
+CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What to train on, to validate on, and the test sets, each scored on its own.
+
+    entries: the sources that each entry of corpus.train stands for, together one part of the text. stream: what is
+    trained on in their stead, where they are but its beginning, `buffer` pairs at a time. sizes: of the sets ("valid",
+    "test") that are to be taken out of the training text, by `tolka.text.held_out`.
+    """
+
+    entries: list[list[PairSource]]
+    valid: list[PairSource]
+    tests: list[PairSource] = field(default_factory=list)
+    stream: PairStream | None = None
+    buffer: int = 0
+    sizes: Mapping[str, SetSize] = field(default_factory=dict)
+
+    @property
+    def train(self) -> list[PairSource]:
+        """All that is trained on."""
+        return [source for entry in self.entries for source in entry]
+
+    @property
+    def entry_names(self) -> list[str]:
+        """A name for each entry: its source's, or the first one's and how many more."""
+        return [entry[0].name + (f" and {len(entry) - 1} more" if len(entry) > 1 else "") for entry in self.entries]
+
+    def fingerprint(self) -> str:
+        """Changes when the training text does, or its parts."""
+        parts = ["\n".join(source.fingerprint() for source in entry) for entry in self.entries]
+        return hashlib.sha256("\n\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""SentencePiece models: training, loading, and encoding of text as subword ids."""

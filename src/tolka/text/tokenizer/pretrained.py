@@ -1,0 +1,46 @@
+"""SentencePiece models that were trained elsewhere, renumbered to this house's special symbols."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import DataError
+from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+
+_NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
+
+
+def adopted(path: Path) -> bytes:
+    """The serialised model with `<pad>`, `<s>`, `</s>` and `<unk>` first, and the other pieces after them, in order.
+
+    It cuts text into the same pieces as before. DataError when the file is no SentencePiece model.
+    """
+    from sentencepiece import SentencePieceProcessor
+
+    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"tokenizer.model: {path} cannot be read ({error.strerror})") from None
+    try:
+        if not content:
+            raise RuntimeError
+        processor = SentencePieceProcessor(model_proto=content)
+    except RuntimeError:
+        raise DataError(
+            f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
+        ) from None
+    model = protobuf.ModelProto.FromString(content)
+    ids = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    if ids == (PAD, BOS, EOS, UNK):
+        return content
+    others = [piece for number, piece in enumerate(model.pieces) if number not in ids]
+    kinds = protobuf.ModelProto.SentencePiece
+    del model.pieces[:]
+    for number, name in sorted(_NAMES.items()):
+        model.pieces.add(piece=name, score=0.0, type=kinds.UNKNOWN if number == UNK else kinds.CONTROL)
+    model.pieces.extend(others)
+    spec = model.trainer_spec
+    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (_NAMES[number] for number in (PAD, BOS, EOS, UNK))
+    return bytes(model.SerializeToString())

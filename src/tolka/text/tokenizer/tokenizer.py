@@ -1,0 +1,221 @@
+"""SentencePiece (Kudo and Richardson 2018), trained on the training text only; its model *is* the vocabulary."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.options.checks import one_of, zero_or_more
+from tolka.text.lines import user_path
+from tolka.text.tokenizer.pretrained import adopted
+from tolka.text.tokenizer.resampling import Resampler
+from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+
+_TYPES = ("bpe", "unigram", "char", "word")
+_SAMPLED_TYPES = _TYPES[:2]
+_NORMALIZATIONS = ("identity", "nfkc")
+_MOST_PIECES = 1_000_000
+_RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
+_BLANK = "\u2581"  # as SentencePiece writes it; in text only when it was spelt as bytes
+# Characters that would break "one line out", or make a file that no tool takes for text.
+_NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
+_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """Options of the SentencePiece models."""
+
+    type: str = "bpe"
+    """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (what stands between blanks)"""
+    vocab_size: int = 8000
+    """pieces in each vocabulary; made smaller by itself, and said so, when the corpus is too small for it"""
+    shared: bool = True
+    """one vocabulary for both languages, or one for each"""
+    byte_fallback: bool = True
+    """spell unknown characters as bytes, so that nothing becomes an unknown token"""
+    normalization: str = "identity"
+    """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
+    character_coverage: float = 0.9995
+    """share of the characters that get pieces of their own; the others are spelt as bytes"""
+    symbols: list[str] = field(default_factory=list)
+    """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
+    sample: int = 1_000_000
+    """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
+    model: list[str] = field(default_factory=list)
+    """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "tokenizer", "type", _TYPES)
+        one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
+        zero_or_more(self, "tokenizer", "all", "sample")
+        least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
+        if self.vocab_size < least:
+            raise ConfigError(
+                f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
+                + (", as 260 of the pieces are bytes and special symbols" if self.byte_fallback else "")
+            )
+        if self.vocab_size > _MOST_PIECES:
+            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
+        if not 0.9 <= self.character_coverage <= 1.0:
+            raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
+        if self.symbols:
+            self._check_symbols(self.vocab_size - least)
+        if self.model:
+            self._check_model()
+
+    def _check_symbols(self, most: int) -> None:
+        """ConfigError unless each can be a piece, and there is room for them."""
+        if self.type == "word":
+            raise ConfigError(
+                "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
+            )
+        for symbol, times in Counter(self.symbols).items():
+            if times > 1:
+                raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
+            if _RESERVED.fullmatch(symbol):
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
+            if symbol.split() != [symbol] or _BLANK in symbol:
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
+        if len(self.symbols) > most:
+            raise ConfigError(
+                f"tokenizer.symbols ({len(self.symbols)} of them) leave no room for other pieces: raise "
+                f"tokenizer.vocab_size ({self.vocab_size})"
+            )
+
+    def _check_model(self) -> None:
+        """ConfigError unless there is one for both sides, or one for each."""
+        names = ", ".join(self.model)
+        if len(self.model) > 2:
+            raise ConfigError(
+                f"tokenizer.model ({names}) must be one file for both sides, or the source's and the target's"
+            )
+        if self.shared != (len(self.model) == 1):
+            raise ConfigError(
+                f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
+                f"shared; set tokenizer.shared={str(not self.shared).lower()}"
+            )
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether a word has several segmentations to draw from; of a given model, nobody knows."""
+        return bool(self.model) or self.type in _SAMPLED_TYPES
+
+    def given(self) -> "Tokenizer | None":
+        """The tokenizer of `model`; DataError when a file is none."""
+        if not self.model:
+            return None
+        return Tokenizer([adopted(user_path(path)) for path in self.model])
+
+
+_SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
+
+
+class Tokenizer:
+    """Text to ids and back, for both sides. Without special symbols: `<s>` and `</s>` are the batch's business."""
+
+    def __init__(self, models: Sequence[bytes]) -> None:
+        """models: one serialised SentencePiece model for both sides, or one for each (source, target)."""
+        from sentencepiece import SentencePieceProcessor
+
+        self.models = list(models)
+        self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
+        for processor in self._processors:
+            found = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+            if found != (PAD, BOS, EOS, UNK):
+                raise CheckpointError(f"this SentencePiece model numbers its special symbols {found}, not (0, 1, 2, 3)")
+
+    @property
+    def shared(self) -> bool:
+        """Whether source and target ids mean the same pieces."""
+        return len(self._processors) == 1
+
+    @property
+    def digests(self) -> list[str]:
+        """SHA-256 of each SentencePiece model: equal ones give equal ids."""
+        return [hashlib.sha256(model).hexdigest() for model in self.models]
+
+    @property
+    def source_size(self) -> int:
+        """Number of source pieces."""
+        return int(self._processors[0].get_piece_size())
+
+    @property
+    def target_size(self) -> int:
+        """Number of target pieces."""
+        return int(self._processors[-1].get_piece_size())
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each source text; a blank one has none."""
+        return self._encode(self._processors[0], texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each target text; a blank one has none."""
+        return self._encode(self._processors[-1], texts)
+
+    @staticmethod
+    def _encode(processor: Any, texts: Sequence[str]) -> list[list[int]]:
+        # One by one, here and below: a list goes through SentencePiece's thread pool, which was seen (0.2.3, busy
+        # machine) to wait for ever.
+        return [processor.encode(text, out_type=int) for text in texts]
+
+    def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Other pieces that spell the same source texts; see `Resampler`."""
+        return self._resamplers[0](rows, amount, seed)
+
+    def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Other pieces that spell the same target texts; see `Resampler`."""
+        return self._resamplers[-1](rows, amount, seed)
+
+    @cached_property
+    def _resamplers(self) -> list[Resampler]:
+        return [Resampler(processor) for processor in self._processors]
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces that source ids stand for, as SentencePiece writes them (▁ for a blank)."""
+        return [str(self._processors[0].id_to_piece(piece)) for piece in ids]
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The same of target ids."""
+        return [str(self._processors[-1].id_to_piece(piece)) for piece in ids]
+
+    def decode_source(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Plain text of each row of source ids."""
+        return [_plain(self._processors[0].decode(list(row))) for row in rows]
+
+    def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Plain text of each row of target ids."""
+        return [_plain(self._processors[-1].decode(list(row))) for row in rows]
+
+    @property
+    def file_names(self) -> list[str]:
+        """What `save` writes: tokenizer.model, or source.model and target.model."""
+        return _SHARED if self.shared else _SEPARATE
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write `file_names`; returns the paths."""
+        paths = [folder / name for name in self.file_names]
+        for path, model in zip(paths, self.models, strict=True):
+            path.write_bytes(model)
+        return paths
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """What `save` wrote."""
+        names = _SHARED if (folder / _SHARED[0]).exists() else _SEPARATE
+        try:
+            return cls([(folder / name).read_bytes() for name in names])
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
+        except RuntimeError:
+            raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+
+
+def _plain(decoded: str) -> str:
+    """One line of what SentencePiece gives; bytes of a broken character are U+FFFD already."""
+    return decoded.removeprefix(_BLANK).translate(_NO_TEXT)

@@ -1,0 +1,176 @@
+"""Training SentencePiece models: on the training text only, the same for the same text on every machine."""
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.system.child_processes import end_with_parent, start
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+
+_MAX_LINE_BYTES = 16384
+_SOON_LEARNT = 500_000  # characters: half a second (unigram, 8000 pieces)
+_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # how lines to the child begin, and its answer
+
+
+def train_tokenizer(
+    config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
+) -> Tokenizer:
+    """Train on both sides of the pairs (one model), or on each (two).
+
+    pairs: gives the training pairs from the start each time it is called. say: takes remarks for the user.
+    """
+    if config.shared:
+        return Tokenizer([_train(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)])
+    sides: dict[str, Callable[[], Iterator[str]]] = {
+        "source": lambda: (p.source for p in pairs()),
+        "target": lambda: (p.target for p in pairs()),
+    }
+    return Tokenizer([_train(config, texts, side, say) for side, texts in sides.items()])
+
+
+def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]) -> bytes:
+    size = config.vocab_size
+    while True:
+        try:
+            model, skipped = _train_once(config, size, texts())
+            break
+        except RuntimeError as error:
+            size = _possible_size(str(error), size)
+    if size < config.vocab_size:
+        say(f"the corpus is too small for {config.vocab_size} {side} pieces: the vocabulary has {size}")
+    if skipped:
+        say(f"SentencePiece learnt nothing from {skipped} {side} lines of over {_MAX_LINE_BYTES} bytes")
+    return model
+
+
+def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
+    """One attempt: the serialised model, and how many lines were too long to learn from."""
+    skipped = 0
+
+    def usable() -> Iterator[str]:
+        nonlocal skipped
+        for text in texts:
+            if len(text.encode()) > _MAX_LINE_BYTES:
+                skipped += 1
+            else:
+                yield text
+
+    return _learn(config, size, usable()), skipped
+
+
+def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
+    """SentencePiece's own training; RuntimeError as it words it."""
+    options = {
+        "model_type": config.type,
+        "vocab_size": size,
+        "byte_fallback": config.byte_fallback,
+        "normalization_rule_name": config.normalization,
+        "character_coverage": config.character_coverage,
+        "user_defined_symbols": config.symbols,
+        "max_sentence_length": _MAX_LINE_BYTES,
+        "num_threads": 1,  # more threads sum in another order: the model would depend on the machine
+        "pad_id": PAD,
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "unk_id": UNK,
+        "minloglevel": 2,
+    }
+    first, length = [], 0
+    for text in texts:
+        first.append(text)
+        length += len(text)
+        if length > _SOON_LEARNT:
+            return _learn_apart(options, chain(first, texts))
+    return _learn_here(options, first)
+
+
+def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
+    from sentencepiece import SentencePieceTrainer
+
+    raised: list[BaseException] = []
+
+    def guarded() -> Iterator[str]:
+        try:
+            yield from texts
+        except BaseException as error:  # SentencePiece would make an error of its own of it
+            raised.append(error)
+
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(sentence_iterator=guarded(), model_writer=model, **options)
+    except RuntimeError:
+        if not raised:
+            raise
+    if raised:
+        raise raised[0]
+    return model.getvalue()
+
+
+def _learn_apart(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
+    """The same in a process of its own, which can be ended at any moment: SentencePiece may learn for an hour, and no
+    signal is heard meanwhile.
+    """
+    child = start(__name__, answers=True)
+    to_child, from_child = child.process.stdin, child.process.stdout
+    assert to_child is not None
+    assert from_child is not None
+    try:
+        with suppress(BrokenPipeError):  # it has ended, and says why
+            to_child.write(json.dumps(options).encode() + b"\n")
+            to_child.writelines(_TEXT + text.encode() + b"\n" for text in texts)
+            to_child.write(_END)
+            to_child.flush()
+        answer = from_child.read()
+        if child.process.poll() not in (None, 0) or not answer:
+            raise TolkaError(f"the process that trained SentencePiece ended: {child.reason()}")
+    finally:
+        child.end()
+    if answer[:1] == _FAILED:
+        raise RuntimeError(answer[1:].decode())
+    return answer[1:]
+
+
+def main() -> None:
+    """That process: options and texts on standard input, the model or what was wrong on standard output."""
+    options = json.loads(sys.stdin.buffer.readline())
+
+    def texts() -> Iterator[str]:
+        for line in sys.stdin.buffer:
+            if line == _END:
+                break
+            yield line[1:-1].decode()
+        end_with_parent()
+
+    try:
+        answer = _MODEL + _learn_here(options, texts())
+    except RuntimeError as error:
+        answer = _FAILED + str(error).encode()
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)  # a thread of its own still reads
+
+
+def _possible_size(message: str, size: int) -> int:
+    """The largest vocabulary that SentencePiece says this corpus allows; DataError when its complaint is another."""
+    allowed = re.search(r"value <= (\d+)", message)
+    if allowed and int(allowed[1]) < size:
+        return int(allowed[1])
+    needed = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", message)
+    if needed:
+        raise ConfigError(f"tokenizer.vocab_size ({size}) must be over {needed[2]}: the text has that many characters")
+    if allowed or "high" in message or "too large" in message:
+        return size * 3 // 4
+    raise DataError(f"SentencePiece could not be trained: {' '.join(message.split())[:300]}")
+
+
+if __name__ == "__main__":
+    main()

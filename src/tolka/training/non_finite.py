@@ -1,0 +1,78 @@
+"""Updates whose loss or gradient was no number: which they were, what they read, and when there are too many."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tolka.data.batch import Batch
+from tolka.data.loader import Batches
+from tolka.training.options import TrainerConfig
+from tolka.training.run_folder import RunFolder
+from tolka.training.state import TrainState
+
+_TOLD = 20  # each of the first is told of; after that every hundredth
+
+
+class LostError(Exception):
+    """The weights lead nowhere any more; why is the message."""
+
+
+@dataclass(frozen=True)
+class _Update:
+    """epoch and batch: of its first batch. sound: as in `Made`."""
+
+    number: int
+    epoch: int
+    batch: int
+    sound: Tensor
+
+
+class SkippedUpdates:
+    """Remembers the latest updates until it is worth waiting for the device to see what became of them."""
+
+    def __init__(self, config: TrainerConfig, loader: Batches, run: RunFolder, spell: Callable[[Batch], str]) -> None:
+        """spell: a batch as text."""
+        self._config, self._loader, self._run, self._spell = config, loader, run, spell
+        self._latest: list[_Update] = []
+
+    def add(self, number: int, place: tuple[int, int], sound: Tensor) -> None:
+        """An update that was made, or not. place: epoch and number of its first batch."""
+        self._latest.append(_Update(number, *place, sound))
+
+    def forget(self) -> None:
+        """Of the latest nothing needs to be known any more."""
+        self._latest.clear()
+
+    def look(self, state: TrainState) -> None:
+        """Count and tell of those of the latest that were skipped. LostError when too many were, in a row."""
+        latest, self._latest = self._latest, []
+        sound = torch.stack([update.sound for update in latest]).tolist() if latest else []
+        for update, fine in zip(latest, sound, strict=True):
+            if fine:
+                state.skipped_in_row = 0
+                continue
+            state.skipped += 1
+            state.skipped_in_row += 1
+            self._tell(update, state.skipped)
+            if state.skipped_in_row > self._config.skip_limit:
+                raise LostError(f"loss or gradient was no number in {state.skipped_in_row} updates in a row")
+
+    def _tell(self, update: _Update, so_far: int) -> None:
+        self._run.record({"update": update.number, "skipped": so_far})
+        if so_far <= _TOLD or so_far % 100 == 0:
+            self._run.log(
+                f"update {update.number} was skipped, as its loss or gradient is no number ({so_far} so far)"
+                + self._text_of(update)
+            )
+
+    def _text_of(self, update: _Update) -> str:
+        """Where the text of an update was written; nothing where it is gone by, in a stream."""
+        try:
+            last = min(update.batch + self._config.accumulate, len(self._loader.plan(update.epoch)))
+        except KeyError:
+            return ""
+        batches = (self._loader.batch(update.epoch, number) for number in range(update.batch, last))
+        path = self._run.leave(f"skipped/{update.number:07d}.txt", "".join(map(self._spell, batches)))
+        return f"; what it read: {path}"

@@ -1,0 +1,30 @@
+"""An optimizer's state as named tensors, for exact resume."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+def state_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
+    """The optimiser's state on the CPU: "optimizer.<parameter>.<key>" -> tensor. names: of the parameters."""
+    return {
+        f"optimizer.{names[parameter]}.{key}": torch.as_tensor(value).detach().cpu()
+        for parameter, moments in optimizer.state.items()
+        for key, value in moments.items()
+    }
+
+
+def load_state_tensors(
+    optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
+) -> None:
+    """Put back what `state_tensors` gave, by torch's own way, which knows what lives beside a parameter."""
+    own = optimizer.state_dict()
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    for number, parameter in enumerate(parameters):
+        prefix = f"optimizer.{names[parameter]}."
+        moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        own["state"].pop(number, None)
+        if moments:
+            own["state"][number] = moments
+    optimizer.load_state_dict(own)

@@ -1,0 +1,89 @@
+"""Adafactor at a rate that is set from outside."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tolka.errors import ConfigError
+from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters
+
+_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros divides by no zero
+
+
+class Adafactor(torch.optim.Optimizer):
+    """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, at a rate that is set from outside.
+
+    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule that bends the chosen one, and waits
+    for the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
+    """
+
+    def __init__(self, params: Iterable[Tensor], lr: float, decay: float, clip: float, least_size: float) -> None:
+        super().__init__(params, {"lr": lr, "decay": decay, "clip": clip, "least_size": least_size})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
+        assert closure is None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._move(parameter, parameter.grad, group)
+
+    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        # On the CPU, so that reading it waits for no GPU; `load_state_dict` leaves a tensor of this name where it is.
+        state["step"] = state.get("step", torch.tensor(0.0)) + 1
+        fresh = state["step"].item() ** -group["decay"]
+        squares = gradient.square().add_(_LEAST_SQUARE)
+        if parameter.dim() >= 2:
+            rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), fresh)  # (..., m, 1)
+            columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), fresh)  # (..., 1, n)
+            # The squares' estimate is rows @ columns / mean(rows).
+            update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
+        else:
+            update = gradient * _averaged(state, "squares", squares, fresh).rsqrt()
+        excess = (_size(update) / group["clip"]).clamp(min=1.0)
+        size = _size(parameter).clamp(min=group["least_size"])
+        parameter.sub_(update.mul_(group["lr"] * size / excess))
+
+
+def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
+    """The running mean under that key, after `new` was given its share of it; the first share is all."""
+    state[key] = state[key].lerp_(new, share) if key in state else new
+    mean: Tensor = state[key]
+    return mean
+
+
+def _size(tensor: Tensor) -> Tensor:
+    """Root mean square, 0-dim."""
+    return tensor.square().mean().sqrt()
+
+
+@OPTIMIZERS.register("adafactor")
+@dataclass(frozen=True)
+class AdafactorConfig(OptimizerConfig):
+    """Adafactor (Shazeer and Stern 2018): m + n numbers for an (m, n) matrix, where Adam keeps 2mn."""
+
+    name: str = "adafactor"
+    """the kind of optimiser: adafactor"""
+    lr: float = 0.01
+    """the peak learning rate of every schedule, times the size (root mean square) of the matrix that it moves"""
+    decay: float = 0.8
+    """squared gradients are averaged with the decay 1 - step ** -decay"""
+    clip: float = 1.0
+    """ceiling on the root mean square of an update, before the learning rate"""
+    least_size: float = 0.001
+    """a parameter counts as at least this large, so that zeros can move"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("decay", "clip", "least_size"):
+            if getattr(self, key) <= 0:
+                raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be above 0")
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """See OptimizerConfig.build."""
+        return Adafactor(trained_parameters(model), self.lr, self.decay, self.clip, self.least_size)

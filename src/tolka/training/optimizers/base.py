@@ -1,0 +1,43 @@
+"""Optimisers by name."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tolka.errors import ConfigError
+from tolka.options.registry import Registry
+
+
+@dataclass(frozen=True)
+class OptimizerConfig(ABC):
+    """Options of one optimiser."""
+
+    lr: float = 0.001
+    """the peak learning rate of every schedule (scheduler=noam takes its own lr_init instead)"""
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise ConfigError(f"optimizer.lr ({self.lr}) must be above 0; the default is {type(self).lr:g}")
+
+    @abstractmethod
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """An optimiser of the model's parameters."""
+
+
+OPTIMIZERS: Registry[OptimizerConfig] = Registry("optimizer", "tolka.training.optimizers")
+
+
+def trained_parameters(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def with_decayed_matrices(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two parameter groups: matrices decay, norms and biases do not."""
+    parameters = trained_parameters(model)
+    return [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]

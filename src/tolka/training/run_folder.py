@@ -1,0 +1,299 @@
+"""A run's folder: its configuration, log, metrics and models."""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+
+import yaml
+
+from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.model_directory.manifest import MANIFEST
+from tolka.system.atomic import partial, recover, replace_text, try_lock
+from tolka.system.number_format import json_text
+from tolka.system.progress import say, shows_bars
+
+_CONFIG, _LOCK = "config.yaml", ".lock"
+_UNSAVED = ".unsaved"  # there until last/ was saved for the first time
+CHECK_PAGE = "check.html"  # written by `mt-train --check` and before a training
+# What is in a folder before a run has begun in it, however early a claim was cut short.
+_BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
+
+# What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
+_MAY_DIFFER = (
+    "run.",
+    "corpus.check",
+    "corpus.max_line_bytes",
+    "metrics.",
+    "report.",
+    "search.",
+    "trainer.updates",
+    "trainer.max_minutes",
+    "trainer.validate_every",
+    "trainer.log_every",
+    "trainer.patience",
+    "trainer.samples",
+    "trainer.keep_",
+    "trainer.disk_limit",
+    "trainer.threads",
+)
+# The best model is chosen by BLEU: two tokenizers' scores must not compete.
+_MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
+
+
+class RunFolder:
+    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html;
+    check.html, which may be there before the run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.best, self.last = path / "best", path / "last"
+        self.metrics = path / "metrics.jsonl"
+        self.overridden: list[str] = []
+        self._lock: IO[str] | None = None
+        self._settings = ""
+        self._unwritten: dict[Path, str] = {}
+        self._one_at_a_time = Lock()  # models are saved, and told of, in a thread of their own
+
+    def claim(
+        self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved, override: bool = False
+    ) -> bool:
+        """Make the folder this configuration's; returns whether there is a run in it to go on with.
+
+        complete: adds to a saved configuration what has become a setting since it was saved. override: take over a run
+        of other settings, which are then in `overridden`.
+
+        ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
+        its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
+        """
+        saved = self.path / _CONFIG
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
+        if saved.is_file():
+            differing = differences(complete(saved_settings(saved)), config) if _has_begun(self.path) else []
+            if differing and not override:
+                raise ConfigError(
+                    f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
+                    "Choose another run.name or run.dir, the same settings to go on with it, or run.override=true"
+                )
+            self.overridden = differing
+        elif self.path.is_dir() and any(path.name not in _BEFORE_A_RUN for path in self.path.iterdir()):
+            raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        for model in (self.best, self.last):
+            recover(model)
+        self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
+        replace_text(saved, self._settings)
+        resuming = (self.last / MANIFEST).is_file()
+        if self.last.exists() and not resuming:
+            raise ConfigError(
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train anew, "
+                "choose another run.name or delete it"
+            )
+        if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
+            raise ConfigError(
+                f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
+            )
+        if resuming:
+            self.saved()
+        else:
+            self.metrics.unlink(missing_ok=True)
+        return resuming
+
+    def begun(self) -> None:
+        """Training begins, and until `saved` a `best/` alone is a first save that was cut short."""
+        with suppress(OSError):  # a full disk: then such a save is refused, and nothing is lost
+            (self.path / _UNSAVED).touch()
+
+    def saved(self) -> None:
+        """From here on there is a `last/`: a `best/` alone is no first save that was cut short."""
+        with suppress(OSError):  # read-only meanwhile: the next claim does it
+            (self.path / _UNSAVED).unlink(missing_ok=True)
+
+    def _take_lock(self) -> None:
+        """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
+        self._lock = (self.path / _LOCK).open("w")
+        if not try_lock(self._lock):
+            self.release()
+            raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name")
+
+    def release(self) -> None:
+        """Let another process, or another call of this one, have the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def checkpoint(self, update: int) -> Path:
+        """Where a checkpoint that is kept for the average lies: a model directory like `best/`."""
+        return self.path / "checkpoints" / f"{update:07d}"
+
+    def drop_checkpoints(self, but: Collection[str]) -> None:
+        """Delete the checkpoints of all other updates, and what a crash has left of one."""
+        for folder in (self.path / "checkpoints").glob("*"):
+            if not folder.name.isdigit() or str(int(folder.name)) not in but:
+                shutil.rmtree(folder)
+
+    def record(self, facts: Mapping[str, Any]) -> None:
+        """Add one line to metrics.jsonl, with the next one if the disk is full."""
+        self._add(self.metrics, json_text(facts) + "\n")
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every line of metrics.jsonl so far."""
+        if not self.metrics.exists():
+            return []
+        text = self.metrics.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
+        try:
+            return [json.loads(line) for line in whole.splitlines()]
+        except ValueError as error:
+            raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
+
+    def unrecorded(self) -> list[dict[str, Any]]:
+        """Lines for metrics.jsonl that could not be written yet."""
+        return [json.loads(line) for line in self._unwritten.get(self.metrics, "").splitlines()]
+
+    def finish(self) -> None:
+        """Write what could not be written before; TolkaError when metrics.jsonl still lacks lines."""
+        for path in list(self._unwritten):
+            self._add(path, "")
+        if missing := len(self.unrecorded()):
+            raise TolkaError(
+                f"{self.metrics} lacks {missing} lines that could not be written: make room, and give the same command "
+                "again"
+            )
+
+    def written(self) -> int:
+        """How many lines metrics.jsonl has."""
+        return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
+
+    def forget_after(
+        self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
+    ) -> None:
+        """Drop the lines that a run which goes on will make again; add those that it has and the file lacks.
+
+        written: how many stay; where that is not known, those of no later update.
+        """
+        history = self.history()
+        kept = history[:written] if written is not None else [line for line in history if line["update"] <= update]
+        kept += [dict(line) for line in unrecorded]
+        with self._one_at_a_time:
+            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
+            self._unwritten.pop(self.metrics, None)  # what of it shall stay is among the lines that are there now
+
+    def forget_tests(self) -> None:
+        """Drop what earlier tests took: only the last one's time is that of the best model."""
+        kept = [line for line in self.history() if "test" not in line]
+        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
+
+    def log(self, message: str, on_bar: bool = False) -> None:
+        """Print it on stderr and write it, with the time, into train.log.
+
+        on_bar: whether a progress bar shows the same, so that stderr has it only where there are no bars.
+        """
+        if not (on_bar and shows_bars()):
+            say(message)
+        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        self._add(self.path / "train.log", "".join(f"{stamp} {line}\n" for line in message.splitlines()))
+
+    def leave(self, name: str, text: str) -> Path:
+        """Write a text file in the folder, whose parts are joined by slashes; where it cannot be, say so and go on."""
+        path = self.path / name
+        try:
+            self._make(path.parent)
+            replace_text(path, text)
+        except OSError as error:
+            say(f"warning: {path} is not written ({error.strerror or error})")
+        return path
+
+    def _add(self, path: Path, text: str) -> None:
+        """To the end of a file; said once when it cannot be, and tried again with the next text."""
+        with self._one_at_a_time:
+            self._add_alone(path, self._unwritten.get(path, "") + text)
+
+    def _add_alone(self, path: Path, waiting: str) -> None:
+        try:
+            self._make(path.parent)
+            _append(path, waiting.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            if path not in self._unwritten:
+                say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
+            self._unwritten[path] = waiting
+        else:
+            self._unwritten.pop(path, None)
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder that is not there yet."""
+        self.check_there()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def check_there(self) -> None:
+        """TolkaError where the claimed folder was deleted or moved while training goes on in it.
+
+        What could be written from then on would be half a run that looks like a whole one.
+        """
+        if self._settings and not (self.path / _CONFIG).exists():
+            raise TolkaError(
+                f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
+                "not made again. The same command trains anew"
+            )
+
+
+def _append(path: Path, content: bytes) -> None:
+    """All of it or nothing."""
+    with path.open("ab", buffering=0) as stream:
+        before = stream.seek(0, os.SEEK_END)
+        try:
+            if stream.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        except OSError:
+            with suppress(OSError):
+                stream.truncate(before)
+            raise
+
+
+def _has_begun(folder: Path) -> bool:
+    """Whether the run in a folder has made anything that could be lost."""
+    return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
+
+
+def begun_settings(folder: Path) -> Mapping[str, Any]:
+    """The settings of the run that has begun in a folder; empty where there is none, or none that can be read."""
+    if not _has_begun(folder) or not (folder / _CONFIG).is_file():
+        return {}
+    try:
+        saved = saved_settings(folder / _CONFIG)
+    except CheckpointError:  # `RunFolder.claim` reports it
+        return {}
+    return saved if isinstance(saved, Mapping) else {}
+
+
+def saved_settings(saved: Path) -> Any:
+    """What config.yaml holds, whatever it is. CheckpointError when it cannot be read."""
+    try:
+        return yaml.safe_load(saved.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
+
+
+def differences(before: Any, after: Mapping[str, Any]) -> list[str]:
+    """'model.layers (3, now 4)' for each setting that shapes the training and is not the same."""
+    old, new = _flat(before), _flat(after)
+    keys = sorted(key for key in old.keys() | new.keys() if key in _MUST_EQUAL or not key.startswith(_MAY_DIFFER))
+    return [f"{key} ({old.get(key)!r}, now {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
+
+
+def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(config, Mapping):
+        return {prefix.removesuffix("."): config}
+    return {key: value for name, part in config.items() for key, value in _flat(part, f"{prefix}{name}.").items()}

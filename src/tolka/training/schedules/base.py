@@ -1,0 +1,101 @@
+"""Learning-rate schedules: pure functions of the step, which counts from 1, and of the time where they end with it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+from tolka.errors import ConfigError
+from tolka.options.checks import zero_or_more
+from tolka.options.registry import Registry
+
+
+@dataclass(frozen=True)
+class SchedulerConfig(ABC):
+    """Options of one schedule."""
+
+    warmup: int = 400
+    """updates over which the rate rises to its peak"""
+
+    def __post_init__(self) -> None:
+        zero_or_more(self, "scheduler", "off", "warmup")
+
+    @abstractmethod
+    def rate(self, step: int, peak: float) -> float:
+        """The learning rate of update `step` (from 1); peak: optimizer.lr."""
+
+    @property
+    def has_own_peak(self) -> bool:
+        """Whether the rate follows from the schedule alone, so that optimizer.lr has no effect."""
+        return False
+
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether the schedule ends with the minutes of the training instead of at an update."""
+        return False
+
+    def paced(self, step: int, share: float, updates: int) -> "SchedulerConfig":
+        """The schedule as it looks at update `step`, after `share` of the minutes; itself unless it is by the clock.
+
+        updates: how many there are at most, however many the minutes would allow.
+        """
+        return self
+
+    def setting_of(self, peak: float) -> str:
+        """The setting that makes `peak` the highest rate, as one types it."""
+        return f"optimizer.lr={peak:.2g}"
+
+
+@dataclass(frozen=True)
+class EndingConfig(SchedulerConfig):
+    """Linear warm-up to the peak, then down to a floor at an update that is known beforehand, or by the clock."""
+
+    horizon: int = 20000
+    """update at which the rate reaches its floor, wherever trainer.updates ends; 0 = with the last of max_minutes"""
+    floor: float = 0.01
+    """share of the peak that is left at the horizon, and after it"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        zero_or_more(self, "scheduler", "by the clock", "horizon")
+        if not self.by_the_clock and self.horizon <= self.warmup:
+            raise ConfigError(
+                f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
+                f"type scheduler.warmup={self.horizon // 10} (a tenth is usual), a longer horizon, or "
+                "scheduler.horizon=0 to have it end with trainer.max_minutes"
+            )
+        if not 0.0 <= self.floor <= 1.0:
+            raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
+
+    def rate(self, step: int, peak: float) -> float:
+        """peak * step / warmup, then peak * (1 - (1 - floor) * fallen(step))."""
+        if step < self.warmup:
+            return peak * step / self.warmup
+        if self.by_the_clock:
+            return peak  # `paced` knows the time
+        return peak * (1.0 - (1.0 - self.floor) * self.fallen(min(step, self.horizon)))
+
+    @property
+    def by_the_clock(self) -> bool:
+        """See SchedulerConfig.by_the_clock."""
+        return self.horizon == 0
+
+    def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
+        """See SchedulerConfig.paced: as many updates as there will be at the pace so far."""
+        if not self.by_the_clock:
+            return self
+        expected = round(step / share) if share > 0 else updates
+        return self.ending_at(max(self.warmup + 1, min(expected, updates)))
+
+    def ending_at(self, horizon: int) -> "EndingConfig":
+        """The same with another horizon."""
+        return replace(self, horizon=horizon)
+
+    @abstractmethod
+    def fallen(self, step: int) -> float:
+        """Share of the way from peak to floor, 0 at the warm-up's end, 1 at the horizon; warmup <= step <= horizon."""
+
+    def way(self, step: int) -> float:
+        """Share of the updates between the warm-up's end and the horizon."""
+        return (step - self.warmup) / (self.horizon - self.warmup)
+
+
+SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.training.schedules")

@@ -1,0 +1,1 @@
+"""Text in, translations out: sentence splitting, batching, decoding and the original order."""

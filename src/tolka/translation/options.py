@@ -1,0 +1,59 @@
+"""What can be chosen of translating, beside the search."""
+
+from dataclasses import dataclass
+
+from tolka.options.checks import at_least, at_most, one_of, zero_or_more
+from tolka.system.device import MOST_THREADS
+from tolka.text.lines import LineLimit
+from tolka.translation.dtypes import FORMATS
+from tolka.translation.splitting import FEW, SPLITS
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How texts are put before the model."""
+
+    device: str = "auto"
+    """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
+    threads: int = 0
+    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    workers: int = 0
+    """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
+    precision: str = "fp32"
+    """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; faster from d_model 256 on); PPL stays fp32's"""
+    tokens: int = 16384
+    """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
+    window: int = 2000
+    """lines read before translating; within a window lines are sorted by length, their order is restored"""
+    max_line_bytes: int = LineLimit.max_bytes
+    """ceiling on a line of a file that is read: a longer one is an error, not a sentence"""
+    max_length: int = 0
+    """subwords of the longest part that is translated at once; 0 = of the longest source trained on"""
+    split: str = "auto"
+    """a line is cut into its sentences, at max_length (length), never, or as the model was trained (auto)"""
+
+    def __post_init__(self) -> None:
+        at_least(self, "decoding", 1, "tokens", "window", "max_line_bytes")
+        one_of(self, "decoding", "precision", FORMATS)
+        one_of(self, "decoding", "split", SPLITS)
+        at_most(self, "decoding", MOST_THREADS, "threads")
+        zero_or_more(self, "decoding", "as trained", "max_length")
+        zero_or_more(self, "decoding", "torch's own choice", "threads")
+        zero_or_more(self, "decoding", "two if there are two threads", "workers")
+        at_most(self, "decoding", MOST_THREADS, "workers")
+
+    @property
+    def line_limit(self) -> LineLimit:
+        """max_line_bytes, for those who read."""
+        return LineLimit(self.max_line_bytes, "decoding.max_line_bytes")
+
+
+def resolved_split(split: str, several_sentences: float | None) -> str:
+    """decoding.split, where auto is sentences, length, or unknown: as length, by a model that does not say what it was
+    trained on. several_sentences: see `TrainingSources`.
+    """
+    if split != "auto":
+        return split
+    if several_sentences is None:
+        return "unknown"
+    return "sentences" if several_sentences < FEW else "length"

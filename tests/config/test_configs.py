@@ -1,0 +1,256 @@
+"""The YAML files and the dataclasses say the same."""
+
+import dataclasses
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tolka.config import compose as compose_module
+from tolka.config.command_line import evaluate_config, train_config, translate_config
+from tolka.config.compose import choices_of, known_keys, quote
+from tolka.config.schemas import rebuild
+from tolka.errors import ConfigError
+from tolka.models.base import MODELS
+from tolka.search.base import SEARCHES
+from tolka.system.package_data import config_dir
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.base import CORPORA
+from tolka.training.optimizers.base import OPTIMIZERS
+from tolka.training.schedules.base import SCHEDULERS
+from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
+
+ROOT = Path(__file__).parents[2]
+
+
+def writer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("write_configs", ROOT / "scripts" / "write_configs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WRITER = writer()
+
+
+@pytest.mark.parametrize("name", WRITER.FILES)
+def test_yaml_equals_the_dataclass(name: str) -> None:
+    """scripts/write_configs.py would write what is there."""
+    assert (config_dir() / f"{name}.yaml").read_text(encoding="utf-8") == WRITER.as_yaml(WRITER.FILES[name])
+
+
+def test_no_yaml_but_those_and_the_experiments() -> None:
+    found = {str(path.relative_to(config_dir()).with_suffix("")) for path in config_dir().glob("*/*.yaml")}
+    assert {name for name in found if not name.startswith("experiment/")} == set(WRITER.FILES)
+
+
+def test_every_field_has_its_help_line() -> None:
+    for config in WRITER.FILES.values():
+        helps = WRITER.help_lines(type(config))
+        assert [f.name for f in dataclasses.fields(config) if not helps.get(f.name, "").strip()] == []
+
+
+def test_every_registered_name_has_a_yaml() -> None:
+    registries = (("corpus", CORPORA), ("model", MODELS), ("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS))
+    for group, registry in (*registries, ("search", SEARCHES)):
+        named = {
+            yaml.safe_load((config_dir() / group / f"{name}.yaml").read_text())["name"] for name in choices_of(group)
+        }
+        assert named == set(registry.names())
+
+
+@pytest.mark.parametrize("experiment", choices_of("experiment"))
+def test_every_experiment_is_valid_and_gives_its_name_to_the_run(experiment: str) -> None:
+    config = train_config([f"experiment={experiment}"])
+    assert config.run.folder == Path("runs") / experiment
+
+
+@pytest.mark.parametrize("model", choices_of("model"))
+def test_every_model_is_valid(model: str) -> None:
+    assert train_config([f"model={model}"]).run.name == f"sample-en-ko-{model}"
+
+
+def test_sizes_of_the_named_transformers() -> None:
+    widths = {m: dataclasses.asdict(train_config([f"model=transformer_{m}"]).model)["d_model"] for m in ("tiny", "big")}
+    assert widths == {"tiny": 128, "big": 1024}
+
+
+def test_a_stored_configuration_is_the_same_again() -> None:
+    config = train_config(["experiment=sample", "corpus.test=[a,b]", "optimizer.lr=0.5"])
+    assert rebuild(config.as_dict()) == config
+
+
+def test_promised_names() -> None:
+    """Users and scripts rely on them."""
+    promised = [
+        *("run.dir", "run.name", "run.seed", "corpus.train", "corpus.valid", "corpus.test", "corpus.root"),
+        *("corpus.source", "corpus.target", "tokenizer.vocab_size", "batching.tokens", "model.d_model", "model.heads"),
+        *("model.layers", "model.dropout", "optimizer.lr", "scheduler.warmup", "trainer.updates"),
+        *("trainer.validate_every", "trainer.log_every", "trainer.patience", "trainer.precision", "trainer.device"),
+        *("search.beam_size", "search.length_penalty"),
+    ]
+    assert set(promised) <= set(known_keys("train"))
+
+
+@pytest.mark.parametrize(
+    ("override", "quoted"),
+    [
+        ("corpus.train=말뭉치/a=b(1)", "corpus.train='말뭉치/a=b(1)'"),
+        ("corpus.train=it's", r"corpus.train='it\'s'"),
+        ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
+        ("report.sentences=[Grüße aus Köln.,I'm here.]", r"report.sentences=['Grüße aus Köln.','I\'m here.']"),
+        ("corpus.train='as it is'", "corpus.train='as it is'"),
+        ("trainer.updates=10", "trainer.updates=10"),
+        ("corpus=files", "corpus=files"),
+    ],
+)
+def test_paths_are_quoted_for_hydra(override: str, quoted: str) -> None:
+    assert quote(override) == quoted
+
+
+def test_sentences_arrive_as_they_were() -> None:
+    assert train_config(["report.sentences=[나는 너를 사랑해.,'A, b.']"]).report.sentences == [
+        "나는 너를 사랑해.",
+        "A, b.",
+    ]
+    assert train_config(["report.sentences=You, too."]).report.sentences == ["You, too."]
+
+
+def test_quoted_paths_arrive_as_they_were() -> None:
+    for path in ("말뭉치/a=b(1)", "it's {here}", "a\\b", "a b~c$d", "end\\", "x\\'y"):
+        assert train_config(["corpus=files", f"corpus.train={path}"]).corpus.train == [path]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
+        (["model=transfomer_tiny"], "unknown model 'transfomer_tiny'. Did you mean 'transformer_tiny'?"),
+        (["modle.layers=3"], "unknown key 'modle.layers'. Did you mean 'model.layers'?"),
+        (["trainer.update=3"], "unknown key 'trainer.update'. Did you mean 'trainer.updates'?"),
+        (["trainer.updates=many"], "trainer.updates ('many') must be a whole number"),
+        (["trainer.updates=1.5"], "trainer.updates (1.5) must be a whole number"),
+        (["tokenizer.shared=3"], "tokenizer.shared (3) must be true or false"),
+        (["model.heads=3"], "model.d_model (256) must be a multiple of model.heads (3)"),
+        (["corpus.target=en"], "corpus.source and corpus.target are both 'en'"),
+        (["trainer.updates=50", "scheduler.warmup=60"], "scheduler.warmup (60) is longer than the training"),
+        (
+            ["scheduler=cosine", "scheduler.horizon=0"],
+            "and these are not limited: set them, or scheduler.horizon=20000 to have it fall until trainer.updates",
+        ),
+        (["experiment=null"], "unknown experiment 'null'."),
+        (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
+        (["updates"], "'updates' is no setting; write key=value"),
+        (
+            ["scheduler.horizon=3000"],
+            "scheduler.horizon is no key of the scheduler that is chosen; those that have it: scheduler=cosine, ",
+        ),
+        (
+            ["optimizer=adafactor", "optimizer.beta1=0.9"],
+            "no key of the optimizer that is chosen; those that have it: ",
+        ),
+        (["model.dropout=0,3"], "'model.dropout=0,3' has several values where one is expected; decimals have a point"),
+        (
+            ["model.share_embeddings=all", "tokenizer.shared=false"],
+            "model.share_embeddings=all needs one vocabulary: set tokenizer.shared=true, or target_output",
+        ),
+    ],
+)
+def test_complaints_say_what_to_try(overrides: list[str], complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        train_config(overrides)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_complaints_of_several_groups_come_together() -> None:
+    with pytest.raises(ConfigError, match=r"batching.tokens \(10\).*model.d_model"):
+        train_config(["batching.tokens=10", "model.heads=3"])
+
+
+@pytest.mark.parametrize(
+    ("idle", "cure"),
+    [
+        ("optimizer.lr=0.1", "scheduler=constant"),
+        ("trainer.average_of=best", "trainer.average=3"),
+        ("trainer.simcut_words=0.2", "trainer.simcut=3"),
+        ("model.max_positions=600", "model.positions=learned"),
+        ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
+        ("report.sentences=[ferry.]", "report.page=true"),
+    ],
+)
+def test_an_option_without_effect_is_said(
+    idle: str, cure: str, capsys: pytest.CaptureFixture[str], trained: Path
+) -> None:
+    always = ["scheduler=noam", "optimizer=adamw", "report.page=false"]
+    if idle.startswith("finetuning"):
+        always += [f"run.init_from={trained}", "experiment=finetune", "optimizer.lr=0.1"]
+    train_config(always)
+    before = capsys.readouterr().err
+    train_config([*always, idle])
+    assert capsys.readouterr().err.removeprefix(before).startswith(f"note: {idle.split('=')[0]} has no effect without ")
+    always = [setting for setting in always if setting.split("=")[0] != cure.split("=")[0]]
+    train_config([*always, idle, cure])
+    assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
+
+
+def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    learned = ["model.positions=learned", "model.max_positions=60"]
+    train_config([*learned, "batching.max_length=60"])
+    assert "the model has 60 positions (model.max_positions), and a sentence may have 61" in capsys.readouterr().err
+    train_config([*learned, "batching.max_length=59"])
+    assert capsys.readouterr().err == ""
+
+
+def test_what_an_older_version_wrote_is_understood() -> None:
+    config = train_config(["model.share_embeddings=target_output"])
+    old = config.as_dict()
+    old["model"] = {**old["model"], "share_embeddings": "decoder"}
+    assert rebuild(old) == config
+    del old["cleaning"]
+    corpus = {**old["corpus"], "max_characters": 7, "drop_duplicates": True}
+    found = rebuild({**old, "corpus": corpus})
+    assert (found.corpus, found.cleaning) == (config.corpus, CleaningConfig(max_characters=7, duplicates="exact"))
+    assert rebuild(old).cleaning == CleaningConfig()  # which is all that there was before
+
+
+def test_the_other_commands() -> None:
+    assert translate_config(["search=greedy", "decoding.tokens=7"]).decoding.tokens == 7
+    config: Any = evaluate_config(["files.source=a b", "search.beam_size=2"])
+    assert (config.files.source, config.search.beam_size) == ("a b", 2)
+
+
+def test_path_keys_exist() -> None:
+    keys = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
+    assert keys >= compose_module._PATH_KEYS
+
+
+def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:
+    config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"])
+    assert (config.scheduler, config.model.layers) == (InverseSqrtConfig(warmup=500), 4)  # type: ignore[attr-defined]
+    assert capsys.readouterr().err.splitlines() == [
+        "note: scheduler.warmup is 500, as experiment=multi30k_tiny sets it; "
+        f"scheduler=inverse_sqrt alone would have {InverseSqrtConfig().warmup}",
+        "note: scheduler.horizon (6000), which experiment=multi30k_tiny sets, is left out: "
+        "scheduler=inverse_sqrt has no such key",
+    ]
+    train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"])
+    train_config(["experiment=multi30k_tiny", "scheduler=linear", "model=transformer_tiny"])  # its own kinds
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'\. Known: name, warmup"):
+        train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])
+
+
+def test_every_line_of_the_ablation_is_a_configuration() -> None:
+    text = (ROOT / "scripts" / "ablate_multi30k_tiny.sh").read_text(encoding="utf-8").replace("\\\n", "")
+    common = re.search(r"mt-train (experiment=\S+) run\.name=\S+ (.*?) \$\{corpus", text)
+    changes = [line.split()[2:] for line in text.splitlines() if line.startswith("change ")]
+    assert common is not None
+    assert len(changes) > 5
+    made = [train_config([common[1], *common[2].split(), *change]) for change in changes]
+    assert len({repr(config) for config in made}) == len(made)

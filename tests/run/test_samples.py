@@ -1,0 +1,48 @@
+"""Sentences shown to people."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tolka.run.samples import choose_sentences, show
+from tolka.search.greedy import GreedyConfig
+from tolka.text.pairs import Pair
+from tolka.translation.translator import Translator
+
+
+def test_a_short_a_middling_and_a_long_one() -> None:
+    pairs = [Pair(" ".join(["word"] * (1 + n * 7 % 10)), "x") for n in range(10)]
+    assert [len(sentence.split()) for sentence in choose_sentences(pairs)] == [2, 6, 10]
+    assert choose_sentences(pairs[:1]) == ["word"]
+    assert choose_sentences([]) == []
+
+
+def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    translator = Translator.load(trained, GreedyConfig())
+    folder = tmp_path / "shown"
+    assert show(translator, ["ferry .", "lantern ."], {"ferry .": "fjon ."}, folder) == ""
+    assert sorted(path.name for path in folder.iterdir()) == ["01.json", "01.png", "02.json", "02.png"]
+    first, second = (json.loads((folder / f"0{n}.json").read_text("utf-8")) for n in (1, 2))
+    assert (first["source"], first["reference"], "reference" in second) == ("ferry .", "fjon .", False)
+    assert first["translation"] == translator(["ferry ."])[0]
+    assert first["maps"][0]["columns"][-1] == "</s>"
+    show(translator, ["harbour ."], {}, folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["01.json", "01.png"]
+    assert json.loads((folder / "01.json").read_text("utf-8"))["source"] == "harbour ."
+
+
+def test_a_character_without_a_font_is_said(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("tolka.report.attention.families_for", lambda pieces: (["DejaVu Sans"], "나"))
+    complaint = show(Translator.load(trained, GreedyConfig()), ["ferry ."], {}, tmp_path / "shown")
+    assert complaint.startswith("no font on this machine has 나: drawn as boxes; install one, such as fonts-noto-cjk")
+
+
+def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    translator = Translator.load(trained, GreedyConfig())
+    long = " ".join(["ferry"] * 300) + " ."
+    assert "too large to draw: 01; their numbers are there" in show(translator, [long], {}, tmp_path / "shown")
+    assert [path.name for path in (tmp_path / "shown").iterdir()] == ["01.json"]

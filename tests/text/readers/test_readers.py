@@ -1,0 +1,452 @@
+"""Files with both sides: every pair arrives, in order, and what is wrong has a file and a line."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tolka.errors import ConfigError, DataError
+from tolka.text.cleaning.cleaner import Tally, clean
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.files import FilesConfig
+from tolka.text.lines import LineLimit
+from tolka.text.pairs import Pair, ParallelFiles
+from tolka.text.readers import FORMATS, reader_of
+
+LANGUAGES = ("en", "de")
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en-US"><seg>One <bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept> word
+&amp; more.</seg></tuv>
+<tuv xml:lang="DE"><seg>Ein <hi>fettes</hi>
+Wort.</seg></tuv></tu>
+<tu tuid="2"><tuv xml:lang="en"><seg>Alone.</seg></tuv><tuv xml:lang="fr"><seg>Seul.</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>First.</seg></tuv><tuv xml:lang="en"><seg>Second.</seg></tuv>
+<tuv lang="de_AT"><seg>Erstes.</seg></tuv></tu>
+</body></tmx>
+"""
+PO = r"""# a header
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: a.c:1
+msgid "Open"
+msgstr "Öffnen"
+
+#, fuzzy, c-format
+msgid "Close %d"
+msgstr "Schließt %d"
+
+msgctxt "menu"
+msgid ""
+"Two "
+"lines\n"
+"and \"quotes\""
+msgstr "Zwei\tZeilen"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d Datei"
+msgstr[1] "%d Dateien"
+
+#~ msgid "gone"
+#~ msgstr "weg"
+"""
+
+
+def read(path: Path, columns: tuple[str, ...] = ()) -> list[Pair]:
+    reader = reader_of(path)
+    assert reader
+    return list(reader(path, "t", LANGUAGES, columns).read())
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+PAIRS = [Pair("One.", "Eins."), Pair('"NA"', "zwei"), Pair("Three.", "")]
+
+
+def as_csv(pairs: list[Pair]) -> str:
+    return "id,en,de\n" + "".join(
+        f'{n},"{p.source.replace(chr(34), chr(34) * 2)}","{p.target}"\n' for n, p in enumerate(pairs)
+    )
+
+
+def as_parquet(path: Path, pairs: list[Pair]) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"en": [p.source for p in pairs], "de": [p.target for p in pairs]}), path)
+    return path
+
+
+def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
+    rows = [(pair.source, pair.target) for pair in PAIRS]
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in rows
+    )
+    quoted = [json.dumps(text, ensure_ascii=False) for row in rows for text in row]
+    files = {
+        ".tsv": write(tmp_path / "a.tsv", "en\tde\n" + "".join(f"{s}\t{t}\n" for s, t in rows)),
+        ".jsonl": write(
+            tmp_path / "a.jsonl", "".join(json.dumps(dict(zip(LANGUAGES, row, strict=True))) + "\n" for row in rows)
+        ),
+        ".tmx": write(tmp_path / "a.tmx", f"<tmx><body>{units}</body></tmx>"),
+        ".po": write(
+            tmp_path / "a.po",
+            "".join(f"msgid {s}\nmsgstr {t}\n\n" for s, t in zip(quoted[::2], quoted[1::2], strict=True)),
+        ),
+        ".csv": write(tmp_path / "a.csv", as_csv(PAIRS)),
+        ".parquet": as_parquet(tmp_path / "a.parquet", PAIRS),
+    }
+    assert files.keys() == FORMATS.keys()
+    for path in files.values():
+        assert read(path) == PAIRS, path
+        reader = reader_of(path)
+        assert reader
+        source = reader(path, "t", LANGUAGES, ())
+        assert (source.count() >= len(PAIRS), len(source.fingerprint())) == (True, 64)
+
+
+LONG = "x" * 101
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.tsv", f"en\tde\na\tb\n{LONG}\tb\n", ":3: the line is longer"),
+        ("a.jsonl", f'{{"en": "a", "de": "b"}}\n{{"en": "{LONG}", "de": "b"}}\n', ":2: the line is longer"),
+        ("a.csv", f"en,de\na,b\n{LONG},b\n", ":3: the line is longer"),
+        ("a.csv", 'en,de\na,b\n"' + "x\n" * 60, r":3: no CSV \(field larger than field limit \(100\)\)"),
+        ("a.po", f'msgid "a"\nmsgstr "b"\n\nmsgid "{LONG}"\n', ":4: the line is longer"),
+        ("a.po", 'msgid ""\n' + f'"{LONG[:60]}"\n' * 2, ":3: the msgid is longer"),
+        ("a.tmx", f'<tmx>\n<tu><tuv xml:lang="en"><seg>{LONG}</seg></tuv></tu>', ":2: a segment is longer"),
+        ("a.tmx", f"<tmx>\n<!-- {LONG * 1000}", ":2: a tag or a comment is longer"),
+        ("a.parquet", "", ", row 2: 'de' is longer"),
+    ],
+)
+def test_a_text_beyond_the_limit(tmp_path: Path, name: str, content: str, complaint: str) -> None:
+    path = write(tmp_path / name, content)
+    if not content:
+        as_parquet(path, [Pair("a", "b"), Pair("a", LONG)])
+    reader = reader_of(path)
+    assert reader
+    with pytest.raises(DataError, match=f"{name}{complaint}"):
+        list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_compressed(tmp_path: Path, ending: str, pack: Any) -> None:
+    path = write(tmp_path / f"a.tsv{ending}", pack(b"en\tde\na\tb\n"))
+    assert read(path) == [Pair("a", "b")]
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(DataError, match=r"a.tsv.*: cannot be read"):
+        read(path)
+
+
+def test_zstandard(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with pyarrow.output_stream(str(tmp_path / "a.tmx.zst"), compression="zstd") as stream:
+        stream.write(TMX.format(encoding="UTF-8").encode())
+    assert len(read(tmp_path / "a.tmx.zst")) == 3
+    for ending, content in (("tsv", "en\tde\na\tb\n"), ("csv", "en,de\na,b\n"), ("jsonl", '{"en": "a", "de": "b"}\n')):
+        with pyarrow.output_stream(str(tmp_path / f"a.{ending}.zst"), compression="zstd") as stream:
+            stream.write(content.encode())
+        assert read(tmp_path / f"a.{ending}.zst") == [Pair("a", "b")]
+    sides = [tmp_path / f"a.{language}.zst" for language in LANGUAGES]
+    for path in sides:
+        with pyarrow.output_stream(str(path), compression="zstd") as stream:
+            stream.write("하나\n둘\n".encode())
+    assert list(ParallelFiles(*sides, "a").read()) == [Pair("하나", "하나"), Pair("둘", "둘")]
+    write(tmp_path / "b.tsv.zst", b"no archive")
+    with pytest.raises(DataError, match=r"b.tsv.zst.*: cannot be read"):
+        read(tmp_path / "b.tsv.zst")
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16"])
+def test_translation_memories(tmp_path: Path, encoding: str) -> None:
+    path = write(tmp_path / "a.tmx", TMX.format(encoding=encoding).encode(encoding))
+    pairs = read(path)
+    assert pairs == [
+        Pair("One bold word & more.", "Ein fettes Wort."),
+        Pair("Alone.", "", "no variant in de, but in en, fr"),
+        Pair("First.", "Erstes."),
+    ]
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 3
+    tally = Tally()
+    assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
+    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de, but in en, fr"
+
+
+def test_many_units_across_blocks(tmp_path: Path) -> None:
+    unit = '<tu a="{}"><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>\n'
+    body = "".join(unit.format(n, "x" * (n % 97), n) for n in range(5000))
+    path = write(tmp_path / "a.tmx", f"<tmx><body>{body}</body></tmx>")
+    assert [int(pair.target) for pair in read(path)] == list(range(5000))
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 5000
+
+
+UNIT = """<tmx><body><tu><tuv xml:lang="en"><seg>An {}.</seg></tuv>
+<tuv xml:lang="de"><seg>Ein {}.</seg></tuv></tu></body></tmx>"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("EUC-KR", "뷁 나는"),  # 뷁 is in Windows' extension of it alone
+        ("Shift_JIS", "①日本"),  # likewise ①
+        ("GB2312", "中国朱镕基"),  # likewise 镕
+        ("Big5", "中國"),
+        ("EUC-JP", "日本"),
+        ("ISO-2022-JP", "日本"),
+        ("windows-31j", "日本"),
+        ("windows-1251", "Москва"),
+        ("windows-874", "ไทย"),
+        ("UTF-32", "日本"),
+        ("utf-8-sig", "日本"),
+    ],
+)
+def test_translation_memories_in_other_encodings(tmp_path: Path, encoding: str, text: str) -> None:
+    codec = {"EUC-KR": "cp949", "Shift_JIS": "cp932", "GB2312": "gbk", "windows-31j": "cp932", "windows-874": "cp874"}
+    unit = f'<tu><tuv xml:lang="en"><seg>An {text}.</seg></tuv><tuv xml:lang="de"><seg>{text}</seg></tuv></tu>\n'
+    content = f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx>{unit * 1000}</tmx>'  # more than a block is read
+    path = write(tmp_path / "a.tmx", content.encode(codec.get(encoding, encoding)))
+    assert read(path) == [Pair(f"An {text}.", text)] * 1000
+    reader = reader_of(path)
+    assert reader
+    assert reader(path, "t", LANGUAGES, ()).count() == 1000
+
+
+def test_a_byte_order_mark_weighs_more_than_what_is_declared(tmp_path: Path) -> None:
+    content = f'<?xml version="1.0" encoding="EUC-KR"?>\n{UNIT.format("é", "ü")}'.encode("utf-8-sig")
+    assert read(write(tmp_path / "a.tmx", content)) == [Pair("An é.", "Ein ü.")]
+
+
+@pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
+def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, doctype: str) -> None:
+    path = write(tmp_path / "a.tmx", doctype + UNIT.format("caf&eacute;&nbsp;x&NotEqualTilde;", "&uuml;<ph>&odd;</ph>"))
+    assert read(path) == [Pair("An café x≂̸.", "Ein ü.")]
+    path = write(tmp_path / "b.tmx", doctype + UNIT.format("caf&eacut;", "caf&eacute;"))
+    assert read(path) == [Pair("An caf&eacut;.", "Ein café.", "undeclared entity")]
+    tally = Tally()
+    assert list(clean(read(path), CleaningConfig(), LANGUAGES, tally)) == []
+    assert tally.summary() == "1 pairs, 0 kept, 1 left out: 1 undeclared entity"
+
+
+BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><tmx><body>&b;</body></tmx>'
+OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a;</body></tmx>'
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (BOMB, r"a.tmx:1: it declares an entity \('a'\)"),
+        (OUTSIDE, r"a.tmx:1: it declares an entity \('a'\)"),
+        ("<tmx>\n<body>\n<tu>", r"a.tmx:3: no XML \(no element found\)"),
+        ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
+        ("<html></html>", "no <tmx> is in it"),
+        ("", r"a.tmx:1: no XML \(no element found\)"),
+        (
+            f'<?xml version="1.0" standalone="yes"?>{UNIT.format("&eacute;", "x")}',
+            r"a.tmx:1: no XML \(undefined entity\)",
+        ),
+        ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
+        ('<?xml version="1.0" encoding="hex"?>', "a.tmx:1: the encoding 'hex' is not known; allowed are UTF-8"),
+        ('<?xml version="1.0" encoding="unicode_escape"?>', "a.tmx:1: the encoding 'unicode_escape' is not known"),
+        (
+            b'<?xml version="1.0" encoding="EUC-KR"?>\n<tmx>\n' + b"\n" * 70_000 + "é".encode("latin-1"),
+            r"a.tmx:70003: not EUC-KR, which the file says it is in \(byte 0xe9\)",
+        ),
+    ],
+)
+def test_bad_translation_memories(tmp_path: Path, content: str | bytes, complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        read(write(tmp_path / "a.tmx", content))
+
+
+def test_gettext(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.po", PO)) == [
+        Pair("Open", "Öffnen"),
+        Pair("Close %d", "Schließt %d", "fuzzy translation"),
+        Pair('Two lines and "quotes"', "Zwei\tZeilen"),
+        Pair("%d file", "%d Datei"),
+        Pair("%d files", "%d Dateien"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('msgid "a"\nmsgstr b\n', "a.po:2: a keyword and a text in quotes are expected"),
+        ('"a"\n', "a.po:1: a keyword"),
+        ('msgid "a"\nmsgid "b"\n', "a.po:2: a second msgid in one message"),
+        ('msgid "a\n', "a.po:1: a keyword"),
+    ],
+)
+def test_bad_gettext(tmp_path: Path, content: str, complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        read(write(tmp_path / "a.po", content))
+
+
+def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", 'x\ta "b"\tc\ny\td\te\r\n')
+    assert read(path, ("3", "2")) == [Pair("c", 'a "b"'), Pair("e", "d")]
+    path = write(tmp_path / "b.tsv", "id\tGerman\tEnglish\n1\tb\ta\n")
+    assert read(path, ("English", "German")) == [Pair("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "complaint"),
+    [
+        ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
+        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 columns, and column 2 is wanted"),
+        ("a.tsv", "a\tb\n", ("0", "1"), "columns are counted from 1"),
+        ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
+        ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
+        ("a.jsonl", '{"en": "a", "de": "b"}\n{"en": "a"\n', (), "a.jsonl:2: no JSON"),
+        ("a.jsonl", '{"en": "a"}\n', (), "a.jsonl:1: no key 'de'"),
+        ("a.jsonl", '{"en": "a", "de": 7}\n', (), "a.jsonl:1: 'de' holds 7, which is no text"),
+        ("a.jsonl", "[1]\n", (), "a.jsonl:1: not an object such as"),
+        ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: no JSON"),
+        ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
+        ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
+        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: no CSV \(unexpected end of data\); is a quotation mark"),
+        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 columns, and column 2 is wanted"),
+        ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
+        ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
+        ("a.tmx", "<tmx></tmx>", ("1", "2"), "has no columns"),
+    ],
+)
+def test_what_cannot_be_read(
+    tmp_path: Path, name: str, content: str | bytes, columns: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises((DataError, ConfigError), match=complaint) as caught:
+        read(write(tmp_path / name, content), columns)
+    assert "\n" not in str(caught.value)
+
+
+def test_commas_semicolons_and_quoted_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'en;de\r\n"a;\nb";"say ""c"""\r\n\r\nNA;7\r\n')
+    assert read(path) == [Pair("a; b", 'say "c"'), Pair("NA", "7")]
+    assert read(path, ("1", "2"))[0] == Pair("en", "de")
+
+
+def test_parquet_with_a_column_of_translations(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{"en": "a\nb", "de": "c"}, None, {"en": None, "de": "d"}]
+    parquet.write_table(pyarrow.table({"translation": rows}), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == [Pair("a b", "c"), Pair("", ""), Pair("", "d")]
+    parquet.write_table(pyarrow.table({"translation": ["x"], "n": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="row 1: 'translation' holds 'x', not a text of each language"):
+        read(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="row 1: 'n' holds 1, which is no text"):
+        read(tmp_path / "b.parquet", ("n", "translation"))
+    whole = as_parquet(tmp_path / "c.parquet", PAIRS).read_bytes()
+    with pytest.raises(DataError, match=r"c.parquet: cannot be read as Parquet"):
+        read(write(tmp_path / "c.parquet", whole[:-9]))
+
+
+def test_json_lines_in_both_shapes(tmp_path: Path) -> None:
+    lines = ['{"translation": {"en": "a\\nb", "de": "c"}, "id": 1}', "", '{"en": null, "de": "d"}']
+    assert read(write(tmp_path / "a.jsonl", "\n".join(lines))) == [Pair("a b", "c"), Pair("", "d")]
+    path = write(tmp_path / "b.jsonl", '{"src": "a", "tgt": "b"}')
+    assert read(path, ("src", "tgt")) == [Pair("a", "b")]
+
+
+def test_half_a_character_is_a_flaw_of_its_pair(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"en": "a \\ud800 b", "de": "c"}\n{"en": "\\ud83d\\ude00", "de": "d"}\n')
+    assert read(path) == [Pair("a \ufffd b", "c", "half a character"), Pair("\N{GRINNING FACE}", "d")]
+
+
+BREAKS = st.text(st.sampled_from("ab \t\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff,;\"'\\|"), max_size=12)
+
+
+@given(st.lists(st.tuples(BREAKS, BREAKS), min_size=1, max_size=5), st.sampled_from([".jsonl", ".csv", ".parquet"]))
+def test_whatever_breaks_a_line_elsewhere_shifts_no_pair(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], ending: str
+) -> None:
+    path = tmp_path_factory.mktemp("breaks") / f"a{ending}"
+    rows = [(f"x{a}x", f"y{b}y") for a, b in rows]
+    if ending == ".jsonl":
+        path.write_text("".join(json.dumps({"en": a, "de": b}, ensure_ascii=False) + "\n" for a, b in rows), newline="")
+    elif ending == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows([LANGUAGES, *rows])
+    else:
+        as_parquet(path, [Pair(*row) for row in rows])
+    assert [(pair.source, pair.target) for pair in read(path)] == rows
+
+
+@given(st.sampled_from(sorted(FORMATS.keys() - {".parquet"})), st.binary(max_size=80))
+def test_random_bytes_are_pairs_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, content: bytes
+) -> None:
+    path = write(tmp_path_factory.mktemp("random") / f"a{ending}", content)
+    try:
+        found = read(path)
+        assert "\n" not in "".join(pair.source + pair.target for pair in found)
+        assert all((pair.source + pair.target).encode() is not None for pair in found)
+    except DataError as error:
+        assert "\n" not in str(error).rstrip()  # noqa: PT017
+
+
+def corpus_of(folder: Path, *entries: str, columns: list[str] | None = None) -> list[tuple[str, list[Pair]]]:
+    config = FilesConfig(
+        source="en", target="de", root=str(folder), train=list(entries), valid=list(entries), columns=columns or []
+    )
+    return [(source.name, list(source.read())) for source in config.open().train]
+
+
+def test_files_by_pattern(tmp_path: Path) -> None:
+    write(tmp_path / "b.tsv", "en\tde\n1\t1\n")
+    write(tmp_path / "a.tsv.gz", gzip.compress(b"en\tde\n2\t2\n"))
+    write(tmp_path / "c.en", "3\n")
+    write(tmp_path / "c.de.xz", lzma.compress(b"3\n"))
+    write(tmp_path / "notes.txt", "no pairs\n")
+    assert corpus_of(tmp_path, "*") == [(n, [Pair(d, d)]) for n, d in (("a", "2"), ("b", "1"), ("c", "3"))]
+    assert [name for name, _ in corpus_of(tmp_path, "c", "[ab].tsv*")] == ["c", "a", "b"]
+    write(tmp_path / "d[1].en", "4\n")
+    write(tmp_path / "d[1].de", "4\n")
+    assert corpus_of(tmp_path, "d[1]") == [("d[1]", [Pair("4", "4")])]
+    with pytest.raises(DataError, match=r"nothing is called .*/x\*: no file with both sides"):
+        corpus_of(tmp_path, "x*")
+    with pytest.raises(DataError, match=r"there is no file .*/x.tmx"):
+        corpus_of(tmp_path, "x.tmx")
+
+
+def test_an_ending_in_capitals_is_compressed_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.TSV.GZ", gzip.compress(b"en\tde\na\tb\n"))
+    assert read(path) == [Pair("a", "b")]
+
+
+def test_a_blank_line_of_a_tsv_is_a_blank_pair(tmp_path: Path) -> None:
+    """Which cleaning leaves out, and counts."""
+    assert read(write(tmp_path / "a.tsv", "en\tde\na\tb\n\n")) == [Pair("a", "b"), Pair("", "")]
+
+
+def test_tabs_separate_a_csv_that_has_them(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.csv", "en\tde\na, or b\tc\n")) == [Pair("a, or b", "c")]
+
+
+def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp_path: Path) -> None:
+    rows = "".join(f"a{n},b{n}\n" for n in range(30))
+    pairs = read(write(tmp_path / "a.csv", f'en,de\nx,"y\n{rows}"\nc,d\n'))
+    assert [pair.flaw for pair in pairs] == ["a cell of 20 lines or more", ""]
+    assert pairs[0].target.startswith("y a0,b0 a1,b1")
+    assert pairs[1] == Pair("c", "d")

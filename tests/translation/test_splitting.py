@@ -1,0 +1,80 @@
+"""Texts are cut into sentences, and where they are too long, without losing a character."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tolka.translation.splitting import Cut, best_cut, rejoining, sentences, share_of_several
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "I am cold.  Dr. Lee paid $3.50. Why?", ["I am cold.  ", "Dr. Lee paid $3.50. ", "Why?"]),
+        ("de", "Am 3. Oktober kam er. Gut, z. B. so.", ["Am 3. Oktober kam er. ", "Gut, z. B. so."]),
+        ("ko", "나는 간다. 너는? 그래!", ["나는 간다. ", "너는? ", "그래!"]),
+        ("ja", "彼は言った。「行こう。」 はい。", ["彼は言った。", "「行こう。」 ", "はい。"]),
+        ("zh", "我爱你。你呢？", ["我爱你。", "你呢？"]),
+        ("hi", "मैं जाता हूँ। तुम कहाँ हो?", ["मैं जाता हूँ। ", "तुम कहाँ हो?"]),
+        ("deu", "Ich gehe. Du bleibst.", ["Ich gehe. ", "Du bleibst."]),
+        ("xx", "I go. You stay.", ["I go. ", "You stay."]),
+        ("en", "1. First one. 2. Second one.", ["1. First one. ", "2. Second one."]),
+        ("en", "It ends here. ...", ["It ends here. ..."]),
+        ("en", "...", ["..."]),
+        ("en", "", []),
+    ],
+)
+def test_sentences(language: str, text: str, expected: list[str]) -> None:
+    assert sentences(text, language) == expected
+
+
+@given(
+    st.text(alphabet="ab 。.!?「」\"'\u00a0\u3000\t한é😀\u0301\u200d1*-\n"), st.sampled_from(["en", "ja", "hi", "xx"])
+)
+def test_sentences_joined_are_the_text(text: str, language: str) -> None:
+    assert "".join(sentences(text, language)) == text
+
+
+def test_the_share_of_several() -> None:
+    assert share_of_several(["I go. You stay.", "I go.", "You stay.", "Mr. Lee stays."], "en") == 0.25
+    assert share_of_several([], "en") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("One here. Two there, three.", Cut(9, 10, True)),
+        ("甲乙。 丙丁", Cut(3, 4, True)),
+        ("甲乙。丙丁", Cut(3, 3, True)),
+        ("甲乙、 丙丁", Cut(3, 4, True)),
+        ("one two  three", Cut(7, 9, False)),
+        ("abcdef", Cut(3, 3, False)),
+        ("abe\u0301fg", Cut(2, 2, False)),  # not between e and its accent
+        ("a👨‍👩‍👧b", Cut(1, 1, False)),  # a family of three: five code points, one character
+        ("e\u0301", Cut(1, 1, False)),  # nothing else is left to cut
+        ("a", None),
+        ("", None),
+    ],
+)
+def test_the_best_cut(text: str, cut: Cut | None) -> None:
+    assert best_cut(text) == cut
+
+
+@pytest.mark.parametrize(
+    ("blank", "at_mark", "target", "expected"),
+    [
+        (" ", True, "ko", " "),
+        ("  ", True, "en", "  "),
+        ("", True, "en", " "),
+        ("", False, "en", ""),
+        ("", True, "zh", ""),
+        (" ", True, "zh-Hant", ""),
+        (" ", False, "ja", ""),
+        ("\u3000", True, "ja", "\u3000"),
+        (" ", True, "", " "),
+        ("", True, "xb", ""),
+        ("", True, "", ""),
+    ],
+)
+def test_parts_are_rejoined_as_the_target_is_written(blank: str, at_mark: bool, target: str, expected: str) -> None:
+    assert rejoining(blank, at_mark, target) == expected

@@ -1,0 +1,383 @@
+"""Texts in, translations out: driven with a model that copies its source, so that every output is known."""
+
+import threading
+import unicodedata
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tolka.data.batch import EOS, Batch
+from tolka.errors import ConfigError
+from tolka.models.base import DecoderState, Seq2Seq
+from tolka.search.base import SearchConfig
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.system.threads import side_by_side
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.translation.translator import Translator
+
+PAIRS = [
+    Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
+    Pair("the old boat drifts home", "고래가 노래합니다. 달이 뜹니다。"),
+] * 4
+
+
+class CopyState(DecoderState):
+    """The source and how far it was copied."""
+
+    def __init__(self, source: Tensor, position: int, beam: int) -> None:
+        self.source, self.position, self.beam = source, position, beam
+
+    def select(self, rows: Tensor) -> "CopyState":
+        return CopyState(self.source[rows[:, 0] // self.beam], self.position, rows.size(1))
+
+
+class Copy(Seq2Seq):
+    """Says its source again; remembers the batches that it was given."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.vocabulary_size = vocabulary
+        self.batches: list[Tensor] = []
+
+    def forward(self, batch: Batch) -> Tensor:
+        raise NotImplementedError
+
+    def logits(self, features: Tensor) -> Tensor:
+        return nn.functional.one_hot(features.squeeze(-1), self.vocabulary_size).float() * 20
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        self.batches.append(source)
+        return CopyState(torch.cat([source, torch.full_like(source[:, :1], EOS)], dim=1), 0, 1)
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        assert isinstance(state, CopyState)
+        now = state.source[:, min(state.position, state.source.size(1) - 1)]
+        features = now[:, None, None].expand(*token.shape, 1)
+        return features, CopyState(state.source, state.position + 1, token.size(1))
+
+
+TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
+
+
+def translator(
+    search: SearchConfig | None = None,
+    max_length: int = 50,
+    tokens: int = 200,
+    workers: int = 0,
+    split: str = "length",
+    languages: tuple[str, str] = ("", ""),
+) -> Translator:
+    model = Copy(TOKENIZER.target_size)
+    cpu = torch.device("cpu")
+    return Translator(
+        model, TOKENIZER, search or GreedyConfig(), cpu, max_length, tokens, "keep", workers, split, languages
+    )
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_one_out_for_each_in_and_in_order(search: SearchConfig) -> None:
+    texts = ["blue fish swim", "", "the old boat drifts home. red birds sing.", "frogs", "   ", "달이 뜹니다", "frogs"]
+    expected = [text.strip() for text in texts]
+    assert translator(search)(texts) == expected
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert translator()([]) == []
+    assert translator()(["", " "]) == ["", ""]
+
+
+def test_blank_texts_never_reach_the_model() -> None:
+    made = translator()
+    made(["", "frogs", "\t"])
+    assert [len(batch) for batch in made.model.batches] == [1]  # type: ignore[union-attr, arg-type]
+
+
+@pytest.mark.parametrize(("search", "ceiling"), [(GreedyConfig(), 90), (BeamConfig(beam_size=3), 30)])
+def test_batches_keep_to_the_ceiling_hypotheses_counted(search: SearchConfig, ceiling: int) -> None:
+    made = translator(search, tokens=90)
+    made(["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "frogs"] * 5)
+    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    assert max(sizes) <= ceiling
+    assert len(sizes) > 1
+
+
+def test_long_texts_are_split_at_sentence_marks_and_rejoined() -> None:
+    made = translator(max_length=8)
+    text = "red birds sing. blue fish swim. green frogs jump. the old boat drifts home."
+    (result,) = made.translate([text])
+    assert result.text == text
+    assert result.parts > 1
+    starts = {TOKENIZER.decode_target([row[row > 3].tolist()])[0] for b in made.model.batches for row in b}  # type: ignore[union-attr]
+    assert {"red birds sing. blue fish swim.", "green frogs jump."} <= starts
+
+
+def test_without_sentence_marks_blanks_serve_and_without_those_anything() -> None:
+    made = translator(max_length=5)
+    blanks = "red birds blue fish green frogs " * 20
+    assert made([blanks]) == [blanks.strip()]
+    solid = "frogs" * 500
+    assert made([solid])[0].replace(" ", "") == solid
+    full_width = "달이뜹니다。" * 30
+    assert made([full_width]) == [full_width]
+
+
+def encoded(made: Translator) -> list[str]:
+    """Every part that the model was given, sorted."""
+    return sorted(
+        TOKENIZER.decode_source([[token for token in row.tolist() if token > 3]])[0]
+        for batch in made.model.batches  # type: ignore[union-attr]
+        for row in batch
+    )
+
+
+def test_sentences_are_translated_one_by_one_and_rejoined_with_their_blanks() -> None:
+    text = "red birds sing.  blue fish swim!\tfrogs jump? the boat"
+    apart = translator(split="sentences")
+    (found,) = apart.translate([text])
+    assert encoded(apart) == ["blue fish swim!", "frogs jump?", "red birds sing.", "the boat"]
+    assert (found.text, found.parts, found.sentences, found.too_long) == (text, 4, 4, False)
+    together = translator(split="length")
+    (found,) = together.translate([text])
+    assert len(encoded(together)) == found.parts == 1
+    assert found.sentences == 4
+
+
+def test_sentences_that_are_too_long_are_split_too() -> None:
+    made = translator(split="sentences", max_length=8)
+    (found,) = made.translate(["red birds sing, blue fish swim, green frogs jump. frogs"])
+    assert found.text == "red birds sing, blue fish swim, green frogs jump. frogs"
+    assert (found.too_long, found.sentences) == (True, 2)
+    assert found.parts > 2
+
+
+def test_never_gives_a_line_whole_however_long() -> None:
+    made = translator(split="never", max_length=8, tokens=4000)
+    text = "red birds sing. " * 20
+    (found,) = made.translate([text])
+    assert (found.text, found.parts, found.too_long) == (text.strip(), 1, False)
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3])
+def test_a_character_spelt_in_bytes_is_never_cut(max_length: int) -> None:
+    """An emoji that the tokenizer does not know is four bytes; half of them would be no character."""
+    made = translator(max_length=max_length)
+    assert made(["😀😁😂" * 5]) == ["😀😁😂" * 5]
+    assert made(["고래가 노래합니다。 달이"]) == ["고래가 노래합니다。 달이"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "split"),
+    [
+        ("auto", 0.0, "sentences"),
+        ("auto", 0.09, "sentences"),
+        ("auto", 0.1, "length"),
+        ("auto", None, "unknown"),
+        ("sentences", None, "sentences"),
+        ("never", 0.0, "never"),
+    ],
+)
+def test_auto_asks_what_the_model_was_trained_on(asked: str, share: float | None, split: str) -> None:
+    assert resolved_split(asked, share) == split
+
+
+def test_a_str_is_one_text_and_a_generator_is_several() -> None:
+    made = translator()
+    assert made("the old boat") == ["the old boat"]
+    assert made(text for text in ("frogs", "", "the boat")) == ["frogs", "", "the boat"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "complaint"),
+    [
+        (None, r"texts must be a str or several of them, as in \['A sentence.'\], not NoneType"),
+        (5, "not int"),
+        (["frogs", None], r"texts\[1\] must be a str, not NoneType"),
+        (b"frogs", r"texts\[0\] must be a str, not int"),
+    ],
+)
+def test_what_is_no_text_is_a_clear_error(texts: Any, complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        translator()(texts)
+
+
+def test_a_hundred_thousand_characters() -> None:
+    text = "red birds sing. " * 6250
+    (result,) = translator(max_length=40, tokens=4000).translate([text])
+    assert result.text == text.strip()
+
+
+def test_an_unfinished_translation_is_reported() -> None:
+    made = translator(GreedyConfig(max_length_factor=0.0, max_length_extra=1))
+    results = made.translate(["the old boat drifts home", ""])
+    assert [result.complete for result in results] == [False, True]
+
+
+def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
+    decomposed = unicodedata.normalize("NFD", "Zürich über")
+    composing = Translator(
+        Copy(TOKENIZER.target_size), TOKENIZER, GreedyConfig(), torch.device("cpu"), 50, unicode="nfc"
+    )
+    assert composing([decomposed]) == ["Zürich über"]
+    assert translator()([decomposed]) == [decomposed]
+
+
+def short_of_memory(made: Translator, most: int) -> None:
+    """From now on it has no room for batches of more positions."""
+    real = made.model.start
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        state = real(source, lengths)
+        if source.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return state
+
+    made.model.start = start  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 5
+    made, ticks = translator(search, tokens=400), list[float]()
+    short_of_memory(made, 50)
+    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert sum(ticks) == pytest.approx(len(texts))
+    failed = [batch for batch in made.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == len(failed) >= 1
+    assert notes[-1] == f"note: out of memory while translating: going on with decoding.tokens={made.tokens}"
+    made(texts)
+    assert capsys.readouterr().err == ""  # it knows now
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
+def test_batches_side_by_side_give_what_they_give_in_turn(search: SearchConfig, workers: int) -> None:
+    """Each under the ceiling; each text's translation in its place; the progress adds up."""
+    texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 9
+    made, ticks, names = translator(search, tokens=180, workers=workers), list[float](), set[str]()
+    real = made.model.start
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        names.add(threading.current_thread().name)
+        return real(source, lengths)
+
+    made.model.start = start  # type: ignore[method-assign]
+    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert sum(ticks) == pytest.approx(len(texts))
+    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    assert max(sizes) * search.width <= 180
+    assert threading.current_thread().name not in names
+    made(["frogs"])
+    assert threading.current_thread().name in names  # a single batch has all of torch's threads
+
+
+def test_workers_share_torch_s_threads_and_leave_them_as_they_were() -> None:
+    torch.set_num_threads(4)
+    try:
+        with side_by_side(2) as threads:
+            shares = [threads.submit(torch.get_num_threads).result() for _ in range(4)]
+        with side_by_side(1) as threads:
+            assert threads.submit(torch.get_num_threads).result() == 4
+        assert (set(shares), torch.get_num_threads()) == ({2}, 4)
+        assert (translator().workers, translator(workers=3).workers) == (2, 3)
+    finally:
+        torch.set_num_threads(1)
+    assert translator().workers == 1
+
+
+def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
+    begun, go_on, done = threading.Event(), threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        begun.set()
+        go_on.wait()
+        done.append(number)
+
+    def interrupted() -> None:
+        with side_by_side(2) as threads:
+            for number in range(50):
+                threads.submit(work, number)
+            begun.wait()
+            threading.Timer(0.2, go_on.set).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert 1 <= len(done) <= 2
+
+
+def test_side_by_side_all_have_about_as_much_to_do() -> None:
+    """And in the same batches with any number of threads."""
+    sources = [[5] * (4 + number % 9) for number in range(120)]
+    made = [translator(tokens=1000, workers=workers)._batches(sources, range(120)) for workers in (1, 2, 3)]
+    assert made[0] == made[1] == made[2]
+    tokens = [sum(len(sources[i]) + 1 for i in numbers) for numbers in made[0]]
+    assert sum(tokens) == sum(map(len, sources)) + 120
+    assert len(tokens) == 2  # one of 1000, and one of what is left, would be unlike each other
+    assert max(tokens) - min(tokens) < 0.2 * sum(tokens)
+    assert len(translator(tokens=100)._batches(sources, range(120))) >= 10
+    assert len(translator(tokens=16384)._batches(sources * 10, range(1200))) >= 4, "who is done early has more to do"
+
+
+def test_an_error_beside_others_ends_all() -> None:
+    made, begun = translator(tokens=30, workers=2), list[int]()
+
+    def start(source: Tensor, lengths: Tensor) -> DecoderState:
+        begun.append(len(source))
+        raise ValueError("no such thing")
+
+    made.model.start = start  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="no such thing"):
+        made(["the old boat drifts home"] * 40)
+    assert len(begun) <= 2
+
+
+def test_batches_side_by_side_without_room_are_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["the old boat drifts home"] * 60
+    made = translator(tokens=16 * 30, workers=2)
+    short_of_memory(made, 16 * 20)
+    assert made(texts) == texts
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == 1, notes
+    assert "going on with decoding.tokens=" in notes[0]
+
+
+def test_a_number_of_workers_is_checked() -> None:
+    with pytest.raises(
+        ConfigError, match=r"decoding\.workers \(-1\) must be 0 \(two if there are two threads\) or more"
+    ):
+        DecodingConfig(workers=-1)
+
+
+def test_a_small_batch_without_room_is_halved_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not the ceiling that it is far below."""
+    made = translator(tokens=4000)
+    short_of_memory(made, len(TOKENIZER.encode_source(["frogs"])[0]) + 1)
+    assert made(["frogs"] * 4) == ["frogs"] * 4  # two for each worker
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_one_sentence_without_room_is_an_error() -> None:
+    made = translator()
+    short_of_memory(made, 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        made(["frogs", "frogs jump"])
+
+
+def test_a_rehearsal_is_the_longest_decode() -> None:
+    made = translator(tokens=40)
+    texts = ["frogs", "the old boat drifts home", "red birds sing. blue fish swim, green frogs jump."] * 3
+    made.rehearse(texts)
+    (rehearsed,) = list(made.model.batches)  # type: ignore[arg-type]
+    made(texts)
+    assert rehearsed.size(1) == max(batch.size(1) for batch in made.model.batches)  # type: ignore[union-attr]
+    made.rehearse(["", " "])
