@@ -12,39 +12,25 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tolka.config.schemas import FilesToScore, RunConfig
+from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.metrics.scores import MetricsConfig
-from tolka.models.rnn.config import RnnConfig
-from tolka.models.transformer import TransformerConfig
 from tolka.report.page import ReportConfig
-from tolka.search.beam import BeamConfig
-from tolka.search.greedy import GreedyConfig
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.corpora.files import FilesConfig, SampleConfig
-from tolka.text.corpora.hub import HubConfig
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.finetuning import FinetuningConfig
-from tolka.training.optimizers.adafactor import AdafactorConfig
-from tolka.training.optimizers.adam import AdamConfig, AdamWConfig
-from tolka.training.optimizers.muon import MuonConfig
-from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.schedules.constant import ConstantConfig
-from tolka.training.schedules.cosine import CosineConfig
-from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
-from tolka.training.schedules.linear import LinearConfig
-from tolka.training.schedules.noam import NoamConfig
-from tolka.training.schedules.wsd import WarmupStableDecayConfig
 from tolka.translation.options import DecodingConfig
 
-# File -> the config that it holds, with what differs from the class's defaults.
+# File -> the config that it holds; those of registered classes stand beside these, as PRESETS.
 FILES: dict[str, Any] = {
+    **{
+        f"{group}/{name}": config
+        for group, registry in REGISTRIES.items()
+        for name, config in registry.presets().items()
+    },
     "run/default": RunConfig(),
-    "corpus/sample": SampleConfig(),
-    "corpus/files": FilesConfig(target="de"),
-    "corpus/hub": HubConfig(target="de"),
     "cleaning/none": CleaningConfig(),
     "cleaning/standard": CleaningConfig(
         unicode="nfc", control="strip", max_ratio=9.0, duplicates="exact", leaks="pair"
@@ -66,36 +52,8 @@ FILES: dict[str, Any] = {
     "tokenizer/char": TokenizerConfig(type="char"),
     "tokenizer/word": TokenizerConfig(type="word"),
     "batching/tokens": BatchingConfig(),
-    "model/transformer_tiny": TransformerConfig(d_model=128),
-    "model/transformer_small": TransformerConfig(),
-    "model/transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
-    "model/transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
-    "model/rnn": RnnConfig(cell="rnn"),
-    "model/lstm": RnnConfig(cell="lstm"),
-    "model/gru": RnnConfig(cell="gru"),
-    "model/rnn_attention": RnnConfig(cell="rnn", attention="general"),
-    "model/lstm_attention": RnnConfig(cell="lstm", attention="general"),
-    "model/gru_attention": RnnConfig(cell="gru", attention="general"),
-    "model/bilstm_deep": RnnConfig(cell="lstm", layers=2, bidirectional=True),
-    "model/bilstm_attention": RnnConfig(cell="lstm", bidirectional=True, attention="additive"),
-    "model/bilstm_deep_attention": RnnConfig(
-        cell="lstm", layers=2, bidirectional=True, attention="general", input_feeding=True, token_term=True
-    ),
-    "optimizer/adamw": AdamWConfig(),
-    "optimizer/adam": AdamConfig(),
-    "optimizer/sgd": SGDConfig(),
-    "optimizer/adafactor": AdafactorConfig(),
-    "optimizer/muon": MuonConfig(),
-    "scheduler/inverse_sqrt": InverseSqrtConfig(),
-    "scheduler/linear": LinearConfig(),
-    "scheduler/cosine": CosineConfig(),
-    "scheduler/wsd": WarmupStableDecayConfig(),
-    "scheduler/constant": ConstantConfig(),
-    "scheduler/noam": NoamConfig(),
     "finetuning/default": FinetuningConfig(),
     "trainer/default": TrainerConfig(),
-    "search/beam": BeamConfig(),
-    "search/greedy": GreedyConfig(),
     "metrics/default": MetricsConfig(),
     "report/default": ReportConfig(),
     "decoding/default": DecodingConfig(),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from tolka.config.compose import as_overrides, compose, takes_a_path
 from tolka.config.inherited import inherited
+from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
     REGISTRIES,
     EvaluateConfig,
@@ -44,7 +45,7 @@ def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = _in_full([*overrides, *as_overrides(settings)])
+    overrides = _in_full(load_plugins([*overrides, *as_overrides(settings)]))
     given = {override.partition("=")[0] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
@@ -85,9 +86,9 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
 
     overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
     """
-    overrides = _in_full(overrides)
+    overrides = _in_full(load_plugins(overrides))
     values = saved_settings(run / "config.yaml")
-    if not isinstance(values, Mapping) or not all(isinstance(group, Mapping) for group in values.values()):
+    if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
     groups = [override.partition("=")[0] for override in overrides if "." not in override.partition("=")[0]]
     if groups:
@@ -167,12 +168,12 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
     """The configuration of mt-translate; alignments=true is short for attention.alignments=true."""
-    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(overrides))[0]))
+    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides)))[0]))
 
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """The configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(overrides))[0]))
+    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(load_plugins(overrides)))[0]))
 
 
 def _with_long_keys(overrides: Sequence[str]) -> list[str]:
@@ -194,7 +195,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
 
 def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
     """Without the gradient flow that an experiment asks for, where there is no recurrence for it to go along."""
-    if "trainer.gradient_flow" in given or config.model.recurrent:
+    if "trainer.gradient_flow" in given or config.model.supports_gradient_flow:
         return config
     return replace(config, trainer=replace(config.trainer, gradient_flow=False))
 
@@ -230,29 +231,10 @@ def _folder(run: Mapping[str, Any]) -> Path:
         return Path()
 
 
-_OF_ANY_TOKENIZER = {"shared", "model"}  # keys that mean something for one that is trained already
-
-
 def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
     """What is allowed, and seldom meant. given: the keys that the command line names."""
-    one_text = len(getattr(config.corpus, "train", [])) == 1
-    keys = {key.name for key in fields(config.tokenizer)}
-    given_tokenizer = bool(config.tokenizer.model), "a tokenizer to train"
-    # Key -> whether it has no effect, and what it lacks.
-    idle = {
-        "optimizer.lr": (config.scheduler.has_own_peak, "a schedule whose peak it is (this one has scheduler.lr_init)"),
-        "trainer.average_of": (not config.trainer.average, "trainer.average"),
-        "trainer.simcut_words": (not config.trainer.simcut, "trainer.simcut"),
-        "finetuning.lora_alpha": (not config.finetuning.lora_rank, "finetuning.lora_rank"),
-        "model.max_positions": (config.model.longest is None, "model.positions=learned"),
-        **{f"tokenizer.{key}": given_tokenizer for key in keys - _OF_ANY_TOKENIZER},
-        "corpus.weights": (one_text, "several texts in corpus.train"),
-        "corpus.temperature": (one_text, "several texts in corpus.train"),
-        "corpus.buffer": (not getattr(config.corpus, "streaming", False), "corpus.streaming=true"),
-        "report.sentences": (not config.report.page, "report.page"),
-    }
-    for key, (without_effect, lacking) in idle.items():
-        if key in given and without_effect:
+    for key, lacking in config.settings_without_effect():
+        if key in given:
             yield f"{key} has no effect without {lacking}"
     if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in given:
         yield (

@@ -3,6 +3,8 @@
 Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydra's.
 """
 
+import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -16,37 +18,30 @@ from tolka.options.registry import did_you_mean, some_of
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
-# Values of these keys are paths, names and sentences, which Hydra's grammar would take apart at =, ( and letters beyond
-# ASCII, or turn into numbers and truth values: a run may be called 2024, a language `true`.
-_LIST_KEYS = {
-    *(f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")),
-    "corpus.columns",
-    "report.sentences",
-}
-_PATH_KEYS = _LIST_KEYS | {
-    *("corpus.root", "corpus.path", "corpus.source", "corpus.target", "corpus.subset", "corpus.revision"),
-    *("run.dir", "run.name", "run.prepared", "run.init_from"),
-    "attention.head",
-    *("files.hypothesis", "files.reference", "files.source", "files.language"),
-}
-# Names of files that are only read; all else ends up in texts, or is opened by libraries that want UTF-8.
-_ANY_BYTES = {
-    *(f"corpus.{root}{split}" for root in ("", "root_") for split in ("train", "valid", "test")),
-    *("corpus.root", "files.hypothesis", "files.reference", "files.source"),
-}
 # A list's next item: in quotes, where commas do not separate, or up to a comma.
 _ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
+
+
+@functools.cache
+def _literal_keys() -> dict[str, tuple[bool, bool]]:
+    from tolka.config.schemas import literal_keys  # imports torch, which --help does without
+
+    return literal_keys()
 
 
 def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Hydra's composition of configs/<name>.yaml: the values, and which file was chosen in each group."""
     import hydra
+    from hydra.core.config_store import ConfigStore
     from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     _check_form(name, overrides)
     quoted = [quote(override) for override in overrides]
+    for group, presets in _presets().items():
+        for preset, options in presets.items():
+            ConfigStore.instance().store(name=preset, node=options, group=group)
     try:
         with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
             composed = hydra.compose(name, quoted, return_hydra_config=True)
@@ -64,7 +59,7 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
     groups = {key for key in known if "." not in key}
     for override in overrides:
         key, equals, value = override.partition("=")
-        if key not in _ANY_BYTES and not is_utf8(override):
+        if not _literal_keys().get(key, (False, False))[1] and not is_utf8(override):
             raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
         if not equals or not re.fullmatch(r"[A-Za-z][\w./]*", key):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
@@ -81,9 +76,9 @@ def _example(known: Sequence[str]) -> str:
 def quote(override: str) -> str:
     """The override with a name's value quoted for Hydra: corpus.train=말뭉치/a=b(1) works as it stands."""
     key, equals, value = override.partition("=")
-    if not equals or key not in _PATH_KEYS:
+    if not equals or key not in _literal_keys():
         return override
-    if key in _LIST_KEYS and value.startswith("[") and value.endswith("]"):
+    if _literal_keys()[key][0] and value.startswith("[") and value.endswith("]"):
         items = [item for item in _ITEM.findall(value[1:-1]) if item]
         return f"{key}=[{','.join(_quoted(item) for item in items)}]"
     return f"{key}={_quoted(value)}"
@@ -118,7 +113,7 @@ def _typed(key: str, value: Any) -> str:
 
 def takes_a_path(key: str) -> bool:
     """Whether the key's value is a path or a name, taken as it stands."""
-    return key in _PATH_KEYS
+    return key in _literal_keys()
 
 
 def _quoted(value: str) -> str:
@@ -150,9 +145,9 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         return f"unknown key '{key}'.{_nearest(key, known, _help(name))}"
     for override in overrides:
         key, _, value = override.partition("=")
-        if key not in _PATH_KEYS and re.search(r"\d{4300}", value):  # Python reads no longer ones
+        if key not in _literal_keys() and re.search(r"\d{4300}", value):  # Python reads no longer ones
             return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
-        if key not in _PATH_KEYS and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
+        if key not in _literal_keys() and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
         if not _parses(quote(override)):
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
@@ -193,8 +188,27 @@ def _parses(override: str) -> bool:
 
 
 def choices_of(group: str) -> list[str]:
-    """The YAML files of a config group."""
-    return sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
+    """Return what can be chosen in a config group: its YAML files, and presets of registered classes without one."""
+    return sorted(_yaml_files(group) | set(_presets().get(group, ())))
+
+
+@functools.cache
+def _yaml_files(group: str) -> frozenset[str]:
+    return frozenset(path.stem for path in (config_dir() / group).glob("*.yaml"))
+
+
+def _presets() -> dict[str, dict[str, dict[str, Any]]]:
+    """Group -> name -> options, of registered classes that have no YAML file: plugins, and new ones in the package."""
+    from tolka.config.schemas import REGISTRIES  # imports torch, which --help does without
+
+    return {
+        group: {
+            name: dataclasses.asdict(config)
+            for name, config in registry.presets().items()
+            if name not in _yaml_files(group)
+        }
+        for group, registry in REGISTRIES.items()
+    }
 
 
 def known_keys(name: str) -> list[str]:
@@ -211,5 +225,7 @@ def known_keys(name: str) -> list[str]:
 
 def _options(group: str, kind: str) -> set[str]:
     """The keys of one file of a group."""
+    if kind in (presets := _presets().get(group, {})):
+        return set(presets[kind])
     text = (config_dir() / group / f"{kind}.yaml").read_text(encoding="utf-8")
     return {key for key in yaml.safe_load(text) if key != "defaults"}

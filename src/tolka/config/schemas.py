@@ -1,9 +1,10 @@
 """The three commands' configurations: frozen dataclasses that check what they carry."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
@@ -13,7 +14,8 @@ from tolka.model_directory.upgrade import in_words_of_today
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import named_in_utf8, zero_or_more
 from tolka.options.parsing import brief, build
-from tolka.options.registry import Registry, did_you_mean
+from tolka.options.registry import Registry, did_you_mean, plugins_of
+from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
 from tolka.report.page import ReportConfig
 from tolka.search.base import SEARCHES, SearchConfig
 from tolka.text.cleaning.steps import CleaningConfig
@@ -40,17 +42,19 @@ def check_name(name: str) -> None:
 class RunConfig:
     """Where a run's files go, and its seed."""
 
-    name: str = ""
+    RESUMABLE: ClassVar[bool] = True
+
+    name: str = setting("", literal=True)
     """name of the run, a folder below runs/; empty = made of the experiment's, or of corpus, languages and model"""
-    dir: str = ""
+    dir: str = setting("", literal=True)
     """the run's folder; empty = runs/<name>"""
-    init_from: str = ""
+    init_from: str = setting("", literal=True, resumable=False)
     """model or run directory to go on from: its weights, sizes and tokenizer, on this corpus; empty = train anew"""
     override: bool = False
     """go on with a run although its settings were others; what differs is said, and recorded in provenance.json"""
-    seed: int = 1
+    seed: int = setting(1, resumable=False)
     """of weights, batches and dropout"""
-    prepared: str = "runs/prepared"
+    prepared: str = setting("runs/prepared", literal=True)
     """cache of tokenised corpora, shared by runs"""
     processes: int = 0
     """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
@@ -92,8 +96,22 @@ class TrainConfig:
     report: ReportConfig
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as config.yaml holds them."""
-        return asdict(self)
+        """Return plain values, as config.yaml holds them; with the plugins that its classes come from, if any."""
+        modules = {type(options).__module__ for options in vars(self).values()}
+        plugins = sorted(module for module in modules if module.split(".")[0] != __name__.split(".")[0])
+        return {**asdict(self), **({"plugins": plugins} if plugins else {})}
+
+    def may_change_on_resume(self, key: str) -> bool:
+        """Return whether a resumed run may have another value for `key`, as in "trainer.updates"."""
+        group, _, name = key.partition(".")
+        return is_resumable(type(getattr(self, group, None)), name)
+
+    def settings_without_effect(self) -> Iterator[tuple[str, str]]:
+        """Yield each setting that has no effect, because of another one, and what it lacks."""
+        for group, options in vars(self).items():
+            for name, (needed, words) in needed_settings(type(options)).items():
+                if not attrgetter(needed)(self):
+                    yield f"{group}.{name}", words
 
 
 @dataclass(frozen=True)
@@ -109,13 +127,13 @@ class TranslateConfig:
 class FilesToScore:
     """What mt-eval reads."""
 
-    hypothesis: str = ""
+    hypothesis: str = setting("", literal=True, any_bytes=True)
     """file of translations to score; not with a model"""
-    reference: str = ""
+    reference: str = setting("", literal=True, any_bytes=True)
     """file of reference translations, line by line"""
-    source: str = ""
+    source: str = setting("", literal=True, any_bytes=True)
     """file of sources: the model given first translates it"""
-    language: str = ""
+    language: str = setting("", literal=True)
     """language code of the references, for BLEU's tokenizer; empty = the model's target language"""
 
 
@@ -152,6 +170,17 @@ _CLASSES: dict[str, type] = {
 }
 
 
+def literal_keys() -> dict[str, tuple[bool, bool]]:
+    """Return the keys whose values are taken as typed -> whether they are lists, whether any bytes will do."""
+    classes = list(_CLASSES.items())
+    classes += [(group, registry.get(name)) for group, registry in REGISTRIES.items() for name in registry.names()]
+    return {
+        f"{group}.{name}": (is_list, any_bytes)
+        for group, cls in classes
+        for name, is_list, any_bytes in literal_settings(cls)
+    }
+
+
 _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 
@@ -161,16 +190,18 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     known = in_words_of_today(values)
+    plugins = plugins_of(known)
+    known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
     if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    return TrainConfig(**build_groups({**known, **missing}))
+    return TrainConfig(**build_groups({**known, **missing}, plugins))
 
 
-def build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Each group merged onto its dataclass; the complaints of all groups are raised together."""
+def build_groups(values: Mapping[str, Any], plugins: Sequence[str] = ()) -> dict[str, Any]:
+    """Build each group's dataclass; the complaints of all groups are raised together. plugins: see `Registry.get`."""
     groups: dict[str, Any] = {}
     complaints = []
     for group, options in values.items():
@@ -180,7 +211,7 @@ def build_groups(values: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(options, Mapping):
                 raise ConfigError(f"{group} ({brief(options)}) must be a group of settings, as in {group}.key=value")
             registry = REGISTRIES.get(group)
-            cls = registry.get(str(options.get("name"))) if registry else _CLASSES[group]
+            cls = registry.get(str(options.get("name")), plugins) if registry else _CLASSES[group]
             groups[group] = build(cls, options, group)
         except TolkaError as error:
             complaints.append(str(error))
@@ -208,17 +239,17 @@ def cross_check(config: TrainConfig) -> None:
             "batching.sampling draws other pieces for the same words, and tokenizer.type="
             f"{config.tokenizer.type} knows but one way to cut them: choose bpe or unigram, or batching.sampling=0"
         )
-    if config.trainer.gradient_flow and not config.model.recurrent:
+    if config.trainer.gradient_flow and not config.model.supports_gradient_flow:
         raise ConfigError(
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
             "model=rnn, lstm or gru, or leave it out"
         )
-    if config.trainer.compile != "off" and config.model.recurrent:
+    if config.trainer.compile != "off" and not config.model.supports_compile:
         raise ConfigError(
             "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
             "layer: leave it out"
         )
-    if config.trainer.recompute and config.model.recurrent:
+    if config.trainer.recompute and not config.model.supports_recompute:
         raise ConfigError(
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"

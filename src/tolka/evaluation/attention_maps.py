@@ -14,6 +14,7 @@ from torch import Tensor
 from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
+from tolka.options.settings import setting
 from tolka.translation.translator import Translation, Translator
 
 _KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
@@ -28,7 +29,7 @@ class AttentionConfig:
     """cross = from target to source, encoder = self-attention of the source, decoder = self-attention of the target"""
     layer: int = -1
     """counted from 0 over the layers that have such a map; -1 = the last, -2 = the one before"""
-    head: str = "mean"
+    head: str = setting("mean", literal=True)
     """mean over the heads, all = a map of each, or the number of one, from 0"""
     alignments: bool = False
     """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""

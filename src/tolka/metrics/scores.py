@@ -6,15 +6,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tolka.errors import ConfigError, DataError
 from tolka.metrics.line_statistics import Counts, Sums, line_statistics, resampled, totals
+from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
 PRINTED_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER"}
+_DEFAULT_NAMES = tuple(PRINTED_NAMES)
+_REGISTERED: dict[str, Callable[[], Any]] = {}  # metrics beside these four
 LEGACY_NAME = "BLEU-4 lc tok"
 # spm, flores101, flores200 and spBLEU-1K are missing on purpose: they download a model when first used.
 TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none")
@@ -43,13 +46,29 @@ _EXTRAS = {
 }
 
 
+def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Decorate a metric of one's own: `metrics.names` may then have `name`, and reports print `printed_name`.
+
+    It is a subclass of sacrebleu's `Metric`, or a function that returns one, and is called without arguments. Its
+    statistics of a line must be whole numbers.
+    """
+
+    def add(make: Callable[[], Any]) -> Callable[[], Any]:
+        PRINTED_NAMES[name], _REGISTERED[name] = printed_name, make
+        return make
+
+    return add
+
+
 @dataclass(frozen=True)
 class MetricsConfig:
     """Which scores to compute, and how; `ConfigError` names the key, what it was and what is allowed."""
 
-    names: list[str] = field(default_factory=lambda: list(PRINTED_NAMES))
+    RESUMABLE: ClassVar[bool] = True
+
+    names: list[str] = field(default_factory=lambda: list(_DEFAULT_NAMES))
     """Scores to compute, in this order: any of bleu, chrf, chrf++, ter."""
-    tokenizer: str = "auto"
+    tokenizer: str = setting("auto", resumable=False)
     """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, ko-mecab, char, intl and none fix it."""
     bootstrap: int = 1000
     """Resamples for 95% intervals and for comparing systems: at least 40, or 0 for no intervals."""
@@ -217,6 +236,7 @@ def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
         "chrf": lambda: CHRF(),
         "chrf++": lambda: CHRF(word_order=2),
         "ter": lambda: TER(),
+        **_REGISTERED,
     }
     metrics = {PRINTED_NAMES[name]: make[name]() for name in config.names}
     if config.legacy:
@@ -260,6 +280,8 @@ def _comparison(name: str, metric: Any, statistics: Sequence[Counts], samples: S
 
 def _interval(name: str, mean: float, half_width: float) -> tuple[float, float]:
     """sacrebleu's mean - ci and mean + ci, cut off where the metric's scale ends."""
+    if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):
+        return float(mean) - float(half_width), float(mean) + float(half_width)  # its scale is not known
     highest = math.inf if name == PRINTED_NAMES["ter"] else 100.0
     return max(0.0, float(mean) - float(half_width)), min(highest, float(mean) + float(half_width))
 

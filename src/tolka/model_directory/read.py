@@ -30,6 +30,7 @@ from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import Uninitialised
 from tolka.options.parsing import build
+from tolka.options.registry import plugins_of
 from tolka.system.atomic import standing
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -179,7 +180,7 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     config = in_words_of_today(config)
     options = {str(key): value for key, value in config["model"].items()}
     try:
-        model = build(MODELS.get(str(options.get("name"))), options, "model")
+        model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
         build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # how text is spelt depends on it
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None

@@ -141,8 +141,18 @@ class ModelConfig(ABC):
         return any(rate > 0 for rate in rates)
 
     @property
-    def recurrent(self) -> bool:
-        """Whether the encoder has states that follow from each other, which `inspect` shows in `recurrence`."""
+    def supports_gradient_flow(self) -> bool:
+        """Whether the encoder is recurrent, so that `inspect` shows its states in `recurrence`."""
+        return False
+
+    @property
+    def supports_compile(self) -> bool:
+        """Whether `compile_layers` does something."""
+        return False
+
+    @property
+    def supports_recompute(self) -> bool:
+        """Whether `recompute` does something."""
         return False
 
     def spelt_out(self, shared: bool) -> Self:

@@ -7,8 +7,9 @@ choose among the classes that this package has registered.
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from tolka.errors import ConfigError
 
@@ -34,6 +35,12 @@ def some_of(names: Sequence[str], all_of_them: str = "") -> str:
         return ", ".join(names)
     shown = f" ({all_of_them} shows all)" if all_of_them else ""
     return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more{shown}"
+
+
+def plugins_of(values: Mapping[str, Any]) -> list[str]:
+    """Return the modules that a saved configuration says its classes come from; they are not imported for that."""
+    plugins = values.get("plugins")
+    return [str(name) for name in plugins] if isinstance(plugins, list) else []
 
 
 C = TypeVar("C")
@@ -70,12 +77,35 @@ class Registry(Generic[C]):
         self._fill()
         return sorted(self._classes)
 
-    def get(self, name: str) -> type[C]:
-        """The config class of `name`; ConfigError with the nearest name when there is none."""
+    def get(self, name: str, plugins: Sequence[str] = ()) -> type[C]:
+        """Return the config class of `name`; ConfigError with the nearest name when there is none.
+
+        plugins: modules that a saved configuration says its classes come from; the message names them.
+        """
         self._fill()
         if name not in self._classes:
+            if plugins:
+                raise ConfigError(
+                    f"the {self.kind} '{name}' is a plugin's: add plugins=[{','.join(plugins)}] to the command"
+                )
             raise ConfigError(f"unknown {self.kind} '{name}'.{did_you_mean(name, self._classes)}")
         return self._classes[name]
+
+    def presets(self) -> dict[str, C]:
+        """Return what `<kind>=<name>` can choose: the PRESETS beside each class, or its defaults under its own name."""
+        return self._beside("PRESETS")
+
+    def variants(self) -> dict[str, C]:
+        """Return the small configurations that tests try: the VARIANTS beside each class, or its defaults."""
+        return self._beside("VARIANTS")
+
+    def _beside(self, table: str) -> dict[str, C]:
+        """Collect dictionaries of that name from the modules that define the registered classes."""
+        self._fill()
+        collected: dict[str, C] = {}
+        for name, cls in self._classes.items():
+            collected |= getattr(sys.modules[cls.__module__], table, None) or {name: cls()}
+        return collected
 
     def _fill(self) -> None:
         if not self._filled:

@@ -1,13 +1,14 @@
 """One page about a run, or about several side by side: HTML that opens from disk, with nothing to fetch."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 from tolka.errors import ConfigError, TolkaError
+from tolka.options.settings import setting
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
@@ -23,9 +24,11 @@ _MOST_SUBWORDS = 80  # on a side of a map that is laid out; longer ones are in t
 class ReportConfig:
     """The page about a finished run."""
 
+    RESUMABLE: ClassVar[bool] = True
+
     page: bool = True
     """whether report.html is written: scores, curves, and some sentences with their translation and attention"""
-    sentences: list[str] = field(default_factory=list)
+    sentences: list[str] = setting(default_factory=list, literal=True, needs=("report.page", "report.page"))
     """sentences to show, in the source language; [] = three of the test set: a short, a middling and a long one"""
 
     def __post_init__(self) -> None:

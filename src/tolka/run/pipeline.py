@@ -55,7 +55,9 @@ class Pipeline:
 
     def claim(self) -> None:
         """Make the run's folder this run's, to go on with where it has begun; ConfigError as `RunFolder.claim`."""
-        self.resuming = self.run.claim(self.config.as_dict(), _completed, self.config.run.override)
+        self.resuming = self.run.claim(
+            self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
+        )
         if self.run.overridden:
             self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
 

@@ -6,6 +6,7 @@ Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sente
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -36,6 +37,8 @@ class Hypothesis:
 @dataclass(frozen=True)
 class SearchConfig(ABC):
     """Options that every search has."""
+
+    RESUMABLE: ClassVar[bool] = True
 
     max_length_factor: float = 2.0
     """a translation may have this many times the source's pieces (and at least one) ..."""

@@ -8,6 +8,7 @@ from tolka.errors import ConfigError
 from tolka.nn.lora import add_adapters
 from tolka.options.checks import zero_or_more
 from tolka.options.registry import did_you_mean
+from tolka.options.settings import setting
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class FinetuningConfig:
     """parts of the model that stay as they are, by name: [encoder], [encoder.0,target_embedding]"""
     lora_rank: int = 0
     """rank of low-rank adapters (Hu et al. 2022), which alone are then trained; 8 is usual; 0 = off"""
-    lora_alpha: float = 16.0
+    lora_alpha: float = setting(16.0, needs=("finetuning.lora_rank", "finetuning.lora_rank"))
     """the adapters' output is scaled by lora_alpha / lora_rank"""
 
     def __post_init__(self) -> None:

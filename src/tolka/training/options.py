@@ -8,6 +8,7 @@ from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+from tolka.options.settings import setting
 from tolka.system.device import MOST_THREADS, PRECISIONS
 
 COMPILE_MODES = ("off", "default", "reduce-overhead")
@@ -27,19 +28,19 @@ def merit(metric: str, value: float, nll: float | None) -> tuple[float, float]:
 class TrainerConfig:
     """The loop's options."""
 
-    updates: int = 20000
+    updates: int = setting(20000, resumable=True)
     """updates of the weights at most"""
-    max_minutes: float = 0.0
+    max_minutes: float = setting(0.0, resumable=True)
     """minutes of training at most, validations included; 0 = no limit"""
-    validate_every: int = 500
+    validate_every: int = setting(500, resumable=True)
     """updates between two validations"""
-    patience: int = 10
+    patience: int = setting(10, resumable=True)
     """stop after this many validations without a better trainer.metric; 0 = never"""
     metric: str = "bleu"
     """which model is best, on the validation set: bleu, chrf, nll or ppl; of equals the one with the lower nll"""
-    log_every: int = 50
+    log_every: int = setting(50, resumable=True)
     """updates between two lines in metrics.jsonl and train.log (on stderr too, where it is no terminal)"""
-    samples: int = 3
+    samples: int = setting(3, resumable=True)
     """sample translations shown at each validation"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
@@ -49,7 +50,7 @@ class TrainerConfig:
     """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
     simcut: float = 0.0
     """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks pieces should agree; 0 = off"""
-    simcut_words: float = 0.05
+    simcut_words: float = setting(0.05, needs=("trainer.simcut", "trainer.simcut"))
     """share of the pieces that SimCut's second pass lacks"""
     agreement_after: int = 0
     """updates made before R-Drop's or SimCut's second pass begins: alone, one pass learns faster, at half the price"""
@@ -59,13 +60,13 @@ class TrainerConfig:
     """moving average of the weights, which is then validated and saved: share that an update keeps (0.999); 0 = off"""
     average: int = 0
     """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
-    average_of: str = "last"
+    average_of: str = setting("last", needs=("trainer.average", "trainer.average"))
     """which of them: the last or the best"""
-    keep_best: int = 0
+    keep_best: int = setting(0, resumable=True)
     """how many of the best validated checkpoints stay in checkpoints/, beside best/"""
-    keep_every: int = 0
+    keep_every: int = setting(0, resumable=True)
     """updates between two checkpoints that stay in checkpoints/; 0 = none"""
-    disk_limit: float = 0.0
+    disk_limit: float = setting(0.0, resumable=True)
     """gigabytes that checkpoints/ may take: the oldest go, then the worst, not those to be averaged; 0 = no limit"""
     clip_value: float = 0.0
     """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
@@ -87,7 +88,7 @@ class TrainerConfig:
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
-    threads: int = 0
+    threads: int = setting(0, resumable=True)
     """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""

@@ -25,27 +25,6 @@ CHECK_PAGE = "check.html"  # written by `mt-train --check` and before a training
 # What is in a folder before a run has begun in it, however early a claim was cut short.
 _BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 
-# What may change between two calls that go on with one run: how long, how often, how it is shown and scored.
-_MAY_DIFFER = (
-    "run.",
-    "corpus.check",
-    "corpus.max_line_bytes",
-    "metrics.",
-    "report.",
-    "search.",
-    "trainer.updates",
-    "trainer.max_minutes",
-    "trainer.validate_every",
-    "trainer.log_every",
-    "trainer.patience",
-    "trainer.samples",
-    "trainer.keep_",
-    "trainer.disk_limit",
-    "trainer.threads",
-)
-# The best model is chosen by BLEU: two tokenizers' scores must not compete.
-_MUST_EQUAL = ("run.seed", "run.init_from", "metrics.tokenizer")
-
 
 class RunFolder:
     """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html;
@@ -63,12 +42,16 @@ class RunFolder:
         self._one_at_a_time = Lock()  # models are saved, and told of, in a thread of their own
 
     def claim(
-        self, config: Mapping[str, Any], complete: Callable[[Any], Any] = lambda saved: saved, override: bool = False
+        self,
+        config: Mapping[str, Any],
+        complete: Callable[[Any], Any] = lambda saved: saved,
+        override: bool = False,
+        may_change: Callable[[str], bool] = lambda key: False,
     ) -> bool:
-        """Make the folder this configuration's; returns whether there is a run in it to go on with.
+        """Make the folder this configuration's; return whether there is a run in it to resume.
 
         complete: adds to a saved configuration what has become a setting since it was saved. override: take over a run
-        of other settings, which are then in `overridden`.
+        with other settings, which are then in `overridden`. may_change: whether a resumed run may change a key.
 
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
         its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
@@ -77,7 +60,9 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
-            differing = differences(complete(saved_settings(saved)), config) if _has_begun(self.path) else []
+            differing = (
+                differences(complete(saved_settings(saved)), config, may_change) if _has_begun(self.path) else []
+            )
             if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
@@ -286,10 +271,10 @@ def saved_settings(saved: Path) -> Any:
         raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
 
 
-def differences(before: Any, after: Mapping[str, Any]) -> list[str]:
+def differences(before: Any, after: Mapping[str, Any], may_change: Callable[[str], bool]) -> list[str]:
     """'model.layers (3, now 4)' for each setting that shapes the training and is not the same."""
     old, new = _flat(before), _flat(after)
-    keys = sorted(key for key in old.keys() | new.keys() if key in _MUST_EQUAL or not key.startswith(_MAY_DIFFER))
+    keys = sorted(key for key in old.keys() | new.keys() if not may_change(key))
     return [f"{key} ({old.get(key)!r}, now {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
 
 

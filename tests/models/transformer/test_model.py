@@ -163,7 +163,11 @@ def test_each_rate_reaches_its_own_place() -> None:
     model = config.build(9, 9, True)
     layer = model.decoder[0]
     assert model.dropout.rate == 0.2
-    assert (layer.attention.dropout_rate, layer.cross.dropout_rate, model.encoder[0].attention.dropout_rate) == (0.3, 0.3, 0.3)
+    assert (layer.attention.dropout_rate, layer.cross.dropout_rate, model.encoder[0].attention.dropout_rate) == (
+        0.3,
+        0.3,
+        0.3,
+    )
     assert (layer.feedforward.dropout.rate, model.encoder[0].feedforward.dropout.rate) == (0.4, 0.4)
     assert (layer.around_attention.dropout.rate, layer.around_feedforward.dropout.rate) == (0.1, 0.1)
 

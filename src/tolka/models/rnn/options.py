@@ -66,8 +66,8 @@ class RnnOptions(ModelConfig):
             )
 
     @property
-    def recurrent(self) -> bool:
-        """See ModelConfig.recurrent."""
+    def supports_gradient_flow(self) -> bool:
+        """Recurrent encoders have states that follow from each other."""
         return True
 
     @property

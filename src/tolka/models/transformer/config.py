@@ -18,3 +18,32 @@ class TransformerConfig(TransformerOptions):
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingTransformer:
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
         return DecodingTransformer(self.spelt_out(shared), source_vocabulary, target_vocabulary)
+
+
+PRESETS = {
+    "transformer_tiny": TransformerConfig(d_model=128),
+    "transformer_small": TransformerConfig(),
+    "transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
+    "transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
+}
+"""What `model=` can choose."""
+
+VARIANTS = {
+    "transformer": TransformerConfig(d_model=32, heads=4, layers=2),
+    "transformer post-norm": TransformerConfig(d_model=32, heads=4, layers=2, norm="post"),
+    "transformer learned positions": TransformerConfig(d_model=32, layers=1, positions="learned", max_positions=6),
+    "transformer free d_v": TransformerConfig(d_model=32, layers=1, d_v=5, d_ff=48, activation="gelu"),
+    "transformer shallow decoder": TransformerConfig(d_model=32, layers=2, decoder_layers=1, share_embeddings="none"),
+    "transformer attention dropout": TransformerConfig(
+        d_model=32, layers=1, attention_dropout=0.2, activation_dropout=0.2
+    ),
+    "transformer embedding dropout": TransformerConfig(d_model=32, layers=1, embedding_dropout=0.2),
+    "transformer layerdrop": TransformerConfig(d_model=32, layers=2, layerdrop=0.5),
+    "transformer rotary": TransformerConfig(d_model=32, layers=2, positions="rotary"),
+    "transformer rotary, odd d_v": TransformerConfig(d_model=32, heads=1, layers=1, d_v=5, positions="rotary"),
+    "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),
+    "transformer rmsnorm post-norm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm", norm="post"),
+    "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
+    "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
+}
+"""Small ones that the tests try."""

@@ -11,6 +11,7 @@ from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+from tolka.options.settings import setting
 
 _NORMS = ("post", "pre")
 _POSITIONS = ("sinusoidal", "learned", "rotary")
@@ -38,7 +39,7 @@ class TransformerOptions(ModelConfig):
     """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
     """sinusoidal or rotary (no length limit), or learned; rotary turns queries and keys of self-attention"""
-    max_positions: int = 512
+    max_positions: int = setting(512, needs=("model.longest", "model.positions=learned"))
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
@@ -94,6 +95,16 @@ class TransformerOptions(ModelConfig):
             embedding_dropout=self.embedding_rate,
             share_embeddings=settled_sharing(self.share_embeddings, shared),
         )
+
+    @property
+    def supports_compile(self) -> bool:
+        """Layers are compiled one by one."""
+        return True
+
+    @property
+    def supports_recompute(self) -> bool:
+        """Layers are recomputed one by one."""
+        return True
 
     @property
     def width_step(self) -> int:

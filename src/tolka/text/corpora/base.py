@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least
 from tolka.options.registry import Registry
+from tolka.options.settings import setting
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import PairSource, PairStream
 
@@ -48,19 +49,19 @@ class SetSize:
 class CorpusConfig(ABC):
     """Options that every kind of corpus has."""
 
-    source: str = "en"
+    source: str = setting("en", literal=True)
     """language code of the source; a string, so write 'no' with its quotes in YAML"""
-    target: str = "ko"
+    target: str = setting("ko", literal=True)
     """language code of the target; decides how BLEU splits words"""
-    weights: list[float] = field(default_factory=list)
+    weights: list[float] = setting(default_factory=list, needs=("corpus.several", "several texts in corpus.train"))
     """of several training texts, the share of an epoch that each makes up: [3,1] = 3/4 and 1/4; [] = by length"""
-    temperature: float = 1.0
+    temperature: float = setting(1.0, needs=("corpus.several", "several texts in corpus.train"))
     """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
     caps: list[int] = field(default_factory=list)
     """the most different pairs of each training text in an epoch, others in each; 0 = all; weights mix what is left"""
-    check: bool = False
+    check: bool = setting(False, resumable=True)
     """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
-    max_line_bytes: int = LineLimit.max_bytes
+    max_line_bytes: int = setting(LineLimit.max_bytes, resumable=True)
     """ceiling on a line of a text file, or on one text of a row: a longer one is an error, not a sentence"""
 
     def __post_init__(self) -> None:
@@ -80,6 +81,11 @@ class CorpusConfig(ABC):
             raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
         if self.caps and min(self.caps) < 0:
             raise ConfigError(f"corpus.caps ({self.caps}) must be 0 (all) or more")
+
+    @property
+    def several(self) -> bool:
+        """Whether corpus.train is not a single text."""
+        return len(getattr(self, "train", ())) != 1
 
     @property
     def line_limit(self) -> LineLimit:

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
+from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
@@ -23,15 +24,15 @@ class FilesConfig(CorpusConfig):
 
     name: str = "files"
     """the kind of corpus: files"""
-    root: str = ""
+    root: str = setting("", literal=True, any_bytes=True)
     """folder that what follows starts from; empty = the current one"""
-    train: list[str] = field(default_factory=list)
+    train: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
     """prefix (data/train: data/train.en, data/train.de), tsv, jsonl, tmx, po, csv or parquet file, or a list; with *"""
-    valid: list[str] = field(default_factory=list)
+    valid: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for the validation text; or what is set aside of train: a share (0.01), a number of pairs, or auto"""
-    test: list[str] = field(default_factory=list)
+    test: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for test sets, each scored on its own; or what is set aside of train, as for valid"""
-    columns: list[str] = field(default_factory=list)
+    columns: list[str] = setting(default_factory=list, literal=True)
     """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
 
     def find(self) -> Corpus:
@@ -166,3 +167,7 @@ def _existing(base: Path, language: str, key: str, hint: str) -> Path:
         f"files that end in .{language} and the other language's code; a file with both sides ends in "
         f"{', '.join(FORMATS)}"
     )
+
+
+PRESETS = {"files": FilesConfig(target="de"), "sample": SampleConfig()}
+"""What `corpus=` can choose."""

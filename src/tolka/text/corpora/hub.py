@@ -5,13 +5,14 @@ import hashlib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from tolka.errors import ConfigError, DataError
 from tolka.options.checks import at_least
 from tolka.options.registry import did_you_mean
+from tolka.options.settings import setting
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.lines import user_path
@@ -28,29 +29,29 @@ class HubConfig(CorpusConfig):
 
     name: str = "hub"
     """the kind of corpus: hub"""
-    path: str = ""
+    path: str = setting("", literal=True)
     """the data set: OWNER/NAME on the Hub, or a local folder of the same shape"""
-    subset: str = ""
+    subset: str = setting("", literal=True)
     """the data set's configuration, where it has several (de-en)"""
-    revision: str = ""
+    revision: str = setting("", literal=True)
     """commit or tag of the data set; empty = the newest"""
-    train: list[str] = field(default_factory=lambda: ["train"])
+    train: list[str] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
     """name of the training split, or a list"""
-    valid: list[str] = field(default_factory=lambda: ["validation"])
+    valid: list[str] = setting(default_factory=lambda: ["validation"], literal=True, any_bytes=True)
     """name of the validation split, or a list; or what is set aside of train: a share (0.01), a number, or auto"""
-    test: list[str] = field(default_factory=lambda: ["test"])
+    test: list[str] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """name of a test split, or a list, each scored on its own; or what is set aside of train, as for valid"""
-    root: str = ""
+    root: str = setting("", literal=True, any_bytes=True)
     """folder that holds the same data as text files; when given, nothing is downloaded"""
-    root_train: list[str] = field(default_factory=lambda: ["train"])
+    root_train: list[str] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
     """prefix of the training files in that folder, or a list"""
-    root_valid: list[str] = field(default_factory=lambda: ["valid"])
+    root_valid: list[str] = setting(default_factory=lambda: ["valid"], literal=True, any_bytes=True)
     """prefix of the validation files in that folder, or a list; a share, a number or auto, as for valid"""
-    root_test: list[str] = field(default_factory=lambda: ["test"])
+    root_test: list[str] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """prefix of a test set in that folder, or a list; a share, a number or auto, as for valid"""
     streaming: bool = False
     """read the training split as it comes, and anew when it ends, instead of preparing all of it first"""
-    buffer: int = 100_000
+    buffer: int = setting(100_000, needs=("corpus.streaming", "corpus.streaming=true"))
     """pairs of a stream that are read, shuffled and batched together; the tokenizer learns from the first ones"""
 
     def __post_init__(self) -> None:
@@ -281,3 +282,7 @@ def _spare_retries() -> None:
         pass  # an answer, if not a friendly one: the libraries' own message will say more
     except OSError:
         huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+
+
+PRESETS = {"hub": HubConfig(target="de")}
+"""What `corpus=` can choose."""

@@ -1,27 +1,18 @@
-"""Files that hold both sides of a corpus, each read as a stream; chosen by how their name ends."""
+"""Readers of files that hold both sides of a corpus, chosen by how the file's name ends."""
 
-from collections.abc import Callable, Sequence
+import importlib
+import pkgutil
 from pathlib import Path
 
-from tolka.text.lines import LineLimit, without_compression
-from tolka.text.pairs import PairSource
-from tolka.text.readers.columns import CsvFile, TsvFile
-from tolka.text.readers.gettext import GettextFile
-from tolka.text.readers.jsonl import JsonLinesFile
-from tolka.text.readers.parquet import ParquetFile
-from tolka.text.readers.tmx import TmxFile
+from tolka.text.lines import without_compression
+from tolka.text.readers.base import FORMATS, Reader, register_reader
 
-_Reader = Callable[[Path, str, tuple[str, str], Sequence[str], LineLimit], PairSource]
-FORMATS: dict[str, _Reader] = {
-    ".tsv": TsvFile,
-    ".jsonl": JsonLinesFile,
-    ".tmx": TmxFile,
-    ".po": GettextFile,
-    ".csv": CsvFile,
-    ".parquet": ParquetFile,
-}
+__all__ = ["FORMATS", "Reader", "reader_of", "register_reader"]
+
+for _module in pkgutil.iter_modules(__path__):  # so that a new reader is one new file
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def reader_of(path: Path) -> _Reader | None:
-    """What reads such a file, whether it is there or not; None for a file that holds one side, or none."""
+def reader_of(path: Path) -> Reader | None:
+    """Return what reads such a file, whether it exists or not; None for a file with one side, or none."""
     return FORMATS.get(without_compression(path).suffix.lower())

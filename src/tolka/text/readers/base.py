@@ -1,13 +1,39 @@
 """What the readers of files with both sides have in common."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
 from tolka.text.pairs import PairSource
+
+
+class Reader(Protocol):
+    """What is registered for an ending: usually a subclass of `BothSides`."""
+
+    def __call__(
+        self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str], limit: LineLimit
+    ) -> PairSource:
+        """Return the pairs of the file. languages: of source and target. columns: corpus.columns."""
+
+
+FORMATS: dict[str, Reader] = {}
+"""Ending of the file's name -> its reader, see `register_reader`."""
+
+R = TypeVar("R", bound=Reader)
+
+
+def register_reader(*endings: str) -> Callable[[R], R]:
+    """Class decorator: read files whose name ends so (".tsv") with the class."""
+
+    def add(reader: R) -> R:
+        FORMATS.update(dict.fromkeys(endings, reader))
+        return reader
+
+    return add
 
 
 class BothSides(PairSource):

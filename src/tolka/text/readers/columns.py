@@ -7,11 +7,12 @@ from itertools import chain
 from tolka.errors import ConfigError, DataError
 from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line
+from tolka.text.readers.base import BothSides, one_line, register_reader
 
 _MOST_LINES = 20  # of a cell: so many are no sentence, but a quotation mark that nobody has closed
 
 
+@register_reader(".tsv")
 class TsvFile(BothSides):
     """No quoting: a quotation mark is a quotation mark.
 
@@ -75,6 +76,7 @@ class TsvFile(BothSides):
         return super().count() - (not self._by_number)
 
 
+@register_reader(".csv")
 class CsvFile(TsvFile):
     """A cell in quotation marks may hold commas, line feeds and doubled quotation marks.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line
+from tolka.text.readers.base import BothSides, one_line, register_reader
 
 _LINE = re.compile(r'\s*(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d+)\])?)\s+)?"((?:[^"\\]|\\.)*)"\s*')
 _BEGIN = re.compile(r"msgctxt\b|msgid\b")
@@ -13,6 +13,7 @@ _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
+@register_reader(".po")
 class GettextFile(BothSides):
     """msgid is the source, msgstr the target; a plural form is a pair of its own.
 

@@ -8,11 +8,12 @@ from typing import Any
 from tolka.errors import DataError
 from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line
+from tolka.text.readers.base import BothSides, one_line, register_reader
 
 _HALF = re.compile("[\ud800-\udfff]")  # JSON may spell half of a surrogate pair, which no other text can hold
 
 
+@register_reader(".jsonl")
 class JsonLinesFile(BothSides):
     """corpus.columns has the keys; without it they are the languages, in the object or in its "translation"."""
 

@@ -7,9 +7,10 @@ from typing import Any
 from tolka.errors import DataError
 from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line
+from tolka.text.readers.base import BothSides, one_line, register_reader
 
 
+@register_reader(".parquet")
 class ParquetFile(BothSides):
     """corpus.columns has the names of the columns; without it they are the languages, or a column `translation`."""
 

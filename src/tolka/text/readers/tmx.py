@@ -15,7 +15,7 @@ from xml.parsers import expat
 from tolka.errors import ConfigError, DataError
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides
+from tolka.text.readers.base import BothSides, register_reader
 from tolka.text.readers.xml_encoding import XmlDecoder
 
 _BLOCK = 2**16
@@ -24,6 +24,7 @@ _UNIT = re.compile(rb"<\0{0,3}t\0{0,3}u\0{0,3}[>\s]")  # where one begins, in wh
 _UNIT_BYTES = 16  # in UTF-32
 
 
+@register_reader(".tmx")
 class TmxFile(BothSides):
     """Each unit's first variant in either language; en is also en-US, and pt-BR is pt-br but not pt-PT.
 

@@ -4,13 +4,14 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.options.checks import one_of, zero_or_more
+from tolka.options.settings import setting
 from tolka.text.lines import user_path
 from tolka.text.tokenizer.pretrained import adopted
 from tolka.text.tokenizer.resampling import Resampler
@@ -25,29 +26,30 @@ _BLANK = "\u2581"  # as SentencePiece writes it; in text only when it was spelt 
 # Characters that would break "one line out", or make a file that no tool takes for text.
 _NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
+_TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
 @dataclass(frozen=True)
 class TokenizerConfig:
     """Options of the SentencePiece models."""
 
-    type: str = "bpe"
+    type: str = setting("bpe", needs=_TRAINED_HERE)
     """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (what stands between blanks)"""
-    vocab_size: int = 8000
+    vocab_size: int = setting(8000, needs=_TRAINED_HERE)
     """pieces in each vocabulary; made smaller by itself, and said so, when the corpus is too small for it"""
     shared: bool = True
     """one vocabulary for both languages, or one for each"""
-    byte_fallback: bool = True
+    byte_fallback: bool = setting(True, needs=_TRAINED_HERE)
     """spell unknown characters as bytes, so that nothing becomes an unknown token"""
-    normalization: str = "identity"
+    normalization: str = setting("identity", needs=_TRAINED_HERE)
     """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
-    character_coverage: float = 0.9995
+    character_coverage: float = setting(0.9995, needs=_TRAINED_HERE)
     """share of the characters that get pieces of their own; the others are spelt as bytes"""
-    symbols: list[str] = field(default_factory=list)
+    symbols: list[str] = setting(default_factory=list, needs=_TRAINED_HERE)
     """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
-    sample: int = 1_000_000
+    sample: int = setting(1_000_000, needs=_TRAINED_HERE)
     """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
-    model: list[str] = field(default_factory=list)
+    model: list[str] = setting(default_factory=list, literal=True)
     """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
 
     def __post_init__(self) -> None:
@@ -100,6 +102,11 @@ class TokenizerConfig:
                 f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
                 f"shared; set tokenizer.shared={str(not self.shared).lower()}"
             )
+
+    @property
+    def is_trained_here(self) -> bool:
+        """Whether a new tokenizer is trained, instead of one that is given."""
+        return not self.model
 
     @property
     def can_sample(self) -> bool:

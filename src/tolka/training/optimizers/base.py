@@ -9,13 +9,16 @@ from torch import nn
 
 from tolka.errors import ConfigError
 from tolka.options.registry import Registry
+from tolka.options.settings import setting
 
 
 @dataclass(frozen=True)
 class OptimizerConfig(ABC):
     """Options of one optimiser."""
 
-    lr: float = 0.001
+    lr: float = setting(
+        0.001, needs=("scheduler.uses_lr", "a schedule whose peak it is (this one has scheduler.lr_init)")
+    )
     """the peak learning rate of every schedule (scheduler=noam takes its own lr_init instead)"""
 
     def __post_init__(self) -> None:

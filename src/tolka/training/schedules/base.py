@@ -23,9 +23,9 @@ class SchedulerConfig(ABC):
         """The learning rate of update `step` (from 1); peak: optimizer.lr."""
 
     @property
-    def has_own_peak(self) -> bool:
-        """Whether the rate follows from the schedule alone, so that optimizer.lr has no effect."""
-        return False
+    def uses_lr(self) -> bool:
+        """Whether optimizer.lr is the peak; otherwise the rate follows from the schedule alone."""
+        return True
 
     @property
     def by_the_clock(self) -> bool:

@@ -28,9 +28,9 @@ class NoamConfig(SchedulerConfig):
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
 
     @property
-    def has_own_peak(self) -> bool:
-        """See SchedulerConfig.has_own_peak."""
-        return True
+    def uses_lr(self) -> bool:
+        """The peak is lr_init / sqrt(warmup)."""
+        return False
 
     def setting_of(self, peak: float) -> str:
         """See SchedulerConfig.setting_of: the peak is lr_init / sqrt(warmup)."""

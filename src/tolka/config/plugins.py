@@ -1,0 +1,54 @@
+"""Modules of the user's own, which register models, schedules, optimizers, searches, corpora, readers or metrics."""
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from tolka.errors import ConfigError
+from tolka.system.progress import say
+
+_KEY = "plugins"
+
+
+def load_plugins(settings: Sequence[str]) -> list[str]:
+    """Import the modules that `plugins=[first,second]` names, and return the other settings.
+
+    Modules are looked for where Python does, then in the current folder. Only a command line names them: a saved
+    configuration never chooses which code runs. ConfigError for a module that is not there or cannot be imported.
+    """
+    others = []
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if key != _KEY or not equals:
+            others.append(text)
+            continue
+        names = [name.strip() for name in value.strip().removeprefix("[").removesuffix("]").split(",")]
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", name):
+                raise ConfigError(f"plugins ({value}) must name Python modules, as in plugins=[my_model]")
+            _load(name)
+    return others
+
+
+def _load(name: str) -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    new = name not in sys.modules
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name or (error.name and name.startswith(f"{error.name}.")):
+            raise ConfigError(
+                f"plugins=[{name}]: there is no module {name}, installed or in {os.getcwd()}; write the name of "
+                "my_model.py as plugins=[my_model]"
+            ) from None
+        raise ConfigError(f"plugins=[{name}]: it needs the module {error.name}, which is not installed") from None
+    except ConfigError:
+        raise
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"plugins=[{name}] cannot be imported: {words}") from error
+    if new:
+        say(f"plugin: {getattr(module, '__file__', None) or name}")
