@@ -22,7 +22,7 @@ configs: .venv/ready
 	$(BIN)/python scripts/write_configs.py
 
 sample: .venv/ready
-	$(BIN)/python scripts/make_sample_corpus.py
+	$(BIN)/python data/sample/generator
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tolka needs Python 3.11 or newer: make PYTHON=python3.11 demo")'

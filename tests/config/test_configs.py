@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.config import compose as compose_module
 from tolka.config.command_line import evaluate_config, train_config, translate_config
 from tolka.config.compose import choices_of, known_keys, quote
-from tolka.config.schemas import rebuild
+from tolka.config.schemas import literal_keys, rebuild
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
 from tolka.search.base import SEARCHES
@@ -225,9 +224,18 @@ def test_the_other_commands() -> None:
     assert (config.files.source, config.search.beam_size) == ("a b", 2)
 
 
-def test_path_keys_exist() -> None:
-    keys = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
-    assert keys >= compose_module._PATH_KEYS
+def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
+    """True of a list of texts, and of a file that is only read, whose name may be any bytes."""
+    literal = literal_keys()
+    assert {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")} >= literal.keys()
+    texts, read = {key for key, (is_list, _) in literal.items() if is_list}, ("root_train", "root_valid", "root_test")
+    splits = {f"corpus.{key}" for key in ("train", "valid", "test", *read)}
+    assert texts == splits | {"corpus.columns", "report.sentences", "tokenizer.model"}
+    files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
+    assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files
+    names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
+    runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
+    assert literal.keys() - texts - files == names | runs | {"attention.head", "files.language"}
 
 
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:

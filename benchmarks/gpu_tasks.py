@@ -1,0 +1,217 @@
+"""What is measured on a GPU, one thing a process: python benchmarks/gpu_tasks.py NAME DEVICE; prints JSON.
+
+Training: random ids in sentences of 3 to 100 tokens, 27 on average, as news text has; the weights see what they would
+of any text. All batches are computed four times, of which the first does not count: in it kernels are compiled and
+passes captured.
+"""
+
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tolka.data.batch import Flat
+from tolka.data.buckets import BatchingConfig, longest_first
+from tolka.data.loader import Loader
+from tolka.data.store import TokenStore
+from tolka.errors import TolkaError
+from tolka.models.transformer import TransformerConfig
+from tolka.models.transformer import model as transformer
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.system.device import Precision, has_fast_bf16
+from tolka.system.memory import is_out_of_memory
+from tolka.training.compilation import compile_layers
+from tolka.training.optimizers.adam import AdamWConfig
+from tolka.training.options import TrainerConfig
+from tolka.training.step import TrainStep
+from tolka.translation.dtypes import in_format
+from tolka.translation.options import DecodingConfig
+
+SIZES = {
+    "tiny": (TransformerConfig(d_model=256, heads=4, d_ff=1024, layers=3), 8000, 8192),
+    "base": (TransformerConfig(d_model=512, heads=8, d_ff=2048, layers=6), 32000, 25000),
+    "big": (TransformerConfig(d_model=1024, heads=16, d_ff=4096, layers=6, dropout=0.3), 32000, 25000),
+    "toy": (TransformerConfig(d_model=32, heads=2, d_ff=64, layers=1), 200, 512),  # to try this script with
+}
+VARIANTS: dict[str, dict[str, bool]] = {
+    "padded": {},
+    "packed": {},
+    "compiled": {"compile": "default"},
+    "reduce-overhead": {"compile": "reduce-overhead"},
+}
+BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
+DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Multiplications and additions in products with weights, forward and backward, of a source and a target token."""
+
+    source: float
+    target: float
+
+
+def cost(model: transformer.Transformer) -> Cost:
+    """6 for each weight that a token meets: a source token the encoder and the decoder's keys and values of it."""
+
+    def weights(module: nn.Module) -> int:
+        return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
+
+    memory = sum(weights(layer.cross.key_value) for layer in model._decoder_layers)
+    target = weights(model.decoder) - memory + model.feature_size * model.vocabulary_size
+    return Cost(6.0 * (weights(model.encoder) + memory), 6.0 * target)
+
+
+def random_store(vocabulary: int, tokens: int) -> TokenStore:
+    """Pairs of like length, enough for `BATCHES` batches."""
+    rng = np.random.default_rng(0)
+    pairs = int(1.5 * BATCHES * tokens / MEAN)
+    source = np.clip(rng.gamma(3.0, MEAN / 3, pairs), 3, LONGEST - 1).astype(np.int64)
+    target = np.clip(source + rng.normal(0, 0.12 * source), 3, LONGEST - 1).astype(np.int64)
+    sides: list[Any] = []
+    for lengths in (source, target):
+        sides.append(rng.integers(4, vocabulary, lengths.sum()).astype(np.int32))
+        sides.append(np.concatenate([[0], np.cumsum(lengths)]))
+    return TokenStore(*sides)
+
+
+def trained_in(device: torch.device) -> str:
+    """The precision."""
+    return "bf16" if has_fast_bf16(device) else "fp32"
+
+
+def wait(device: torch.device) -> None:
+    """Until all that was asked of it is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+@contextlib.contextmanager
+def padded(on: bool) -> Iterator[None]:
+    """Attention over padded sentences, as before there was the other kind."""
+    real = transformer.has_packed_attention
+    if on:
+        transformer.has_packed_attention = lambda *_asked: False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        transformer.has_packed_attention = real
+
+
+def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
+    """Target tokens a second, the FLOP of weights' products a second, seconds that the first pass took longer, GB."""
+    config, vocabulary, tokens = SIZES[size]
+    torch.manual_seed(0)
+    model = config.build(vocabulary, vocabulary, shared=True).to(device).train()
+    precision = Precision(device, trained_in(device))
+    options = TrainerConfig(**VARIANTS[variant])
+    if options.compile != "off":
+        compile_layers(model, device, options.compile)
+    step = TrainStep(options, options.objective(model), AdamWConfig().build(model), precision)
+    loader = Loader(random_store(vocabulary, tokens), BatchingConfig(tokens=tokens, max_length=LONGEST), seed=1)
+    numbers, worth, each = range(min(BATCHES, len(loader.plan(0)))), cost(model), []
+    with padded(variant == "padded"):
+        for turn in range(1 + ROUNDS):
+            wait(device)
+            if turn == 1 and device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(device)
+            started_at, update, nll = time.perf_counter(), turn * len(numbers), torch.zeros(())
+            for number in numbers:
+                nll = step(update + number + 1, 1e-4, [loader.batch(0, number)]).nll
+            wait(device)
+            each.append(time.perf_counter() - started_at)
+    if not torch.isfinite(nll):
+        raise SystemExit("the loss is no number")
+    batches = [loader.batch(0, number) for number in numbers]
+    sources, targets = sum(int(batch.source_lengths.sum()) for batch in batches), sum(batch.tokens for batch in batches)
+    took = statistics.median(each[1:])
+    return {
+        "tokens/s": targets / took,
+        "FLOP/s": (worth.source * sources + worth.target * targets) / took,
+        "first pass": each[0] - took,
+        "GB": torch.cuda.max_memory_reserved(device) / 1e9 if device.type == "cuda" else 0.0,
+        "ms an update": 1000 * took / len(numbers),
+        "parameters": model.parameter_count(),
+        "spread": [targets / seconds for seconds in each[1:]],
+    }
+
+
+def decoding(size: str, number_format: str, beam: int, device: torch.device) -> dict[str, Any]:
+    """Tokens a second, in batches as the translator makes them, of weights that hardly end a sentence before its limit,
+    which is as many tokens as its source has."""
+    config, vocabulary, enough = SIZES[size]
+    torch.manual_seed(0)
+    model = in_format(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
+    store = random_store(vocabulary, enough)
+    rows = [store.source(number).tolist() for number in range(DECODED[size])]
+    batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
+    given = [Flat.of([rows[number] for number in batch]).ended() for batch in batches]
+    options = {"max_length_factor": 1.0, "max_length_extra": 0}
+    search = GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)  # type: ignore[arg-type]
+    each = []
+    for _ in range(1 + ROUNDS):
+        wait(device)
+        started_at = time.perf_counter()
+        tokens = 0
+        for source, lengths in given:
+            with torch.inference_mode():
+                found = search.search(model, source.to(device), lengths.to(device), scored=False)
+            tokens += sum(len(hypotheses[0].tokens) for hypotheses in found)
+        wait(device)
+        each.append(time.perf_counter() - started_at)
+    took = statistics.median(each[1:])
+    peak = torch.cuda.max_memory_reserved(device) / 1e9 if device.type == "cuda" else 0.0
+    rates = {"tokens/s": tokens / took, "sentences/s": len(rows) / took, "batches": len(batches)}
+    return {**rates, "first pass": each[0] - took, "GB": peak}
+
+
+def limits(device: torch.device) -> dict[str, Any]:
+    """The device: its name, FLOP/s of large products in bf16 and fp32, bytes a second of a copy."""
+
+    def rate(amount: float, work: Callable[[], object]) -> float:
+        took = []
+        for _ in range(12):
+            wait(device)
+            started_at = time.perf_counter()
+            work()
+            wait(device)
+            took.append(time.perf_counter() - started_at)
+        return amount / statistics.median(took[2:])
+
+    width = 8192 if device.type == "cuda" else 256
+    found: dict[str, Any] = {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"}
+    found["torch"] = torch.__version__
+    for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
+        a, b = (torch.randn(width, width, device=device).to(dtype) for _ in range(2))
+        found[f"{name} FLOP/s"] = rate(2.0 * width**3, lambda a=a, b=b: a @ b)  # type: ignore[misc]
+    found["FLOP/s in training"] = found[f"{trained_in(device)} FLOP/s"]
+    source = torch.ones(2**20 if device.type == "cpu" else 2**29, device=device)
+    target = torch.empty_like(source)
+    found["copy B/s"] = rate(8.0 * source.numel(), lambda: target.copy_(source))
+    return found
+
+
+def measure(name: str, device: torch.device) -> dict[str, Any]:
+    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM. `failed` says why not."""
+    kind, *what = name.split(":")
+    try:
+        if kind == "limits":
+            return limits(device)
+        if kind == "training":
+            return training(what[0], what[1], device)
+        return decoding(what[0], what[1], int(what[2]), device)
+    except (RuntimeError, TolkaError) as error:
+        return {"failed": "no memory" if is_out_of_memory(error) else str(error).partition("\n")[0]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], torch.device(sys.argv[2]))))
