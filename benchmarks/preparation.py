@@ -100,9 +100,9 @@ def resume(settings: list[str]) -> dict[str, Any]:
     pipeline = Pipeline(train_config(settings))
     pipeline.claim()
     pipeline.inputs.read()
-    saved = pipeline._assembly.resumed()
+    saved = pipeline._setup.resumed()
     trainer = pipeline.trainer(saved)
-    pipeline._assembly.put_into(trainer, saved)
+    trainer.resume(saved)
     ready = time.perf_counter() - started_at
     trainer.probe()
     return {"ready": ready, "whole": time.perf_counter() - started_at, "batch": trainer.state.batch}

@@ -21,7 +21,7 @@ from tolka.training.optimizers.base import OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
-from tolka.training.trainer import Surroundings, Trainer
+from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 ROWS = [[4 + (i * j) % 7 for j in range(1, 2 + i % 6)] for i in range(40)]
@@ -49,6 +49,7 @@ class Bench:
         self.weights: dict[str, torch.Tensor] = {}
         self.full = False  # the disk, for all that is taken from now on
         self.scores = iter(scores or [])
+        self.validate = FakeValidator(self)
         self.model = model
         self.trainer = Trainer(
             config,
@@ -60,9 +61,9 @@ class Bench:
             Precision(CPU, "fp32"),
             RunFolder(folder),
             "store",
-            Surroundings(
-                self.validate, self.snapshot, self.reload, lambda batch: f"{batch.source.tolist()}\n", lambda: None
-            ),
+            self.validate,
+            self,
+            lambda batch: f"{batch.source.tolist()}\n",
         )
 
     def stop_after(self, update: int) -> None:
@@ -81,17 +82,31 @@ class Bench:
         """Instead of with `validate`."""
         self.trainer._selection.validate = validate
 
-    def validate(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
-        tick()
-        return Validation({"nll": 1.0, "ppl": 2.7, "bleu": next(self.scores, float(update)), "chrf": 1.0}, "scored")
-
-    def snapshot(self, scores: dict[str, Any]) -> "Shot":
+    def take(self, scores: dict[str, Any]) -> "Shot":
         weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         return Shot(self, None, scores, weights, self.full)
 
-    def reload(self, trainer: Trainer) -> None:
+    def last_state(self) -> ResumeState:
         assert self.last is not None
-        trainer.resume(copied(self.last), lambda: self.model.load_state_dict(self.weights))
+        return copied(self.last)
+
+    def load_last_weights(self) -> None:
+        self.model.load_state_dict(self.weights)
+
+
+@dataclasses.dataclass
+class FakeValidator:
+    """Gives the scores that its bench says."""
+
+    bench: Bench
+
+    def __call__(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
+        tick()
+        bleu = next(self.bench.scores, float(update))
+        return Validation({"nll": 1.0, "ppl": 2.7, "bleu": bleu, "chrf": 1.0}, "scored")
+
+    def rehearse(self) -> None:
+        pass
 
 
 @dataclasses.dataclass

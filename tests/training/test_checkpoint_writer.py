@@ -148,8 +148,8 @@ def test_the_best_and_every_so_many_stay_on_disk(tmp_path: Path) -> None:
     """Also those of updates that are not validated."""
 
     class Folders(Bench):
-        def snapshot(self, *given: Any) -> Any:
-            shot = super().snapshot(*given)
+        def take(self, *given: Any) -> Any:
+            shot = super().take(*given)
             real = shot.write
 
             def write(folder: Path) -> None:
@@ -174,7 +174,7 @@ def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> N
     """A model is copied once for all the places where it goes, and never for another update's."""
     bench = Bench(tmp_path, updates=24, keep_every=4, validate_every=12, keep_best=2)
     seen: dict[str, Any] = {}
-    real = bench.snapshot
+    real = bench.take
 
     def taken(scores: dict[str, Any]) -> Any:
         shot = real(scores)
@@ -182,7 +182,7 @@ def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> N
         seen[str(bench.trainer.state.update)] = shot
         return shot
 
-    bench.trainer._selection.snapshot = taken
+    bench.take = taken
     bench.trainer.fit()
     assert list(seen) == ["4", "8", "12", "16", "20", "24"]
     assert [name for name, _ in bench.saved].count("last") == 2

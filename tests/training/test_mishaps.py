@@ -148,7 +148,7 @@ def test_a_run_with_mishaps_goes_on_exactly(tmp_path: Path) -> None:
         second = run(f"b{stop}", 30)
         if first.last is not None:
             second.last, second.weights = first.last, first.weights
-            second.reload(second.trainer)
+            second.trainer.resume(second.last_state())
         second.trainer.fit()
         assert_same(weights(straight), weights(second))
         assert second.trainer.state.skipped == straight.trainer.state.skipped
@@ -314,7 +314,7 @@ def test_a_validation_that_is_made_again_has_one_line(tmp_path: Path) -> None:
     first.trainer.fit()
     second = Bench(tmp_path / "b", updates=10)
     second.last, second.weights = first.last, first.weights
-    second.reload(second.trainer)
+    second.trainer.resume(second.last_state())
     second.trainer._save_last = killed  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         second.trainer.fit()
@@ -338,7 +338,7 @@ def test_a_place_is_kept_in_proportion_where_batches_have_another_size(tmp_path:
     now = len(second.trainer.loader.plan(0))
     assert batches > first.trainer.state.batch == 6 > now
     second.last, second.weights = first.last, first.weights
-    second.reload(second.trainer)
+    second.trainer.resume(second.last_state())
     assert second.trainer.state.batch == 6 * now // batches
     assert f"epoch 1 has {now} batches now, not {batches}: going on at batch" in log(tmp_path / "b")
     assert second.trainer.fit().update == 20

@@ -349,9 +349,9 @@ class Disk(Bench):
         def save(self, folder: Path) -> list[Path]:
             return []
 
-    def snapshot(self, scores: dict[str, Any]) -> "OnDisk":
+    def take(self, scores: dict[str, Any]) -> "OnDisk":
         taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "")  # type: ignore[arg-type]
-        return OnDisk(**vars(super().snapshot(scores)), taken=taken)
+        return OnDisk(**vars(super().take(scores)), taken=taken)
 
 
 @dataclasses.dataclass

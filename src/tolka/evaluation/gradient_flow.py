@@ -3,19 +3,23 @@
 Shapes: B sentences, S source positions, H width of one direction's state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tolka.data.batch import Batch
+from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
 from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
+from tolka.text.normalization import spelt_pair
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer
 
 _STATES = ("h", "C")
+_PAIRS = 64  # measured, in one batch
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,20 @@ class GradientFlow:
     def as_dict(self) -> dict[str, Any]:
         """For gradient_flow.jsonl."""
         return asdict(self)
+
+
+class GradientFlowMeter:
+    """Measures `gradient_flow` on the first sentences of a validation set."""
+
+    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
+        """unicode: cleaning.unicode, the form that the model reads."""
+        pairs = [spelt_pair(pair, unicode) for pair in pairs[:_PAIRS]]
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
+
+    def __call__(self, model: Seq2Seq) -> list[dict[str, Any]]:
+        """Return plain values, for metrics.jsonl."""
+        return [flow.as_dict() for flow in gradient_flow(model, self._batch)]
 
 
 def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:

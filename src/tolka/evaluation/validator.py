@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
+from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.metrics.scores import MetricsConfig, Validation, score
 from tolka.system.device import Precision
@@ -33,14 +34,12 @@ class Validator:
         metrics: MetricsConfig,
         language: str,
         samples: int,
-        leave: Callable[[str, str], object],
+        flow: GradientFlowMeter | None = None,
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. language: of the target. leave: takes the name of a file and
-        its text, the translations.
-        """
+        """metrics: its tokenizer is used, its list is not. language: of the target. samples: translations shown."""
         self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
-        self._language, self._samples, self._leave = language, samples, leave
+        self._language, self._samples, self._flow = language, samples, flow
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
         """Measure the model as it is. what: if it is not simply that update's.
@@ -55,7 +54,6 @@ class Validator:
                 tick()
 
             hypotheses = self._translator([pair.source for pair in self._pairs], advance)
-        self._leave(f"{update:07d}{what and '-' + what}.txt", "".join(f"{line}\n" for line in hypotheses))
         bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
         values = {
             "nll": perplexity.nll / perplexity.tokens,
@@ -75,7 +73,19 @@ class Validator:
             says_it_again(text) and not says_it_again(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)
         ]
-        return Validation(values, line, signatures, sum(copied) / len(copied), sum(repeated) / len(repeated))
+        return Validation(
+            values,
+            line,
+            signatures,
+            sum(copied) / len(copied),
+            sum(repeated) / len(repeated),
+            hypotheses,
+            self._flow(self._translator.model) if self._flow and not what else [],
+        )
+
+    def rehearse(self) -> None:
+        """Translate what takes the most memory in a validation."""
+        self._translator.rehearse([pair.source for pair in self._pairs])
 
     def _shown(self, hypotheses: Sequence[str]) -> str:
         """A few translations between their sources and references, spread over the set."""

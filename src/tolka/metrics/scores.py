@@ -130,6 +130,8 @@ class Validation:
     signatures: dict[str, str] = field(default_factory=dict)
     copied: float = 0.0
     repeated: float = 0.0
+    translations: Sequence[str] = ()
+    gradient_flow: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tolka.report.runs import SHOWN, read_run
 from tolka.run.inputs import Inputs
 from tolka.run.provenance import PROVENANCE, provenance, recorded
 from tolka.run.samples import choose_sentences, show
-from tolka.run.training_setup import Assembly
+from tolka.run.training_setup import TrainingSetup
 from tolka.system import stopping
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
@@ -47,7 +47,7 @@ class Pipeline:
         self.resuming = False
         self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
-        self._assembly = Assembly(config, self.run, self.inputs, self.device)
+        self._setup = TrainingSetup(config, self.run, self.inputs, self.device)
         check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
         if config.trainer.deterministic:
@@ -69,7 +69,7 @@ class Pipeline:
         stopping.check()
         self.inputs.read()
         self._record_provenance()
-        resumed = self._assembly.resumed() if self.resuming else None
+        resumed = self._setup.resumed() if self.resuming else None
         trainer = self.trainer(resumed)
         if self.config.trainer.compile != "off":
             seconds = compile_now(trainer.step, trainer.loader.largest())
@@ -77,13 +77,13 @@ class Pipeline:
                 f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"
             )
         if resumed:
-            self._assembly.put_into(trainer, resumed)
+            trainer.resume(resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         else:
-            for line in look_at_memory(trainer.step, trainer.loader.largest(), trainer.around.rehearse):
+            for line in look_at_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
                 self.run.log(line)
-            if self.config.trainer.gradient_flow:
-                self._assembly.record_flow(trainer.objective.model, 0)
+            if flow := self._setup.gradient_flow_meter():
+                self.run.record({"update": 0, "gradient_flow": flow(trainer.objective.model)})
         with listening_to_signals(trainer) as received:
             state = trainer.fit()
         if received:
@@ -115,8 +115,8 @@ class Pipeline:
         return found
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
-        """See `Assembly.trainer`."""
-        return self._assembly.trainer(resumed)
+        """See `TrainingSetup.trainer`."""
+        return self._setup.trainer(resumed)
 
     def pace(self) -> Pace:
         """Time some updates of a fresh model; keeps nothing but the prepared text."""
@@ -125,7 +125,7 @@ class Pipeline:
     def test(self) -> list[TestResult]:
         """Decode each test set with the best model and score it; writes the scores into `best/` too."""
         stopping.check()
-        saved, decoding = load_model(self.run.best), self._assembly.decoding
+        saved, decoding = load_model(self.run.best), self._setup.decoding
         before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
         tester = Tester(
             Translator.of(saved, self.config.search, decoding),
@@ -167,7 +167,7 @@ class Pipeline:
     def _show(self) -> None:
         """Some sentences, translated by the best model as people will."""
         known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
-        translator = Translator.of(load_model(self.run.best), self.config.search, self._assembly.decoding)
+        translator = Translator.of(load_model(self.run.best), self.config.search, self._setup.decoding)
         references = {pair.source: pair.target for pair in known}
         sentences = self.config.report.sentences or choose_sentences(known)
         complaint = show(translator, sentences, references, self.run.path / SHOWN)

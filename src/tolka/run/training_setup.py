@@ -1,25 +1,18 @@
-"""What trains a run's model, put together: weights, optimiser, batches, validation, what is saved."""
+"""Builds a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.batch import collate
 from tolka.data.loader import Batches
-from tolka.errors import ConfigError
-from tolka.evaluation.gradient_flow import gradient_flow
+from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
-from tolka.metrics.scores import Validation
-from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import ResumeState
-from tolka.model_directory.read import languages, load_state, load_weights
-from tolka.model_directory.write import Snapshot, snapshot
+from tolka.model_directory.read import languages
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.run.announcement import announcement
@@ -27,27 +20,25 @@ from tolka.run.inputs import Inputs
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
 from tolka.system.randomness import seed_everything
-from tolka.text.normalization import spelt_pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.run_folder import RunFolder
-from tolka.training.selection import TakeSnapshot, Validate
+from tolka.training.snapshots import RunSnapshots, read_last_state
 from tolka.training.step import TrainStep
-from tolka.training.trainer import Surroundings, Trainer
+from tolka.training.trainer import Trainer
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
 _DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
-_FLOW_PAIRS = 64  # of the validation set, in one batch
 
 
 @dataclass(frozen=True)
-class Assembly:
-    """Of one run. device: as chosen for it."""
+class TrainingSetup:
+    """Builds what trains the model of one run. device: the one chosen for it."""
 
     config: TrainConfig
     run: RunFolder
@@ -84,28 +75,9 @@ class Assembly:
             precision,
             self.run,
             self.inputs.prepared.folder.name,
-            self._surroundings(model, precision),
-        )
-
-    def _surroundings(self, model: Seq2Seq, precision: Precision) -> Surroundings:
-        sources, corpus = self.inputs.training_sources, self.config.corpus
-        translator = Translator(
-            model,
-            self.inputs.prepared.tokenizer,
-            GreedyConfig(),
-            self.device,
-            sources.longest,
-            self.decoding.tokens,
-            self.config.cleaning.unicode,
-            split=resolved_split(self.decoding.split, sources.several_sentences),
-            languages=(corpus.source, corpus.target),
-        )
-        return Surroundings(
-            self._validator(translator, precision),
+            self._validator(model, precision),
             self._snapshots(model, precision),
-            self._reload,
             self.inputs.spelt,
-            lambda: translator.rehearse([pair.source for pair in self.inputs.validation_pairs]),
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
@@ -153,77 +125,54 @@ class Assembly:
         self.run.log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
         return replace(options, accumulate=fit.batches)
 
-    def _validator(self, translator: Translator, precision: Precision) -> Validate:
-        """Scores the model on the validation set with greedy search; records the gradient's flow where asked to."""
-        pairs = self.inputs.validation_pairs
-        validator = Validator(
+    def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
+        """Scores the model on the validation set with greedy search; measures the gradient's flow where asked to."""
+        sources, corpus, pairs = self.inputs.training_sources, self.config.corpus, self.inputs.validation_pairs
+        tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
+        translator = Translator(
+            model,
+            tokenizer,
+            GreedyConfig(),
+            self.device,
+            sources.longest,
+            self.decoding.tokens,
+            unicode,
+            split=resolved_split(self.decoding.split, sources.several_sentences),
+            languages=(corpus.source, corpus.target),
+        )
+        return Validator(
             pairs,
             translator,
-            PerplexityMeter(pairs, translator.tokenizer, self.decoding.tokens, "corpus.valid", translator.unicode),
+            PerplexityMeter(pairs, tokenizer, self.decoding.tokens, "corpus.valid", unicode),
             precision,
             self.config.metrics,
-            self.config.corpus.target,
+            corpus.target,
             self.config.trainer.samples,
-            lambda name, text: self.run.leave(f"samples/{name}", text),
+            self.gradient_flow_meter(),
         )
 
-        def validate(update: int, what: str, tick: Callable[[], object]) -> Validation:
-            result = validator(update, what, tick)
-            if self.config.trainer.gradient_flow and not what:
-                self.record_flow(translator.model, update)
-            return result
+    def gradient_flow_meter(self) -> GradientFlowMeter | None:
+        """Measures on the first sentences of the validation set, where trainer.gradient_flow asks for it."""
+        if not self.config.trainer.gradient_flow:
+            return None
+        pairs, tokenizer = self.inputs.validation_pairs, self.inputs.prepared.tokenizer
+        return GradientFlowMeter(pairs, tokenizer, self.config.cleaning.unicode, self.device)
 
-        return validate
-
-    def record_flow(self, model: Seq2Seq, update: int) -> None:
-        """How far back the loss reaches, over the first sentences of the validation set, into metrics.jsonl."""
-        tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
-        pairs = [spelt_pair(pair, unicode) for pair in self.inputs.validation_pairs[:_FLOW_PAIRS]]
-        batch = collate(
-            tokenizer.encode_source([pair.source for pair in pairs]),
-            tokenizer.encode_target([pair.target for pair in pairs]),
-        )
-        flows = gradient_flow(model, batch.to(self.device))
-        self.run.record({"update": update, "gradient_flow": [flow.as_dict() for flow in flows]})
-
-    def _snapshots(self, model: Seq2Seq, precision: Precision) -> TakeSnapshot:
-        """Takes the model as it is."""
+    def _snapshots(self, model: Seq2Seq, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
-        facts = self._facts(model.parameter_count() - merged, precision)
-        config = self.config.as_dict()
-
-        def take(scores: dict[str, Any]) -> Snapshot:
-            return snapshot(
-                model,
-                self.inputs.prepared.tokenizer,
-                config,
-                self.inputs.training_sources,
-                {**scores, "facts": facts},
-                model_card(config, facts, scores),
-            )
-
-        return take
-
-    def put_into(self, trainer: Trainer, saved: ResumeState) -> None:
-        """Have a trainer go on from what `last/` has."""
-        trainer.resume(saved, lambda: load_weights(trainer.objective.model, self.run.last))
-
-    def _reload(self, trainer: Trainer) -> None:
-        """Have a trainer that has lost its way go on from `last/`."""
-        saved = self.resumed()
-        trainer.loader.load_state(saved.facts.get("loader", {}))
-        self.put_into(trainer, saved)
+        return RunSnapshots(
+            model,
+            self.inputs.prepared.tokenizer,
+            self.config.as_dict(),
+            self.inputs.training_sources,
+            self._facts(model.parameter_count() - merged, precision),
+            self.run.path,
+            self.inputs.prepared.folder.name,
+        )
 
     def resumed(self) -> ResumeState:
-        """The state in `last/`; ConfigError when the text has changed, which the settings alone do not show."""
-        state = load_state(self.run.last)
-        if state.facts["store"] != self.inputs.prepared.folder.name:
-            raise ConfigError(
-                f"the training text, or what is held out of it, has changed since the run in {self.run.path} began (or "
-                "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name, "
-                f"with run.init_from={self.run.path} to begin with its weights"
-            )
-        return state
+        """Return the state in `last/`; ConfigError as `read_last_state`."""
+        return read_last_state(self.run.path, self.inputs.prepared.folder.name)
 
     def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
         if resumed:  # a trial could end differently: the run keeps what it began with

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tolka.losses.objective import Objective
 from tolka.metrics.scores import Validation
@@ -16,39 +16,41 @@ from tolka.training.checkpoint_writer import Keeper, Written, to_average, to_kee
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, merit
 from tolka.training.run_folder import RunFolder
-from tolka.training.state import Stopwatch, TrainState
+from tolka.training.snapshots import Snapshots
+from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState
 from tolka.training.warning_signs import Watch
 
-Validate = Callable[[int, str, Callable[[], object]], Validation]
-"""Scores the model as it is, given the update's number and, if it is not simply the model of that update, a word on
-what it is. Calls its third argument often, an exception of which ends it.
-"""
-TakeSnapshot = Callable[[dict[str, Any]], Written]
-"""The model as it is; the argument is for scores.json."""
 
+class Validates(Protocol):
+    """What a trainer needs of a validator."""
 
-class GivenUpError(Exception):
-    """A stop was asked for in the middle of a validation."""
+    def __call__(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
+        """Score the model as it is. what: what it is, if not simply the model of that update ("mean").
+
+        tick: called after each batch; an exception that it raises ends the validation.
+        """
+
+    def rehearse(self) -> None:
+        """Translate what takes the most memory in a validation."""
 
 
 @dataclass
 class Selection:
-    """Validates one objective's model and has a keeper write what shall stay.
+    """Validates a model, and decides which of a training's models are kept, and which one is the best.
 
-    seconds: of training so far. safety: runs while something is saved. tick: called often while validating; an
-    exception of its own ends that.
+    safety: runs while something is saved. stop: ends a validation once a stop is asked for.
     """
 
     config: TrainerConfig
     objective: Objective
     run: RunFolder
     keeper: Keeper
-    validate: Validate
-    snapshot: TakeSnapshot
+    validate: Validates
+    snapshots: Snapshots
     watch: Watch
-    seconds: Callable[[], float]
+    clock: Clock
     safety: Stopwatch
-    tick: Callable[[], object]
+    stop: StopRequest
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
@@ -71,7 +73,7 @@ class Selection:
         """The model of this update: taken once for all the places where it is to be kept."""
         now = state.update, state.returns
         if self._shot is None or self._shot[0] != now:
-            self._shot = now, self.snapshot(self._scores(state))
+            self._shot = now, self.snapshots.take(self._scores(state))
         return self._shot[1]
 
     def last(self, state: TrainState, saved: ResumeState) -> None:
@@ -90,14 +92,19 @@ class Selection:
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
         """Validate the model as it is and write it down; whether it is the best so far."""
+        what = "mean" if mean_of else ""
         self.objective.eval()
         try:
-            result = self.validate(state.update, "mean" if mean_of else "", self.tick)
+            result = self.validate(state.update, what, self.stop.check)
         finally:
             self.objective.train()
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
+        lines = "".join(f"{line}\n" for line in result.translations)
+        self.run.leave(f"samples/{state.update:07d}{what and '-' + what}.txt", lines)
+        if result.gradient_flow:
+            self.run.record({"update": state.update, "gradient_flow": list(result.gradient_flow)})
         metric = self.config.metric
         value, nll = result.values[metric], result.values["nll"]
         better = state.best is None or merit(metric, value, nll) > merit(metric, state.best, state.best_nll)
@@ -106,7 +113,7 @@ class Selection:
             state.best, state.best_nll = value, nll
             state.best_update, state.best_mean_of = state.update, list(mean_of)
         state.validated_at = state.update
-        state.seconds = self.seconds()
+        state.seconds = self.clock.seconds
         scores = self._scores(state, mean_of)
         self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
         best = "best so far" if better else f"best {shown(state.best)} at {state.best_update}"
@@ -153,7 +160,7 @@ class Selection:
         with weights_kept(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(state, updates):
-                self.keeper.save(self.run.best, self.snapshot(self._scores(state, updates)))
+                self.keeper.save(self.run.best, self.snapshots.take(self._scores(state, updates)))
             state.averaged_at = state.update
         state.stale, self._latest = stale, latest
         return state.averaged_at == state.update

@@ -40,6 +40,38 @@ class TrainState:
     returns: int = 0
 
 
+class GivenUpError(Exception):
+    """A stop was asked for in the middle of a validation."""
+
+
+class StopRequest:
+    """Whether, and why, training was asked to stop; safe to set from a signal handler."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def check(self) -> None:
+        """Raise GivenUpError if a stop was asked for."""
+        if self.reason:
+            raise GivenUpError
+
+
+class Clock:
+    """Seconds of training, those before a resume included."""
+
+    def __init__(self) -> None:
+        self.start(0.0)
+
+    def start(self, already: float) -> None:
+        """Start now, with the seconds of training so far."""
+        self._started_at = time.perf_counter() - already
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far."""
+        return time.perf_counter() - self._started_at
+
+
 class Stopwatch:
     """Seconds spent in its blocks; one inside another counts once."""
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
@@ -21,28 +21,14 @@ from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.base import SchedulerConfig
-from tolka.training.selection import GivenUpError, Selection, TakeSnapshot, Validate
-from tolka.training.state import Stopwatch, TrainState, Window
+from tolka.training.selection import Selection, Validates
+from tolka.training.snapshots import Snapshots
+from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState, Window
 from tolka.training.step import Made, TrainStep
 from tolka.training.warning_signs import Watch
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 _LOOK_EVERY = 10  # updates, where to see whether one was skipped is to wait for the device
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a trainer is handed, so that it knows neither text nor architecture nor how validation is done.
-
-    validate, snapshot: see `Selection`. reload: has the trainer `resume` what was saved last. spell: a batch as text.
-    rehearse: translates what takes the most memory in a validation.
-    """
-
-    validate: Validate
-    snapshot: TakeSnapshot
-    reload: Callable[["Trainer"], None]
-    spell: Callable[[Batch], str]
-    rehearse: Callable[[], object]
 
 
 class Trainer:
@@ -59,19 +45,25 @@ class Trainer:
         precision: Precision,
         run: RunFolder,
         store: str,
-        around: Surroundings,
+        validator: Validates,
+        snapshots: Snapshots,
+        spell: Callable[[Batch], str],
     ) -> None:
-        """peak: the schedule's highest rate. store: what the text is called whose ids the batches have."""
+        """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
+
+        validator, snapshots: scores the model, and saves and reads it. spell: a batch as text, for logs.
+        """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak, self._store, self.around = scheduler, peak, store, around
+        self.scheduler, self.peak, self._store = scheduler, peak, store
+        self.validator, self._snapshots = validator, snapshots
         self.step = TrainStep(config, objective, optimizer, precision)
         self.state = TrainState(precision=precision.name)
-        self._started_at = self._saved_at = time.perf_counter()
-        self._stop_asked: str | None = None
+        self._clock, self._saved_at = Clock(), time.perf_counter()
+        self._stop = StopRequest()
         self._save_asked = False
         self._window, self._safety = Window(), Stopwatch()
         self._reading = Reading(loader, config.accumulate, run.log)
-        self._skipped = SkippedUpdates(config, loader, run, around.spell)
+        self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = Keeper(run)
         self._selection = Selection(
@@ -79,12 +71,12 @@ class Trainer:
             objective,
             run,
             self._keeper,
-            around.validate,
-            around.snapshot,
+            validator,
+            snapshots,
             self._watch,
-            self._seconds,
+            self._clock,
             self._safety,
-            self._give_up_if_asked,
+            self._stop,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
 
@@ -94,7 +86,7 @@ class Trainer:
         In a row of skipped updates `last/` stays as it was, good; the run that goes on makes the row again.
         A validation at work is given up; the run that goes on begins with it.
         """
-        self._stop_asked = reason
+        self._stop.reason = reason
 
     def save_soon(self) -> None:
         """Ask for `last/` to be saved after the update at work; safe to call from a signal handler."""
@@ -106,7 +98,7 @@ class Trainer:
         TolkaError when training leads nowhere, or when these could not be written.
         """
         self._saved_at = time.perf_counter()
-        self._started_at = self._saved_at - self.state.seconds
+        self._clock.start(self.state.seconds)
         self.objective.train()
         if not self.state.update:
             self.run.begun()
@@ -136,13 +128,13 @@ class Trainer:
                 except LostError as lost:
                     self._go_back(str(lost))
                 progress.update(self.state.update - progress.n)
-        if not self._stop_asked:
+        if not self._stop.reason:
             self._finish()
-        if self._stop_asked:
+        if self._stop.reason:
             self._save_last_if_good()
         self._finish_saving()
         self.state.safety_seconds += self._safety.seconds
-        self.run.log(f"training ends at update {self.state.update}: {self._stop_asked or reason}")
+        self.run.log(f"training ends at update {self.state.update}: {self._stop.reason or reason}")
         return self.state
 
     def _save_last_if_good(self) -> None:
@@ -173,14 +165,14 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if not self._stop_asked and self._selection.average(self.state):
+            if not self._stop.reason and self._selection.average(self.state):
                 self._save_last()
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
 
     def _validation_is_due(self) -> bool:
         update = self.state.update
-        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_asked
+        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop.reason
 
     def _keep_and_save(self) -> None:
         """What falls due between validations. Not while updates are skipped: what was saved last shall be good."""
@@ -192,17 +184,14 @@ class Trainer:
             if not self.state.skipped_in_row:
                 self._save_last()
 
-    def _seconds(self) -> float:
-        return time.perf_counter() - self._started_at
-
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
-        if self._stop_asked:
-            return self._stop_asked
+        if self._stop.reason:
+            return self._stop.reason
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
         # However few the minutes, there is a model at the end.
-        if config.max_minutes and state.update and time.perf_counter() - self._started_at >= 60 * config.max_minutes:
+        if config.max_minutes and state.update and self._clock.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
@@ -235,7 +224,7 @@ class Trainer:
     def _rate(self) -> float:
         """The learning rate of the update at work."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = (time.perf_counter() - self._started_at) / (60 * minutes) if minutes else 0.0
+        share = (self._clock.seconds) / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
@@ -244,7 +233,7 @@ class Trainer:
         loss = window.loss
         if loss is None:
             return f"all {self.config.log_every} updates skipped"
-        self.state.seconds = self._seconds()
+        self.state.seconds = self._clock.seconds
         line = {
             "update": self.state.update,
             "train_loss": loss,
@@ -278,7 +267,9 @@ class Trainer:
         self._skipped.forget()
         self._keeper.finish()
         if self._keeper.has(self.run.last) or self._beginning is None:
-            self.around.reload(self)
+            saved = self._snapshots.last_state()
+            self.loader.load_state(saved.facts.get("loader", {}))
+            self.resume(saved)
         else:
             saved, weights = self._beginning
             self.loader.load_state(saved.facts["loader"])
@@ -302,10 +293,6 @@ class Trainer:
             self._save_last()
             self._selection.drop(self.state)
 
-    def _give_up_if_asked(self) -> None:
-        if self._stop_asked:
-            raise GivenUpError
-
     def _save_last(self) -> None:
         with self._safety:
             self._save()
@@ -314,7 +301,7 @@ class Trainer:
         self._keeper.wait()
         if self._keeper.has(self.run.last):
             self._beginning = None
-        self.state.seconds = self._seconds()
+        self.state.seconds = self._clock.seconds
         self.state.safety_seconds, self._safety.seconds = self.state.safety_seconds + self._safety.seconds, 0.0
         saved = self.resume_state()
         with self.step.smoothed():
@@ -337,11 +324,11 @@ class Trainer:
         }
         return ResumeState(tensors, {**own, **facts})
 
-    def resume(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
-        """Go on from what `resume_state` gave. load_weights: puts those of `last/` into the model."""
+    def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
+        """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
         self.state = TrainState(**saved.facts["train"])
         self._reading.keep_place(self.state, saved.facts.get("round_batches"))
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
-        self.step.load_state(saved.tensors, saved.facts, load_weights)
+        self.step.load_state(saved.tensors, saved.facts, load_weights or self._snapshots.load_last_weights)
         self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))

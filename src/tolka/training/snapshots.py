@@ -1,0 +1,69 @@
+"""The models of a run: taken as they are for `best/`, `last/` and checkpoints, and read back to resume."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tolka.errors import ConfigError
+from tolka.model_directory.card import model_card
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.read import load_state, load_weights
+from tolka.model_directory.write import Snapshot, snapshot
+from tolka.models.base import Seq2Seq
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.training.checkpoint_writer import Written
+
+
+class Snapshots(Protocol):
+    """What a trainer needs of the models on disk."""
+
+    def take(self, scores: dict[str, Any]) -> Written:
+        """Return the model as it is now. scores: for scores.json."""
+
+    def last_state(self) -> ResumeState:
+        """Return the resume state in `last/`."""
+
+    def load_last_weights(self) -> None:
+        """Put the weights of `last/` into the model."""
+
+
+@dataclass(frozen=True)
+class RunSnapshots:
+    """Those of one run. store: the name of the token store that it reads. facts: for model cards."""
+
+    model: Seq2Seq
+    tokenizer: Tokenizer
+    config: Mapping[str, Any]
+    sources: TrainingSources
+    facts: Mapping[str, str]
+    run: Path
+    store: str
+
+    def take(self, scores: dict[str, Any]) -> Snapshot:
+        """Return the model as it is now, with its model card."""
+        card = model_card(self.config, self.facts, scores)
+        return snapshot(
+            self.model, self.tokenizer, self.config, self.sources, {**scores, "facts": dict(self.facts)}, card
+        )
+
+    def last_state(self) -> ResumeState:
+        """Return the resume state in `last/`; ConfigError as `read_last_state`."""
+        return read_last_state(self.run, self.store)
+
+    def load_last_weights(self) -> None:
+        """Put the weights of `last/` into the model; CheckpointError when they do not fit."""
+        load_weights(self.model, self.run / "last")
+
+
+def read_last_state(run: Path, store: str) -> ResumeState:
+    """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
+    state = load_state(run / "last")
+    if state.facts["store"] != store:
+        raise ConfigError(
+            f"the training text, or what is held out of it, has changed since the run in {run} began (or "
+            "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name, "
+            f"with run.init_from={run} to begin with its weights"
+        )
+    return state
