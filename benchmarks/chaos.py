@@ -81,7 +81,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     from tolka.losses.objective import Objective
     from tolka.model_directory import write as snapshot
     from tolka.system import atomic
-    from tolka.training.data_position import Reading
+    from tolka.training.data_position import DataPosition
     from tolka.training.trainer import Trainer
 
     reached = 0
@@ -109,7 +109,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     before(Trainer, "_train_step", "update")
     before(Validator, "__call__", "validate")
     before(snapshot, "_save", "write")
-    rename, group, loss = Path.rename, Reading.group, Objective.forward
+    rename, group, loss = Path.rename, DataPosition.group, Objective.forward
 
     def renamed(path: Path, target: Any) -> Any:
         done = rename(path, target)
@@ -117,7 +117,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
             reach("exchange")
         return done
 
-    def next_group(reading: Reading, state: Any) -> Any:
+    def next_group(reading: DataPosition, state: Any) -> Any:
         epoch = state.epoch
         found = group(reading, state)
         if state.epoch != epoch:
@@ -132,7 +132,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
         return sums
 
     current = [0]
-    Path.rename, Reading.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign]
+    Path.rename, DataPosition.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign]
     assert atomic.Path is Path
     sys.exit(guarded(run, settings))
 

@@ -98,13 +98,13 @@ def wait(device: torch.device) -> None:
 @contextlib.contextmanager
 def padded(on: bool) -> Iterator[None]:
     """Attention over padded sentences, as before there was the other kind."""
-    real = transformer.has_packed_attention
+    real = transformer.supports_packed_attention
     if on:
-        transformer.has_packed_attention = lambda *_asked: False  # type: ignore[assignment]
+        transformer.supports_packed_attention = lambda *_asked: False  # type: ignore[assignment]
     try:
         yield
     finally:
-        transformer.has_packed_attention = real
+        transformer.supports_packed_attention = real
 
 
 def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:

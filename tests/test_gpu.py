@@ -12,7 +12,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.kernels.variable_length import has_packed_attention
+from tolka.kernels.variable_length import supports_packed_attention
 from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.search.beam import BeamConfig
@@ -59,7 +59,7 @@ def test_packed_rows_in_half_precision_are_what_the_cpu_computes(options: dict[s
     """The kernel for sentences of unlike length is in use: widths of 16 a head, bf16."""
     torch.manual_seed(0)
     device = torch.device("cuda")
-    assert has_packed_attention(torch.device("cuda", 0), torch.bfloat16, 16, 16)
+    assert supports_packed_attention(torch.device("cuda", 0), torch.bfloat16, 16, 16)
     model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True)
     objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS)
     expected = objective(batch)
@@ -207,13 +207,13 @@ def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:
     def weights() -> list[torch.Tensor]:
         return [weight.detach().clone() for weight in model.parameters()]
 
-    assert step(1, 1e-3, [batch]).sound
+    assert step(1, 1e-3, [batch]).applied
     before = weights()
     spoilt = next(model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
-    assert not step(2, 1e-3, [batch]).sound
+    assert not step(2, 1e-3, [batch]).applied
     assert all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
     spoilt.remove()
-    assert step(3, 1e-3, [batch]).sound
+    assert step(3, 1e-3, [batch]).applied
     assert not all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The three jobs as functions: a configuration in, a typed result out."""
+"""The three commands as functions: a configuration in, a typed result out."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from tolka.translation.translator import Tick, Translation, Translator
 
 @dataclass(frozen=True, repr=False)
 class TrainResult:
-    """A finished training. model: the directory to translate with, as `Translator.load(result.model)`."""
+    """The result of a training. model: the directory to translate with, as in `Translator.load(result.model)`."""
 
     model: Path
     state: TrainState
@@ -47,7 +47,7 @@ class TrainResult:
         return self.summary()
 
     def summary(self) -> str:
-        """For a terminal: scores, time, memory, and the command to type next."""
+        """Return scores, time, memory and the next command, as text for a terminal."""
         decoding = ", ".join(f"{test.name} {test.sentences / test.seconds:.0f} sentences/s" for test in self.tests)
         mean = ", ".join(map(str, self.state.best_mean_of))
         which = f"mean of updates {mean}" if mean else f"update {self.state.best_update} of {self.state.update}"
@@ -63,7 +63,7 @@ class TrainResult:
 
 
 def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainResult:
-    """Train, keep the best model, test it; the same settings again go on with the run, as `mt-train` does.
+    """Train, keep the best model, and test it; the same settings resume the run, as with `mt-train`.
 
     config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
     Logs to stderr and into the run's folder. TolkaError says in one line why it cannot.
@@ -92,7 +92,7 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
 
 
 def unlike_before(run: Path, config: TrainConfig) -> list[str]:
-    """What differs here from where a run was made, and may make its results differ: versions, machine, texts."""
+    """Return the differences to a run's machine, versions and texts that may change its results."""
     calls = recorded(run)
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
@@ -101,7 +101,7 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
 
 
 def find_lr(config: TrainConfig) -> RangeTest:
-    """Try learning rates on this run's fresh model and its text; recommends a peak rate and keeps no weights.
+    """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
 
     ConfigError when the run's folder holds a run that has begun; TolkaError when no rate makes the loss fall.
     """
@@ -120,7 +120,7 @@ def translate(
     tick: Tick = lambda lines_done: None,
     **settings: Any,
 ) -> Iterator[Translation]:
-    """One translation for each line, in order, decoding.window lines at a time; `tick` is told how many are done.
+    """Return one translation per line, in order; `tick` gets how many are done, after every decoding.window lines.
 
     model: a model or run directory, or several that translate together. lines: a str is one line. config, settings: as
     mt-translate takes them.
@@ -136,7 +136,7 @@ def translate(
 
 
 def _check_complete(settings: Mapping[str, Any]) -> None:
-    """TypeError for settings beside a configuration."""
+    """Raise TypeError for settings given beside a configuration."""
     if settings:
         raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
 
@@ -144,7 +144,7 @@ def _check_complete(settings: Mapping[str, Any]) -> None:
 def translate_windows(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[list[Translation]]:
-    """As `translate`, for lines that the caller has put together: a translation for each, before the next are read."""
+    """Translate groups of lines; each group is translated before the next one is read."""
     for _, window in _translated(model, windows, config, tick):
         yield window
 
@@ -152,7 +152,7 @@ def translate_windows(
 def translate_and_look(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[list[tuple[Translation, list[AttentionMap]]]]:
-    """As `translate_windows`, with the maps that config.attention asks for, read back from the translations.
+    """Translate as `translate_windows`, with the attention maps that config.attention asks for.
 
     ConfigError when the model has no such map.
     """
@@ -163,7 +163,7 @@ def translate_and_look(
 def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[tuple[Translator, list[Translation]]]:
-    """A window at a time."""
+    """Yield the translations of one window at a time."""
     keep_freed_memory()
     translator = Translator.of(load_ensemble(model), config.search, config.decoding)
     for window in windows:
@@ -183,13 +183,13 @@ class EvaluateResult:
     notes: list[str]
 
     def __repr__(self) -> str:
-        """The table that mt-eval prints, and the notes."""
+        """Return the table that mt-eval prints, and the notes."""
         perplexity = [f"\n{self.perplexity}"] if self.perplexity else []
         return "\n".join([score_table(self.scores), *perplexity, *(f"note: {note}" for note in self.notes)])
 
 
 def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), **settings: Any) -> EvaluateResult:
-    """Score a file of translations, or what a model makes of a file of sources, against the references.
+    """Score a file of translations, or a model's translations of a file of sources, against the references.
 
     config, settings: as mt-eval takes them. model: as in `translate`; none to score a file.
     ConfigError when the files named do not add up to a job; DataError when their line counts differ.
@@ -241,12 +241,12 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
 
 
 def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:
-    """What keeps BLEU from using the language's own tokenizer; nothing where it does, or where one was chosen."""
+    """Return why BLEU does not use the language's own tokenizer; "" if it does, or if one was chosen."""
     return (metrics.tokenizer == "auto" and choose_bleu_tokenizer(language)[1]) or ""
 
 
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
-    """Whether translations `b` are better than `a`, by paired bootstrap; errors as `evaluate`."""
+    """Test by paired bootstrap whether translations `b` are better than `a`; raises as `evaluate` does."""
     if not config.files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     limit = config.decoding.line_limit

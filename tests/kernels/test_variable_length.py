@@ -10,7 +10,7 @@ from torch import Tensor
 from tolka.data.batch import collate
 from tolka.kernels import attention
 from tolka.kernels.packing import VariableLengthPacking
-from tolka.kernels.variable_length import attend_packed, has_packed_attention
+from tolka.kernels.variable_length import attend_packed, supports_packed_attention
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer import model as transformer
 
@@ -25,7 +25,7 @@ def test_this_torch_has_the_operation_with_a_gradient() -> None:
 
 
 def test_a_cpu_has_none() -> None:
-    assert not has_packed_attention(torch.device("cpu"), torch.bfloat16, 64, 64)
+    assert not supports_packed_attention(torch.device("cpu"), torch.bfloat16, 64, 64)
 
 
 def plain(
@@ -52,7 +52,7 @@ def test_a_model_on_packed_rows_is_the_model(monkeypatch: pytest.MonkeyPatch, op
     model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
     batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
     expected = model(batch)
-    monkeypatch.setattr(transformer, "has_packed_attention", lambda *_asked: True)
+    monkeypatch.setattr(transformer, "supports_packed_attention", lambda *_asked: True)
     monkeypatch.setattr(attention, "attend_packed", plain)
     monkeypatch.setattr(attention, "fused_attention", missing)
     found = model(batch)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tolka.nn.initialization import Uninitialised, initialise
+from tolka.nn.initialization import SkipInitialization, initialise
 from tolka.nn.linear import FusedLinear
 
 
@@ -56,7 +56,7 @@ def test_embeddings_are_normal_and_padding_is_zero(initialization: str) -> None:
 def test_uninitialised_draws_nothing_and_only_while_it_lasts() -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    with Uninitialised():
+    with SkipInitialization():
         layers = [nn.Linear(8, 8), nn.Embedding(8, 8), nn.LSTM(8, 8)]
         for layer in layers:
             initialise(layer, "xavier", embedding_std=1.0)

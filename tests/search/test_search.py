@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tolka.data.batch import BOS, EOS, Batch
 from tolka.errors import ConfigError
 from tolka.models.base import DecoderState, Seq2Seq
-from tolka.search.base import SEARCHES, likeliest, likeliest_token
+from tolka.search.base import SEARCHES, most_likely, most_likely_token
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 
@@ -112,7 +112,7 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     features = torch.randn(3, 2, vocabulary)
     log_p = features.log_softmax(dim=-1)
     total = torch.tensor([[-1.0, -2.0], [-1.0, float("-inf")], [-3.0, -0.5]])
-    found = likeliest(model, features, total, count)
+    found = most_likely(model, features, total, count)
     sums = log_p + total[..., None]
     sums[..., :2] = float("-inf")  # <pad> and <s>
     wanted = sums.flatten(1).sort(dim=1, descending=True).values[:, : min(count, 2 * vocabulary)]
@@ -123,7 +123,7 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     assert int(places.max()) < 2 * vocabulary
     assert int(found.token.max()) < vocabulary
     features[..., :2] = float("-inf")
-    assert torch.equal(likeliest_token(model, features[:, :1]), features[:, :1].argmax(dim=-1))
+    assert torch.equal(most_likely_token(model, features[:, :1]), features[:, :1].argmax(dim=-1))
 
 
 def test_registered_names_and_complaints() -> None:

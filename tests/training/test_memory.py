@@ -16,7 +16,7 @@ from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.training import memory
-from tolka.training.memory import Fit, MemoryNeed, fewest_batches, look_at_memory, memory_need, saved_bytes
+from tolka.training.memory import Fit, MemoryNeed, check_memory, fewest_batches, memory_need, saved_bytes
 from tolka.training.optimizers.sgd import SGDConfig
 
 
@@ -125,12 +125,12 @@ def test_what_is_needed_and_what_is_there(tmp_path: Path, monkeypatch: pytest.Mo
     assert needs[0].needed < needs[1].needed
     assert needs[0].fits
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 10_000)
-    lines = list(look_at_memory(step, large, decode=no_decoding))
+    lines = list(check_memory(step, large, decode=no_decoding))
     said = r"memory: training will take about [\d.]+ GB, of [\d.]+ GB that are free \(estimated\)"
     assert re.fullmatch(said, lines[0])
     assert lines[1].startswith("warning: training may run out of memory: lower batching.tokens")
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 0)
-    assert len(list(look_at_memory(step, large, decode=no_decoding))) == 1
+    assert len(list(check_memory(step, large, decode=no_decoding))) == 1
 
 
 def test_a_rehearsal_leaves_nothing_but_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_what_was_tried_piece_by_piece_fits_a_step_that_knows_nothing(
     """As on a GPU: a try is in one piece, and one that failed does not make the next one easier."""
     bench = Bench(tmp_path / "a", updates=4)
     forgetful(monkeypatch, room, torch.OutOfMemoryError("CUDA out of memory"))
-    monkeypatch.setattr(memory, "_has_room", lambda step, batch: step.has_room_for(batch))
+    monkeypatch.setattr(memory, "_fits_in_memory", lambda step, batch: step.fits_in_memory(batch))
     before = torch.get_rng_state()
     fit = fewest_batches(bench.trainer.step, bench.trainer.loader, 96, least=17)
     assert torch.equal(before, torch.get_rng_state())
@@ -210,13 +210,13 @@ def test_what_was_tried_piece_by_piece_fits_a_step_that_knows_nothing(
     if fit.batches > 1:
         larger = Bench(tmp_path / "c", updates=4)
         larger.trainer.loader.resize(Fit.of(96, {2: 1, 3: 2, 4: 3, 6: 4}[fit.batches]).tokens)
-        assert not larger.trainer.step.has_room_for(larger.trainer.loader.largest())
+        assert not larger.trainer.step.fits_in_memory(larger.trainer.loader.largest())
 
 
 def test_other_errors_of_a_try_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forgetful(monkeypatch, 0, RuntimeError("shapes differ"))
     with pytest.raises(RuntimeError, match="shapes differ"):
-        Bench(tmp_path).trainer.step.has_room_for(collate(ROWS[:2], ROWS[:2]))
+        Bench(tmp_path).trainer.step.fits_in_memory(collate(ROWS[:2], ROWS[:2]))
 
 
 def test_of_a_very_large_batch_no_more_is_computed_than_of_a_large_one(

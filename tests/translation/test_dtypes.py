@@ -11,7 +11,7 @@ from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import QuantizedLinear, QuantizedScores, sums_of_bytes
+from tolka.nn.quantized import QuantizedLinear, QuantizedScores, has_vnni
 from tolka.search.beam import BeamConfig
 from tolka.translation.dtypes import check_format, in_format
 
@@ -115,7 +115,7 @@ def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> 
     whole = QuantizedLinear(weight, bias, [6000])(x)
     parts = [QuantizedLinear(weight[i : i + 2000], bias[i : i + 2000], [2000])(x) for i in (0, 2000, 4000)]
     torch.testing.assert_close(whole, torch.cat(parts, dim=-1))
-    steps = 127 if sums_of_bytes() else 63
+    steps = 127 if has_vnni() else 63
     rounding = x.abs().max() / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
     assert 0 < (whole - (x @ weight.T + bias)).pow(2).mean().sqrt() < 1.2 * rounding
 
@@ -141,6 +141,6 @@ def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) 
 
 
 def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tolka.translation.dtypes.can_quantize", lambda: False)
+    monkeypatch.setattr("tolka.translation.dtypes.supports_int8", lambda: False)
     with pytest.raises(ConfigError, match="this build of torch has no products"):
         check_format("int8", CPU, "decoding.precision")

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, one-line errors, help that is read from the YAML files."""
+"""Shared parts of the commands: exit codes, one-line errors, and help read from the YAML files."""
 
 import argparse
 import os
@@ -24,12 +24,12 @@ MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined 
 
 
 def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
-    """A console script: run the command with what was typed, and leave with its exit code."""
+    """Run a command with the arguments typed, and exit with its code."""
     stopping.leave(_exit_code(command, sys.argv[1:]))
 
 
 def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
-    """Run a command; every error a user can cause becomes one line on stderr and an exit code.
+    """Run a command; every error that a user can cause becomes one line on stderr and an exit code.
 
     0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
     pipe ends the command in silence.
@@ -64,7 +64,7 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
 
 
 def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> tuple[int, str]:
-    """The exit code, and the line that says why it is not 0."""
+    """Return the exit code, and the line that explains it if it is not 0."""
     try:
         code = command(arguments)
         if sys.stdout is not None:
@@ -105,20 +105,20 @@ def _stopped(number: int) -> tuple[int, str]:
 
 
 def _discard_stdout() -> None:
-    """Python would complain once more when it flushes stdout at exit."""
+    """Redirect stdout to nowhere: otherwise Python would complain again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with errors that look like all others."""
+    """An argument parser whose errors look like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """ConfigError instead of a usage text of several lines."""
+        """Raise ConfigError instead of printing a usage text of several lines."""
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
 
 
 def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Files and settings. What exists is a file, whatever its name; else key=value is a setting."""
+    """Separate files from settings. What exists is a file, whatever its name; otherwise key=value is a setting."""
     files, settings = [], []
     for text in inputs:
         if re.match(r"[a-z][\w.]*=", text) and not os.path.lexists(text):
@@ -129,7 +129,7 @@ def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def models_of(text: str) -> list[Path]:
-    """The model directories in MODEL: one, or several joined by commas. What exists is one, whatever its name."""
+    """Return the model directories in MODEL: one, or several joined by commas. What exists is taken whole."""
     names = [text] if os.path.lexists(text) else text.split(",")
     if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
@@ -137,14 +137,14 @@ def models_of(text: str) -> list[Path]:
 
 
 def model_path(name: str) -> Path:
-    """The path of a model's or a run's folder; DataError for bytes that are not UTF-8."""
+    """Return the path of a model's or a run's folder; DataError if it is not UTF-8."""
     if not is_utf8(name):
         raise DataError(f"{printable(name)} is not UTF-8, and safetensors opens no such file: rename the folder")
     return user_path(name)
 
 
 def check_output(path: Path) -> None:
-    """DataError, before the work begins, when a file cannot be written there."""
+    """Raise DataError, before the work begins, when a file cannot be written there."""
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
@@ -153,7 +153,7 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name when it is whole; a device or a pipe (/dev/null) is written as it comes."""
+    """Open a file that gets its name once it is complete; a device or a pipe (/dev/null) is written directly."""
     check_output(path)
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
@@ -172,7 +172,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def settings_help(name: str) -> str:
-    """Every setting of configs/<name>.yaml with its default and help line, read from the files as text."""
+    """Return every setting of configs/<name>.yaml with its default and help line, read from the files as text."""
     text = (config_dir() / f"{name}.yaml").read_text(encoding="utf-8")
     blocks = []
     for group, default in re.findall(r"^  - (\w+): (\w+)$", text, flags=re.MULTILINE):
@@ -190,7 +190,7 @@ def settings_help(name: str) -> str:
 
 
 def _keys(path: Path, group: str, shown: set[str]) -> list[str]:
-    """'  group.key=default' and what it is, for each key of a file that was not `shown` yet; adds them to it."""
+    """Return '  group.key=default' and its help, for each key of a file that is not in `shown` yet; adds them to it."""
     found = re.findall(r"^# (.*)\n(\w+): (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     new = [entry for entry in found if entry[1] not in shown and (entry[1] != "name" or group == "run")]
     shown |= {key for _, key, _ in new}

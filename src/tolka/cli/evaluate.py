@@ -31,12 +31,12 @@ settings (key=value):
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse, score, print a table or JSON on stdout."""
+    """Parse the arguments, score, and print a table or JSON on stdout."""
     parser = Parser(
         prog="mt-eval",
         description="Score translations against references, or a model on a test set.",
@@ -93,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> int:
-    """Whether the second file of translations is better than the first."""
+    """Print whether the second file of translations is better than the first."""
     if len(systems) != 2:
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 

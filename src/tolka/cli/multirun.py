@@ -1,4 +1,4 @@
-"""One command, several trainings: `mt-train -m model=rnn,lstm run.seed=1,2` makes each combination, and one page."""
+"""Several trainings in one command: `mt-train -m model=rnn,lstm run.seed=1,2` trains each combination."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,9 @@ from tolka.text.lines import user_path
 
 @dataclass(frozen=True)
 class Combination:
-    """One of the trainings. label: what tells it from the others ("lstm", "rnn-seed=2"); settings: all of its own."""
+    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2"). settings: all of its
+    own.
+    """
 
     label: str
     settings: list[str]
@@ -26,7 +28,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Planned:
-    """A combination with its folder and its configuration, checked."""
+    """A combination with its folder and its checked configuration."""
 
     label: str
     folder: Path
@@ -35,7 +37,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a combination: its folder, and its result or what was wrong."""
+    """The folder of a combination, and its result or its error."""
 
     label: str
     folder: Path
@@ -44,7 +46,7 @@ class Outcome:
 
 
 def combinations(settings: Sequence[str]) -> list[Combination]:
-    """Every combination of the values that settings list with commas; ConfigError when none does, or two are alike.
+    """Return every combination of the values that settings list with commas; ConfigError for none, or two alike.
 
     Lists in brackets, texts in quotes and paths are single values.
     """
@@ -65,7 +67,7 @@ def combinations(settings: Sequence[str]) -> list[Combination]:
 
 
 def _named(key: str, value: str) -> str:
-    """lstm of model=lstm, seed=2 of run.seed=2; fit to be a folder's name."""
+    """Return a label that can be a folder's name: lstm of model=lstm, seed=2 of run.seed=2."""
     group, _, option = key.rpartition(".")
     return (f"{option}=" if group else "") + re.sub(r"[^\w.-]+", "_", value)
 
@@ -80,7 +82,7 @@ def _values(key: str, value: str) -> list[str]:
 
 
 def folder_of(settings: Sequence[str]) -> Path:
-    """Where the trainings' folders go: run.dir, or runs/ and the name of the run or its experiment."""
+    """Return the folder of the trainings' folders: run.dir, or runs/ and the name of the run or its experiment."""
     given = dict(setting.split("=", 1) for setting in settings)
     if given.get("run.dir"):
         return user_path(given["run.dir"])
@@ -89,7 +91,7 @@ def folder_of(settings: Sequence[str]) -> Path:
 
 
 def plan(settings: Sequence[str]) -> list[Planned]:
-    """What the settings come to, one for each combination; nothing is written.
+    """Return the trainings that the settings describe, one per combination; nothing is written.
 
     ConfigError when the folder that is to have the trainings' folders is a run's itself.
     """
@@ -106,7 +108,7 @@ def plan(settings: Sequence[str]) -> list[Planned]:
 
 
 def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
-    """Train every combination, one after the other, each in a folder of its own; what fails does not stop the rest.
+    """Train every combination, one after the other, each in its own folder; a failure does not stop the others.
 
     Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
     earlier call has finished in the same folder are on it from the start, also with other settings.
@@ -136,7 +138,7 @@ def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outco
 
 
 def _page(base: Path, folders: Mapping[str, Path], outcomes: Sequence[Outcome]) -> Path:
-    """What is finished, by an earlier call or this one, side by side; what has failed in this one is named."""
+    """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named."""
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
     others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
     others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)

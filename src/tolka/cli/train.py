@@ -36,12 +36,12 @@ settings (key=value; a list is [a,b]):
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse, train, show the result and the next command."""
+    """Parse the arguments, train, and show the result and the next command."""
     options = _parsed(arguments)
     if options.settings[:1] in (["average"], ["merge"]):
         return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
@@ -76,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments, by name."""
+    """Parse the arguments."""
     parser = Parser(
         prog="mt-train",
         description="Train a translator on parallel text, keep the best model, test it.",
@@ -111,7 +111,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """ConfigError for options that do not go together."""
+    """Raise ConfigError for options that do not go together."""
     if options.output:
         raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
     if options.json and not options.check:
@@ -123,7 +123,7 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _print_configs(configs: Sequence["TrainConfig"]) -> int:
-    """On standard output, as YAML; several are documents of one stream, with --- before each."""
+    """Print configurations as YAML on standard output; several are documents of one stream, each after ---."""
     import yaml
 
     several = len(configs) > 1
@@ -133,7 +133,7 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 
 
 def _check(config: "TrainConfig", as_json: bool) -> int:
-    """DONE whatever the text is like: what is found is said, not judged."""
+    """Print what is found in the text; the exit code is DONE whatever it is."""
     from tolka.report.data_check import health_report
     from tolka.run.data_check import check, write_page
     from tolka.system.number_format import json_text
@@ -149,7 +149,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
 
 
 def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
-    """Finished models into one: `average MODEL MODEL ... -o OUT`, `merge MODEL ADAPTER -o OUT`."""
+    """Combine finished models: `average MODEL MODEL ... -o OUT`, `merge MODEL ADAPTER -o OUT`."""
     if out is None:
         raise ConfigError(f"mt-train {job} needs -o OUT, the model directory to write")
     model_path(str(out))
@@ -170,7 +170,7 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
 
 
 def _several(settings: Sequence[str], only_print: bool) -> int:
-    """Every combination in turn; FAILED when one of them failed. only_print: their configurations, without training."""
+    """Train every combination; return FAILED when one failed. only_print: print configurations instead of training."""
     from tolka.cli.multirun import plan, train_all
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side

@@ -1,4 +1,4 @@
-"""mt-translate: lines in, translations out, one for one."""
+"""mt-translate: one translation per line of text."""
 
 import argparse
 import sys
@@ -42,12 +42,12 @@ settings (key=value):
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse, translate, say on stderr what was out of the ordinary."""
+    """Parse the arguments, translate, and report on stderr what was unusual."""
     options = _parsed(arguments)
     files, settings = sort_out(options.inputs)
     models = models_of(options.model)
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     config = translate_config(settings)
     total = sum(count_and_digest(path, config.decoding.line_limit)[0] for path in files) if files else None
     _note_documents(files)
-    looking = Looking(options.attention, config.attention.alignments)
+    looking = AttentionOutput(options.attention, config.attention.alignments)
     windows = looking.at(_windows(files, options.output, config.decoding))
     tally = Tally()
     shown = not typed and not _on_screen(options.output)
@@ -91,7 +91,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments, by name."""
+    """Parse the arguments."""
     parser = Parser(
         prog="mt-translate",
         description="Translate text line by line: files, or standard input when none is named.",
@@ -112,7 +112,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check(files: Sequence[Path], output: Path | None, attention: Path | None) -> None:
-    """DataError for what cannot be read or written; makes the folder of the attention maps."""
+    """Raise DataError for what cannot be read or written; create the folder of the attention maps."""
     for path in files:
         if path.is_dir():
             raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
@@ -130,7 +130,7 @@ def _check(files: Sequence[Path], output: Path | None, attention: Path | None) -
 
 @dataclass
 class Tally:
-    """What was out of the ordinary, in numbers of lines."""
+    """Counts of lines that were treated in an unusual way."""
 
     count: int = 0
     apart: int = 0
@@ -139,7 +139,7 @@ class Tally:
     cut: int = 0
 
     def add(self, translation: "Translation") -> None:
-        """One more line."""
+        """Count one more line."""
         several = translation.sentences > 1
         self.count += 1
         self.apart += several and translation.split == "sentences"
@@ -148,7 +148,7 @@ class Tally:
         self.cut += not translation.complete
 
     def conclude(self) -> None:
-        """Say it."""
+        """Report the counts."""
         lines = f"of {self.count} lines"
         if self.apart:
             say(f"note: {self.apart} {lines} have several sentences, translated one by one (decoding.split)")
@@ -166,8 +166,8 @@ class Tally:
             )
 
 
-class Looking:
-    """What is made of the attention maps, line by line: pictures and numbers in a folder, word alignments."""
+class AttentionOutput:
+    """What is done with attention maps, line by line: pictures and JSON files in a folder, word alignments."""
 
     def __init__(self, folder: Path | None, alignments: bool) -> None:
         self._folder = None
@@ -180,17 +180,17 @@ class Looking:
         self._count = 0
 
     def __bool__(self) -> bool:
-        """Whether anything is."""
+        """Return whether anything is done with them."""
         return self._folder is not None or self._alignments
 
     def at(self, windows: Iterable[list[str]]) -> Iterator[list[str]]:
-        """The same lines, remembered until they come back translated."""
+        """Yield the same windows, and keep their lines until the translations come."""
         for window in windows:
             self._sources.extend(window)
             yield window
 
     def line(self, translation: "Translation", maps: "list[AttentionMap]") -> str:
-        """What stands behind the translation; writes the pictures and numbers."""
+        """Return what follows the translation in its line; write the picture and the JSON file."""
         if not self:
             return ""
         from tolka.evaluation.attention_maps import word_alignment
@@ -204,7 +204,7 @@ class Looking:
         return "\t" + " ".join(f"{source}-{target}" for source, target in word_alignment(maps))
 
     def conclude(self) -> None:
-        """Say where the maps are, and what could not be drawn."""
+        """Report where the maps are, and what could not be drawn."""
         if self._folder is not None:
             say(f"attention maps: {self._folder.path} ({self._count} lines)")
             if self._folder.complaint:
@@ -212,7 +212,7 @@ class Looking:
 
 
 def _note_documents(files: Sequence[Path]) -> None:
-    """Say once of each file that looks like a document what will become of it."""
+    """Warn once for each file that looks like a document."""
     from tolka.text.file_types import document_kind
 
     for path in dict.fromkeys(files):
@@ -222,7 +222,7 @@ def _note_documents(files: Sequence[Path]) -> None:
 
 
 def _windows(files: Sequence[Path], output: Path | None, decoding: "DecodingConfig") -> Iterator[list[str]]:
-    """The lines to translate, those together that are translated at once."""
+    """Yield the lines to translate, in groups that are translated at once."""
     from tolka.text.windows import ArrivingLines, full_windows, is_still_written
 
     size, limit = decoding.window, decoding.line_limit
@@ -236,13 +236,13 @@ def _windows(files: Sequence[Path], output: Path | None, decoding: "DecodingConf
 
 
 def _on_screen(output: Path | None) -> bool:
-    """Whether the translations are written where a bar would run."""
+    """Return whether the translations are printed where a progress bar would be."""
     return output is None and sys.stdout is not None and sys.stdout.isatty()
 
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that takes its name when it is whole."""
+    """Return standard output, or a file that gets its name once it is complete."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

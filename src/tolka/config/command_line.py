@@ -1,4 +1,4 @@
-"""What is typed on a command line becomes a configuration; what is seldom meant is said."""
+"""From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _SHORT_KEYS = {
 
 
 def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
-    """The configuration of mt-train; ConfigError, all complaints at once, in one line.
+    """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
     overrides: as they are typed. settings: further ones as keywords, a mapping for a group.
 
@@ -66,7 +66,7 @@ def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
 
 
 def with_recipe(settings: Sequence[str]) -> list[str]:
-    """The settings, with experiment=sample where no text is named.
+    """Return the settings, with experiment=sample where no corpus is named.
 
     ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
     """
@@ -82,7 +82,7 @@ def with_recipe(settings: Sequence[str]) -> list[str]:
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
-    """The configuration of a run, to be run again elsewhere: in run.dir, or in its own folder's name with -again.
+    """Return the configuration of a finished run for another run, in run.dir or in the folder's name with -again.
 
     overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
     """
@@ -107,7 +107,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
 
 
 def _parsed(override: str) -> DictConfig:
-    """One setting of --rerun; ConfigError where YAML or OmegaConf make nothing of it."""
+    """Parse one setting of --rerun; ConfigError if YAML or OmegaConf cannot."""
     try:
         parsed = OmegaConf.from_dotlist([_quoted(override)])
         OmegaConf.to_container(parsed)
@@ -120,7 +120,7 @@ def _parsed(override: str) -> DictConfig:
 
 
 def _in_full(overrides: Sequence[str]) -> list[str]:
-    """With what is short for something else spelt out."""
+    """Expand abbreviated settings."""
     return [_SHORT.get(override, override) for override in overrides]
 
 
@@ -129,18 +129,18 @@ def _names_folder(overrides: Sequence[str]) -> bool:
 
 
 def _quoted(override: str) -> str:
-    """A path as YAML takes it for nothing else."""
+    """Quote a path, so that YAML reads it as text."""
     key, _, value = override.partition("=")
     return f"{key}={json.dumps(value, ensure_ascii=False)}" if takes_a_path(key) and value[:1] != "[" else override
 
 
 def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
-    """The values, where an experiment sets keys of a kind that the command line has replaced by another.
+    """Return the values, where an experiment sets keys of a kind that the command line has replaced by another.
 
-    What the other kind does not know is left out; what it knows holds for it too. Both are said, for a learning rate
-    is seldom right for two optimisers.
+    Keys that the other kind does not have are left out; the others apply to it too. Both are reported, because a
+    learning rate seldom suits two optimizers.
 
-    given: the keys that the command line names; choices: the file taken in each group.
+    given: the keys that the command line names. choices: the file chosen in each group.
     """
     kept = dict(values)
     named = [group for group in REGISTRIES if group in given]
@@ -167,23 +167,23 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
-    """The configuration of mt-translate; alignments=true is short for attention.alignments=true."""
+    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true."""
     return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides)))[0]))
 
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
-    """The configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
+    """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
     return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(load_plugins(overrides)))[0]))
 
 
 def _with_long_keys(overrides: Sequence[str]) -> list[str]:
-    """With the keys that have short names spelt out."""
+    """Expand the keys that have short names."""
     parts = (override.partition("=") for override in overrides)
     return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]
 
 
 def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
-    """With the width that model.parameters asks for; ConfigError when another was asked for too."""
+    """Return the configuration with the width for model.parameters; ConfigError when model.d_model is set as well."""
     if not config.model.parameters or config.run.init_from:
         return config
     if "model.d_model" in given:
@@ -194,7 +194,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
 
 
 def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
-    """Without the gradient flow that an experiment asks for, where there is no recurrence for it to go along."""
+    """Switch off an experiment's gradient flow for a model without recurrence."""
     if "trainer.gradient_flow" in given or config.model.supports_gradient_flow:
         return config
     return replace(config, trainer=replace(config.trainer, gradient_flow=False))
@@ -208,7 +208,7 @@ def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
 
 
 def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
-    """The schedule's settings, with those that nobody typed as the run began with, or as they fit into its updates."""
+    """Return the schedule's settings; those that nobody typed as the run began with, or fitted into its updates."""
     scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
     if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
         return scheduler  # `build_groups` complains
@@ -224,7 +224,7 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
 
 
 def _folder(run: Mapping[str, Any]) -> Path:
-    """Where the run goes; a mapping that RunConfig refuses has its complaint later."""
+    """Return the run's folder; a mapping that RunConfig refuses is reported later."""
     try:
         return RunConfig(name=str(run.get("name")), dir=str(run.get("dir") or "")).folder
     except TolkaError:
@@ -232,7 +232,7 @@ def _folder(run: Mapping[str, Any]) -> Path:
 
 
 def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iterator[str]:
-    """What is allowed, and seldom meant. given: the keys that the command line names."""
+    """Yield notes on settings that are allowed but seldom intended. given: the keys that the command line names."""
     for key, lacking in config.settings_without_effect():
         if key in given:
             yield f"{key} has no effect without {lacking}"

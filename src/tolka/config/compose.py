@@ -30,7 +30,7 @@ def _literal_keys() -> dict[str, tuple[bool, bool]]:
 
 
 def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Hydra's composition of configs/<name>.yaml: the values, and which file was chosen in each group."""
+    """Compose configs/<name>.yaml with Hydra; return the values, and which file was chosen in each group."""
     import hydra
     from hydra.core.config_store import ConfigStore
     from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
@@ -54,7 +54,7 @@ def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[s
 
 
 def _check_form(name: str, overrides: Sequence[str]) -> None:
-    """ConfigError for what Hydra would take but no key of ours stands for: +key, ~key, hydra.*, group=5."""
+    """Raise ConfigError for what Hydra would accept but no setting stands for: +key, ~key, hydra.*, group=5."""
     known = known_keys(name)
     groups = {key for key in known if "." not in key}
     for override in overrides:
@@ -74,7 +74,7 @@ def _example(known: Sequence[str]) -> str:
 
 
 def quote(override: str) -> str:
-    """The override with a name's value quoted for Hydra: corpus.train=말뭉치/a=b(1) works as it stands."""
+    """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
     key, equals, value = override.partition("=")
     if not equals or key not in _literal_keys():
         return override
@@ -85,7 +85,7 @@ def quote(override: str) -> str:
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
-    """Keywords as they are typed: {"model": "lstm", "trainer": {"updates": 300}} is model=lstm trainer.updates=300.
+    """Return keyword arguments as typed settings: {"trainer": {"updates": 300}} is trainer.updates=300.
 
     A group's value is the name of its file, or a mapping of its keys (with `name` for the file).
     """
@@ -101,7 +101,7 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _typed(key: str, value: Any) -> str:
-    """A value of Python as Hydra's grammar has it."""
+    """Return a Python value in Hydra's grammar."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
@@ -112,7 +112,7 @@ def _typed(key: str, value: Any) -> str:
 
 
 def takes_a_path(key: str) -> bool:
-    """Whether the key's value is a path or a name, taken as it stands."""
+    """Return whether the key's value is a path or a name, taken as typed."""
     return key in _literal_keys()
 
 
@@ -126,7 +126,7 @@ def _quoted(value: str) -> str:
 
 
 def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
-    """Hydra's complaint in one line, with the nearest thing that is allowed."""
+    """Return Hydra's complaint in one line, with the nearest thing that is allowed."""
     text = str(error)
     missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
     if missing:
@@ -157,7 +157,7 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
 
 
 def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
-    """What may have been meant instead of a key: an option of its own group, or of that name in another one."""
+    """Return what may have been meant instead of a key: an option of its own group, or of that name in another one."""
     group, _, option = key.partition(".")
     own = [each for each in known if option and each.startswith(f"{group}.")]
     # By the options' own names, since the group's makes any two keys of it look alike.
@@ -172,7 +172,7 @@ def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
 
 
 def _help(name: str) -> str:
-    """The command that lists every setting of configs/<name>.yaml."""
+    """Return the command that lists every setting of configs/<name>.yaml."""
     return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
 
 
@@ -198,7 +198,7 @@ def _yaml_files(group: str) -> frozenset[str]:
 
 
 def _presets() -> dict[str, dict[str, dict[str, Any]]]:
-    """Group -> name -> options, of registered classes that have no YAML file: plugins, and new ones in the package."""
+    """Return group -> name -> options of registered classes without a YAML file, such as plugins."""
     from tolka.config.schemas import REGISTRIES  # imports torch, which --help does without
 
     return {
@@ -212,7 +212,7 @@ def _presets() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def known_keys(name: str) -> list[str]:
-    """Every group, and every key that a file of one of its groups has."""
+    """Return every group, and every key that a file of one of its groups has."""
     keys: set[str] = set()
     for entry in yaml.safe_load((config_dir() / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]:
         if isinstance(entry, dict):
@@ -224,7 +224,7 @@ def known_keys(name: str) -> list[str]:
 
 
 def _options(group: str, kind: str) -> set[str]:
-    """The keys of one file of a group."""
+    """Return the keys of one file of a group."""
     if kind in (presets := _presets().get(group, {})):
         return set(presets[kind])
     text = (config_dir() / group / f"{kind}.yaml").read_text(encoding="utf-8")

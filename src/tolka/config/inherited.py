@@ -1,4 +1,4 @@
-"""What a training takes from the model that it goes on from: sizes, tokenizer and languages."""
+"""What fine-tuning inherits from the model that it starts from: sizes, tokenizer and languages."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -8,19 +8,19 @@ import yaml
 from tolka.config.compose import compose
 from tolka.errors import ConfigError
 from tolka.model_directory.read import languages, load_settings
-from tolka.models.base import TRAINING_ONLY, spelt_out_options
+from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 
 
 def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
-    """The values, with the sizes, tokenizer and languages of the model in run.init_from where no others were asked for.
+    """Fill in sizes, tokenizer and languages of the model in run.init_from where no others were requested.
 
-    Asked for is what the command line names (given), and what an experiment sets to something else than the default.
-    choices: the file taken in each group.
+    Requested is what the command line names (`given`), and what an experiment sets to something else than the default.
+    choices: the file chosen in each group.
 
-    ConfigError, with the keys, when something else was asked for that its weights cannot follow.
+    ConfigError, with the keys, when something was requested that the weights do not fit.
     """
     folder = user_path(str(values["run"]["init_from"]))
     saved, defaults = load_settings(folder), compose("train", [])[0]
@@ -34,7 +34,7 @@ def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mappin
         taken[group] = {**saved[group], **asked}
         own, now = saved[group], taken[group]
         if group == "model":
-            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
+            own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
         differing += [
             f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
             for key in asked
@@ -51,9 +51,9 @@ def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mappin
 def _with_the_models_languages(
     values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The values, with the languages of the model in run.init_from where nobody named any.
+    """Fill in the languages of the model in run.init_from, unless others are named or the corpus is the sample.
 
-    The embedded sample has its own. given: the keys that the command line names; choices: the file of each group.
+    given: the keys that the command line names. choices: the file of each group.
     """
     named = yaml.safe_load((config_dir() / "experiment" / f"{choices['experiment']}.yaml").read_text(encoding="utf-8"))
     asked = {f"corpus.{key}" for key in named.get("corpus", {})} | set(given)
@@ -66,13 +66,13 @@ def _with_the_models_languages(
 
 
 def _listed(value: Any) -> Any:
-    """A list of one text is as good as the text."""
+    """Return the text of a list of one text; anything else unchanged."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
-    """A model's options so that equal sizes look equal; as they are where they make no model."""
+def _resolved(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+    """Return a model's options resolved, so that equal sizes compare equal; unchanged if they are invalid."""
     try:
-        return spelt_out_options(sizes, shared)
+        return resolved_options(sizes, shared)
     except ConfigError:
         return sizes

@@ -1,4 +1,4 @@
-"""The three commands' configurations: frozen dataclasses that check what they carry."""
+"""The configurations of the three commands: frozen dataclasses that check their values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -10,7 +10,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import in_words_of_today
+from tolka.model_directory.upgrade import upgraded
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import named_in_utf8, zero_or_more
 from tolka.options.parsing import brief, build
@@ -30,7 +30,7 @@ from tolka.translation.options import DecodingConfig
 
 
 def check_name(name: str) -> None:
-    """ConfigError unless it is that of one folder below runs/, or empty."""
+    """Raise ConfigError unless the name is empty or that of one folder below runs/."""
     if name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise ConfigError(
             f"run.name ({brief(name)}) names one folder below runs/, so that it has no / or .. in it: choose another "
@@ -79,7 +79,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """All of mt-train; one field per config group."""
+    """The settings of mt-train, one field per config group."""
 
     run: RunConfig
     corpus: CorpusConfig
@@ -116,7 +116,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class TranslateConfig:
-    """All of mt-translate, its files apart."""
+    """The settings of mt-translate, except its files."""
 
     search: SearchConfig
     decoding: DecodingConfig
@@ -125,7 +125,7 @@ class TranslateConfig:
 
 @dataclass(frozen=True)
 class FilesToScore:
-    """What mt-eval reads."""
+    """The files that mt-eval reads."""
 
     hypothesis: str = setting("", literal=True, any_bytes=True)
     """file of translations to score; not with a model"""
@@ -139,7 +139,7 @@ class FilesToScore:
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """All of mt-eval."""
+    """The settings of mt-eval."""
 
     files: FilesToScore
     search: SearchConfig
@@ -185,11 +185,11 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
-    """The configuration that `TrainConfig.as_dict` gave, from a run's or a model's config.yaml.
+    """Build the configuration from what `TrainConfig.as_dict` returned, read from a config.yaml.
 
     Settings that an older version did not know get their defaults, which are what it did.
     """
-    known = in_words_of_today(values)
+    known = upgraded(values)
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
@@ -221,7 +221,7 @@ def build_groups(values: Mapping[str, Any], plugins: Sequence[str] = ()) -> dict
 
 
 def cross_check(config: TrainConfig) -> None:
-    """What no group can know alone."""
+    """Raise ConfigError for settings of different groups that do not go together."""
     warmup, updates = config.scheduler.warmup, config.trainer.updates
     if warmup > updates:
         raise ConfigError(
@@ -233,7 +233,7 @@ def cross_check(config: TrainConfig) -> None:
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
-    config.model.spelt_out(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    config.model.resolved(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
     if config.batching.sampling and not config.tokenizer.can_sample:
         raise ConfigError(
             "batching.sampling draws other pieces for the same words, and tokenizer.type="

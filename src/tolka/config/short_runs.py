@@ -1,4 +1,4 @@
-"""Schedules whose defaults do not fit into a short training: what nobody typed shrinks, and that is reported."""
+"""Schedules in short trainings: default lengths that do not fit are shortened, and that is reported."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, TypeGuard
@@ -11,15 +11,14 @@ _WARMUP_SHARE, _DECAY_SHARE = 10, 5  # a tenth of the updates, a fifth of the ho
 def fit_schedule(
     scheduler: Mapping[str, Any], updates: Any, typed: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fit a schedule's default lengths into `updates`. Returns its settings, and what of them has changed.
+    """Fit a schedule's default lengths into `updates`; return its settings, and those of them that changed.
 
-    scheduler: plain values of the group, not checked yet; what is no length is left for the checks to complain of.
-    typed: keys of the group that the user set, which are never changed.
+    scheduler: plain values of the group, not checked yet; invalid ones are left for the checks. typed: keys of the
+    group that the user set; they never change.
 
-    - horizon: at most the updates, so that the curve ends with the training;
-    - warmup: a tenth of the updates (or of the horizon) where it would take more than half of them. noam's peak follows
-      from its warm-up: lr_init shrinks with it, so that the peak stays;
-    - decay: a fifth of the horizon where it does not fit between the warm-up and the horizon.
+    The horizon becomes at most the updates, so that the curve ends with the training. A warm-up that would take more
+    than half of them becomes a tenth of the updates or of the horizon; noam's lr_init shrinks with it, so that the peak
+    stays. The decay becomes a fifth of the horizon where it does not fit between warm-up and horizon.
     """
     fitted = dict(scheduler)
     if not _is_length(updates):

@@ -1,1 +1,1 @@
-"""How good a model is: perplexity, translations scored against references."""
+"""Evaluation of models: validation, test sets, perplexity, and what attention and gradients show."""

@@ -1,4 +1,4 @@
-"""Where a model looked while it wrote: the maps of finished translations, read back by forced decoding.
+"""Attention maps of finished translations, computed by forced decoding.
 
 Shapes: S source positions with </s>, T target positions with </s>.
 """
@@ -23,7 +23,7 @@ _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Which maps are wanted."""
+    """Which attention maps to return."""
 
     kind: str = "cross"
     """cross = from target to source, encoder = self-attention of the source, decoder = self-attention of the target"""
@@ -48,7 +48,7 @@ class AttentionConfig:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """One sentence's map. rows, columns: pieces; weights: of each row, its columns' shares, which sum to 1.
+    """The attention map of one sentence. rows, columns: subwords. weights: of each row over the columns; they sum to 1.
 
     name: of the layer ("decoder.2.cross"). head: its number, or mean.
     """
@@ -60,7 +60,7 @@ class AttentionMap:
     weights: list[list[float]]
 
     def as_dict(self) -> dict[str, Any]:
-        """For a JSON file."""
+        """Return plain values, for a JSON file."""
         return {
             "map": self.name,
             "head": self.head,
@@ -71,13 +71,13 @@ class AttentionMap:
 
 
 class AttentionReader:
-    """Reads the maps of translations that a translator has made."""
+    """Computes the attention maps of a translator's translations."""
 
     def __init__(self, translator: Translator, config: AttentionConfig) -> None:
         self._translator, self._config = translator, config
 
     def __call__(self, translations: Sequence[Translation]) -> list[list[AttentionMap]]:
-        """The maps of each translation: of every segment in turn, one, or one a head; none for a blank text.
+        """Return the maps of each translation: one per segment, or one per head; none for a blank text.
 
         ConfigError when the model has no such map.
         """
@@ -91,7 +91,7 @@ class AttentionReader:
         return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
 
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
-        """One forward pass, by the path that keeps the weights."""
+        """Run one forward pass that returns the attention weights."""
         sources, targets = zip(*segments, strict=True)
         model = self._translator.model.eval()
         with torch.inference_mode():
@@ -107,7 +107,7 @@ class AttentionReader:
             yield [AttentionMap(name, head, rows, columns, one) for head, one in zip(heads, kept, strict=True)]
 
     def _chosen(self, attention: dict[str, Tensor]) -> str:
-        """The name of the wanted map."""
+        """Return the name of the map that is configured."""
         stack, which = _KINDS[self._config.kind]
         names = [name for name in attention if name.startswith(stack) and name.endswith(which)]
         if not names:
@@ -122,7 +122,7 @@ class AttentionReader:
             ) from None
 
     def _heads(self, name: str, weights: Tensor) -> Tensor:
-        """(B, H, T, S) -> the wanted heads."""
+        """(B, H, T, S) -> the heads that are configured."""
         if self._config.head == "mean":
             return weights.mean(dim=1, keepdim=True)
         if self._config.head == "all":
@@ -135,7 +135,7 @@ class AttentionReader:
         return weights[:, number : number + 1]
 
     def _labels(self, source: Sequence[int], target: Sequence[int]) -> tuple[list[str], list[str]]:
-        """Pieces of the rows and of the columns. A row of `cross` is a piece being written, others one being read."""
+        """Return the subwords of rows and columns. A row of `cross` is a subword being written."""
         tokenizer = self._translator.tokenizer
         read, written = [*tokenizer.source_pieces(source), _END], [*tokenizer.target_pieces(target), _END]
         if self._config.kind == "cross":
@@ -147,10 +147,10 @@ class AttentionReader:
 
 
 def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
-    """For each target word, the source word that it looked at most: (source, target), numbered from 0.
+    """Return, for each target word, the source word with the most attention: (source, target), from 0.
 
-    maps: one a segment, `cross`, of one head or of their mean. A word is what blanks separate; the weights of its
-    pieces are added up over the source's and averaged over the target's (Garg et al. 2019 read alignments likewise).
+    maps: one per segment, `cross`, of one head or of their mean. Words are separated by whitespace; weights are summed
+    over a source word's subwords and averaged over a target word's (as Garg et al. 2019 read alignments).
     """
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words of the segments before
@@ -170,7 +170,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
 
 
 def word_numbers(pieces: Sequence[str]) -> list[int | None]:
-    """Of each piece, the number of the word that it is part of; None for the end of the sentence."""
+    """Return, for each subword, the number of its word; None for the end of the sentence."""
     numbers: list[int | None] = []
     word, between = -1, True
     for piece in pieces:

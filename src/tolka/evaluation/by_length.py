@@ -1,4 +1,4 @@
-"""BLEU of short and of long sentences apart: where models without attention fall."""
+"""BLEU by source length, which shows where models without attention fail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tolka.metrics.scores import MetricsConfig, Score, score
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """BLEU of the sentences whose source has `shortest` to `longest` words (what blanks separate)."""
+    """BLEU of the sentences whose source has `shortest` to `longest` words (separated by whitespace)."""
 
     shortest: int
     longest: int
@@ -17,7 +17,7 @@ class LengthBucket:
     bleu: Score
 
     def as_dict(self) -> dict[str, Any]:
-        """For scores.json."""
+        """Return plain values, for scores.json."""
         return {"words": [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
 
 
@@ -29,7 +29,7 @@ def bleu_by_length(
     language: str,
     buckets: int = 5,
 ) -> list[LengthBucket]:
-    """Buckets of about as many sentences each, shortest first; fewer where there are fewer lengths.
+    """Return buckets of about equally many sentences, shortest first; fewer where there are few lengths.
 
     metrics: its tokenizer, resamples and seed are used. language: of the target.
     """
@@ -44,7 +44,7 @@ def bleu_by_length(
 
 
 def _spans(lengths: Sequence[int], buckets: int) -> list[tuple[int, int]]:
-    """(shortest, longest) of each bucket; each takes its share of what those before have left."""
+    """Return (shortest, longest) of each bucket."""
     ordered = sorted(lengths)
     spans: list[tuple[int, int]] = []
     first = 0

@@ -1,6 +1,7 @@
-"""How far back a loss reaches in a recurrent encoder (Bengio et al. 1994; Pascanu et al. 2013, equation 5).
+"""Gradient flow: how far back a loss reaches in a recurrent encoder.
 
-Shapes: B sentences, S source positions, H width of one direction's state.
+Bengio et al. (1994); Pascanu et al. (2013, equation 5). Shapes: B sentences, S source positions, H width of one
+direction's state.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
 from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
-from tolka.text.normalization import spelt_pair
+from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -24,10 +25,10 @@ _PAIRS = 64  # measured, in one batch
 
 @dataclass(frozen=True)
 class GradientFlow:
-    """Of one layer and direction ("encoder.0.forward"), and one part of its state, h or C.
+    """The gradient flow of one layer and direction ("encoder.0.forward"), for one part of its state, h or C.
 
-    norms: by distance, in steps, from the state that the recurrence ends with (0): the mean over `sentences`, those
-    that are long enough, of the norm of the total derivative of a sentence's loss, in nats, with respect to the state.
+    norms: by distance in steps from the last state (0). Each is the mean, over the `sentences` long enough, of the norm
+    of the total derivative of a sentence's loss, in nats, with respect to the state.
     """
 
     layer: str
@@ -36,7 +37,7 @@ class GradientFlow:
     sentences: list[int]
 
     def as_dict(self) -> dict[str, Any]:
-        """For gradient_flow.jsonl."""
+        """Return plain values, for metrics.jsonl."""
         return asdict(self)
 
 
@@ -45,7 +46,7 @@ class GradientFlowMeter:
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
         """unicode: cleaning.unicode, the form that the model reads."""
-        pairs = [spelt_pair(pair, unicode) for pair in pairs[:_PAIRS]]
+        pairs = [normalized_pair(pair, unicode) for pair in pairs[:_PAIRS]]
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
 
@@ -55,7 +56,7 @@ class GradientFlowMeter:
 
 
 def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
-    """Measure a model as it is, dropout off; leaves no gradients. batch: on the model's device.
+    """Measure a model without dropout; no gradients stay. batch: on the model's device.
 
     The derivative goes through everything that a state leads to: later states, upper layers, attention, the decoder.
     ConfigError for an architecture without a recurrence.
@@ -78,7 +79,7 @@ def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
 def _flows(
     layer: str, steps: list[tuple[Tensor, ...]], gradients: Iterator[Tensor], batch: Batch
 ) -> Iterator[GradientFlow]:
-    """One for each part of the state. gradients: of all steps' parts, in their order."""
+    """Yield one result per part of the state. gradients: of all steps' parts, in their order."""
     norms = torch.stack([torch.stack([next(gradients).norm(dim=-1) for _ in state]) for state in steps]).cpu()
     lengths = batch.source_lengths.cpu()
     for part, by_time in zip(_STATES, norms.unbind(1), strict=False):  # (S, B)

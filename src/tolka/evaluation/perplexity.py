@@ -1,4 +1,4 @@
-"""How surprised a model is by the references: comparable across vocabularies, too."""
+"""Perplexity: per token, per word, and as bits per character, which compare across vocabularies."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.number_format import shown
 from tolka.system.progress import say
-from tolka.text.normalization import spelt_pair
+from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -26,8 +26,8 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 class Perplexity:
     """Sums over the references that were measured.
 
-    nll: -log p in nats, label smoothing left out, </s> counted. words: runs of non-blanks. characters: of the text as
-    it stands, blanks included. skipped: pairs left out because a side is longer than can be measured.
+    nll: -log p in nats, without label smoothing, with `</s>`. words: separated by whitespace. characters: of the text
+    as it stands, with spaces. skipped: pairs left out because a side is blank or too long.
     """
 
     nll: float
@@ -46,12 +46,12 @@ class Perplexity:
 
     @property
     def per_token(self) -> float:
-        """exp(nll / tokens), what training curves show; depends on the vocabulary."""
+        """exp(nll / tokens), as training curves show it; depends on the vocabulary."""
         return _exp(self.nll / self.tokens)
 
     @property
     def per_word(self) -> float:
-        """exp(nll / words): comparable between vocabularies, for languages that put blanks between words."""
+        """exp(nll / words): comparable between vocabularies, for languages that separate words by spaces."""
         return _exp(self.nll / self.words)
 
     @property
@@ -60,7 +60,7 @@ class Perplexity:
         return self.nll / math.log(2) / self.characters
 
     def as_dict(self) -> dict[str, float | int]:
-        """For JSON; a perplexity that is infinite is written as null, and nll and the counts stand beside it."""
+        """Return plain values, for JSON; an infinite perplexity becomes null."""
         return {
             "ppl": self.per_token,
             "ppl_word": self.per_word,
@@ -75,22 +75,22 @@ class Perplexity:
 
 
 def _exp(nats: float) -> float:
-    """e ** nats; infinite where a float ends, as for "words" of a language that puts no blanks between them."""
+    """Return e ** nats, or infinity on overflow, as for "words" of a language without spaces."""
     return math.exp(nats) if nats < 700 else math.inf
 
 
 class PerplexityMeter:
-    """A set of pairs, tokenised once, measured as often as needed."""
+    """Measures a set of pairs, tokenised once."""
 
     def __init__(
         self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text", unicode: str = "keep"
     ) -> None:
-        """tokens: ceiling on a batch's padded tokens; longer sentences are skipped, and counted. Blank ones too.
+        """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
         unicode: as the model's training text was spelt (CleaningConfig): pairs are measured, and counted, in that form.
         DataError, with `name`, when that leaves none.
         """
-        pairs = [spelt_pair(pair, unicode) for pair in pairs]
+        pairs = [normalized_pair(pair, unicode) for pair in pairs]
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
         fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
@@ -106,7 +106,7 @@ class PerplexityMeter:
         self._skipped = len(pairs) - len(kept)
 
     def measure(self, model: Seq2Seq, precision: Precision, tick: Callable[[], object] = lambda: None) -> Perplexity:
-        """One pass with teacher forcing; `tick` is called after each batch."""
+        """Run one pass with teacher forcing; `tick` is called after each batch."""
         objective = Objective(model, label_smoothing=0.0).eval()
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
@@ -118,7 +118,7 @@ class PerplexityMeter:
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
-        """Of the batch, or of parts of it where memory has no room for the whole; the next pass knows."""
+        """Return the sums of a batch, or of parts of it where it does not fit into memory."""
         try:
             yield objective(batch.to(device))
             return

@@ -1,4 +1,4 @@
-"""What training with teacher forcing does not see: how a model fares on its own output.
+"""Exposure bias: how a model performs on its own output, which teacher forcing never shows it.
 
 Shapes: B sentences, T target positions, V vocabulary.
 """
@@ -21,7 +21,7 @@ _Choice = Callable[[Tensor, Tensor], Tensor]
 class LossByPosition:
     """Sums at each target position, from 0, over the sentences that reach it; the last token of each is `</s>`.
 
-    forced_nll, free_nll: -log p of the reference token, in nats, after the reference's own tokens and after the model's
+    forced_nll, free_nll: -log p of the reference token, in nats, after the reference's tokens and after the model's
     greedy ones. on_track: of `tokens` sentences, those whose greedy tokens so far are the reference's.
     """
 
@@ -32,22 +32,22 @@ class LossByPosition:
 
     @property
     def forced(self) -> list[float]:
-        """Mean nll at each position when the model is fed the truth."""
+        """Mean nll at each position with the reference's tokens as input."""
         return [nll / tokens for nll, tokens in zip(self.forced_nll, self.tokens, strict=True)]
 
     @property
     def free(self) -> list[float]:
-        """Mean nll at each position when the model is fed what it said itself."""
+        """Mean nll at each position with the model's own tokens as input."""
         return [nll / tokens for nll, tokens in zip(self.free_nll, self.tokens, strict=True)]
 
     @property
     def gap(self) -> float:
-        """Nats per token, over all positions, that being fed itself costs the model."""
+        """Nats per token, over all positions, by which the model's own tokens are worse as input."""
         return (sum(self.free_nll) - sum(self.forced_nll)) / sum(self.tokens)
 
 
 def loss_by_position(model: Seq2Seq, batches: Iterable[Batch]) -> LossByPosition:
-    """The same references under the same model twice, step by step: fed the truth, and fed its own greedy output.
+    """Measure the references step by step twice: with their own tokens, and with the model's greedy ones as input.
 
     The second is what a decoder is in for when it translates, and what training with teacher forcing never shows it:
     exposure bias (Ranzato et al. 2016), which scheduled sampling (Bengio et al. 2015) is meant to cure. The
@@ -70,16 +70,16 @@ def loss_by_position(model: Seq2Seq, batches: Iterable[Batch]) -> LossByPosition
 
 @torch.no_grad()
 def _sums(model: Seq2Seq, batch: Batch) -> Tensor:
-    """(4, T): what LossByPosition holds, in its order."""
+    """Return (4, T): the fields of LossByPosition, in their order."""
     forced, _ = _run(model, batch, _truth)
-    free, fed = _run(model, batch, _likeliest)
+    free, fed = _run(model, batch, _most_likely)
     same = (fed == batch.target_in).cumprod(dim=1)
     counted = torch.stack([forced, free, same, torch.ones_like(same)]) * (batch.target_out != PAD)
     return counted.sum(dim=1).cpu()
 
 
 def _run(model: Seq2Seq, batch: Batch, choose: _Choice) -> tuple[Tensor, Tensor]:
-    """nll (B, T) of the reference tokens, in float64, padding's too; and the tokens (B, T) that were fed."""
+    """Return the nll (B, T) of the reference tokens in float64, padding included, and the input tokens (B, T)."""
     state = model.start(batch.source, batch.source_lengths)
     token = batch.target_in[:, 0]  # <s>
     nll, fed = [], []
@@ -96,8 +96,8 @@ def _truth(log_p: Tensor, truth: Tensor) -> Tensor:
     return truth
 
 
-def _likeliest(log_p: Tensor, truth: Tensor) -> Tensor:
-    """Of the tokens that a sentence can go on with."""
+def _most_likely(log_p: Tensor, truth: Tensor) -> Tensor:
+    """Return the most likely token, except special symbols."""
     never = torch.tensor([PAD, BOS, EOS], device=log_p.device)
     return log_p.index_fill(1, never, float("-inf")).argmax(dim=-1)
 

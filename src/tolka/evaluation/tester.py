@@ -1,4 +1,4 @@
-"""What is measured when training has ended: each test set, with the search that people will use."""
+"""The test after training: each test set, with the search that users will use."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from tolka.translation.translator import Translator
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test set's scores, and the time that its translations took.
+    """Scores of one test set, and the time that its translations took.
 
-    by_length: BLEU of short and of long sentences apart. changes: against the model that training went on from, if it
-    did; forgetting shows on a test set of the old text.
+    by_length: BLEU by source length. changes: compared with the model that training started from, if any; on a test set
+    of the old text they show forgetting.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -33,7 +33,7 @@ class TestResult:
     changes: list[Comparison] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For scores.json."""
+        """Return plain values, for scores.json."""
         changes = [
             {"name": c.name, "before": c.a.value, "after": c.b.value, "p_value": c.p_value, "signature": c.signature}
             for c in self.changes
@@ -48,7 +48,7 @@ class TestResult:
 
 
 class Tester:
-    """Translates a test set, scores it, and compares with the model that training went on from."""
+    """Translates a test set, scores it, and compares with the model that training started from."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Tester:
     ) -> None:
         """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
 
-        leave: takes the name of a file and its text, the translations.
+        leave: takes a file name and the translations as text.
         """
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
         self._precision, self._tokens, self._leave = precision, tokens, leave

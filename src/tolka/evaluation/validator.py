@@ -1,4 +1,4 @@
-"""What is measured between two stretches of training."""
+"""Validation: nll, perplexity, BLEU and chrF of greedy translations."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from tolka.metrics.scores import MetricsConfig, Validation, score
 from tolka.system.device import Precision
 from tolka.system.number_format import shown
 from tolka.system.progress import bar
-from tolka.text.normalization import spelt_pair
+from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
 
@@ -17,13 +17,13 @@ _AGAIN = re.compile(r"(.{1,60}?)\1{2,}")
 _LOOP = 10  # characters
 
 
-def says_it_again(text: str) -> bool:
-    """Whether words or characters come three times in a row or more often, over ten characters or more."""
+def is_repetitive(text: str) -> bool:
+    """Return whether words or characters occur three times or more in a row, over ten characters or more."""
     return any(len(found.group()) >= _LOOP for found in _AGAIN.finditer(f"{text} "))
 
 
 class Validator:
-    """nll and perplexity; BLEU and chrF of greedy translations, as plain text, against the references as given."""
+    """Measures nll and perplexity, and scores greedy translations, as plain text, against the references."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Validator:
         self._language, self._samples, self._flow = language, samples, flow
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
-        """Measure the model as it is. what: if it is not simply that update's.
+        """Measure the model as it is. what: what it is, if not simply the model of that update.
 
         tick: called after each batch; an exception of its own ends the validation.
         """
@@ -67,10 +67,10 @@ class Validator:
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        read = [spelt_pair(pair, self._translator.unicode) for pair in self._pairs]
+        read = [normalized_pair(pair, self._translator.unicode) for pair in self._pairs]
         copied = [pair.source == text != pair.target for pair, text in zip(read, hypotheses, strict=True)]
         repeated = [
-            says_it_again(text) and not says_it_again(pair.target)
+            is_repetitive(text) and not is_repetitive(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)
         ]
         return Validation(
@@ -88,7 +88,7 @@ class Validator:
         self._translator.rehearse([pair.source for pair in self._pairs])
 
     def _shown(self, hypotheses: Sequence[str]) -> str:
-        """A few translations between their sources and references, spread over the set."""
+        """Return a few translations between their sources and references, spread over the set."""
         count = min(self._samples, len(self._pairs))
         lines = []
         for n in range(count):

@@ -1,9 +1,9 @@
-"""Matrix products of linear layers in fp32, by the library that is the faster one on this processor.
+"""Matrix multiplication of linear layers in fp32, by whichever library is faster on this processor.
 
-torch gives them to Intel's MKL, which uses AVX-512 on Intel's processors alone. Where another maker's has it, oneDNN,
-which torch brings along as well, makes the same products in half the time.
+torch uses Intel's MKL, which uses AVX-512 on Intel's processors only. On other makers' processors that have it, oneDNN,
+which torch includes as well, takes half the time.
 
-Shapes: N rows, I numbers in, O out.
+Shapes: N rows, I input and O output features.
 """
 
 import functools
@@ -23,7 +23,7 @@ _WIDE = 1000  # numbers, beside which turning a matrix of a few hundred is soon 
 
 @functools.cache
 def onednn_is_faster() -> bool:
-    """Whether oneDNN has the faster products on this processor; known by its kind, so that every run finds the same."""
+    """Return whether oneDNN is faster here; decided by the kind of processor, so that every run decides alike."""
     libraries = torch.backends.mkl, torch.backends.mkldnn
     if not all(library.is_available() for library in libraries):
         return False
@@ -36,16 +36,15 @@ def onednn_is_faster() -> bool:
 
 
 def row_counts_are_compiled() -> bool:
-    """Whether products are now prepared for each number of rows anew: by oneDNN, 0.3 ms and 0.6 MB each.
+    """Return whether oneDNN now compiles a kernel for each new number of rows, which takes 0.3 ms and 0.6 MB.
 
-    Not the memory itself is what counts, of which little is used; but blocks that stay, between others that come and
-    go, keep those from fitting in where they were before.
+    Little of that memory is used; but blocks that stay between others fragment the heap.
     """
     return torch.is_autocast_enabled("cpu") or (torch.is_grad_enabled() and onednn_is_faster())
 
 
 def rounded_row_count(count: int) -> int:
-    """The next of few numbers of rows, 16 between any and its double: a sixteenth more at most, or seven."""
+    """Round up to one of 16 sizes per power of two, so that oneDNN compiles few kernels."""
     step = 8
     while 32 * step <= count:
         step *= 2
@@ -53,7 +52,7 @@ def rounded_row_count(count: int) -> int:
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). As F.linear, but for rounding."""
+    """Compute x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). Equal to F.linear, up to rounding."""
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
@@ -75,13 +74,13 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
 
 
 def _multiplied(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """As `product`, without a gradient."""
+    """Compute `matmul` without a gradient."""
     result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return result
 
 
 def _searched(x: Tensor, weight: Tensor, bias: Tensor | None, least: int) -> Tensor:
-    """As `product` at a search's step: another number of rows at nearly each. least: multiplications."""
+    """Compute `matmul` in a decoding step, where row counts vary. least: multiplications that are worth oneDNN."""
     if x.numel() * weight.size(0) < least:
         return F.linear(x, weight, bias)
     rows = x.flatten(0, -2)
@@ -89,13 +88,13 @@ def _searched(x: Tensor, weight: Tensor, bias: Tensor | None, least: int) -> Ten
 
 
 def with_padding_rows(rows: Tensor) -> Tensor:
-    """(N, I) -> (N', I): idle ones behind them, so that there are few numbers of rows."""
+    """(N, I) -> (N', I): append zero rows, so that there are few numbers of rows."""
     idle = rounded_row_count(rows.size(0)) - rows.size(0)
     return F.pad(rows, [0, 0, 0, idle]) if idle else rows
 
 
 class _Product(torch.autograd.Function):
-    """With G the gradient of x W^T + b: dx = G W, dW = G^T x, db = the sum of G's rows."""
+    """x W^T + b. With G its gradient: dx = G W, dW = G^T x, db = the sum of G's rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -116,11 +115,11 @@ class _Product(torch.autograd.Function):
 
 
 def _of_weight(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """G^T x, (O, I).
+    """Compute G^T x, (O, I).
 
-    For oneDNN's linear layer torch turns the left matrix round in memory, with one thread. That is little beside a
-    product with a wide matrix; of two narrow ones, the gradient of a convolution over single points is the same and
-    needs no turning. (With a single thread torch has such convolutions made elsewhere.)
+    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread. That is little beside a
+    multiplication with a wide matrix. For two narrow matrices, the weight gradient of a 1x1 convolution is the same and
+    needs no transposition. With a single thread torch computes such convolutions elsewhere.
     """
     wide, narrow = max(weight.shape), min(weight.shape)
     if wide >= _WIDE or torch.get_num_threads() == 1 or narrow == 1:

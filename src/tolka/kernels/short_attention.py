@@ -1,7 +1,7 @@
-"""Attention over short sentences as batched matrix products, for a CPU.
+"""Attention over short sentences as batched matrix multiplications, for a CPU.
 
-There torch's fused kernel goes through sentences and heads one by one, which costs more than the products themselves
-while these are small; and it gives gradients in a layout that takes long to put together again.
+There torch's fused kernel handles sentences and heads one by one, which takes longer than the multiplications while
+these are small, and returns gradients in a layout that is slow to reassemble.
 
 Shapes: B sentences, T queries, S keys, H heads, K and V widths of one head's keys and values.
 """
@@ -23,7 +23,7 @@ _TYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def suits_short(query: Tensor, key: Tensor) -> bool:
-    """Whether `attend_short` is the faster way for query (B, H, T, K) and key (B, H, S, K)."""
+    """Return whether `attend_short` is faster for query (B, H, T, K) and key (B, H, S, K)."""
     most = _MOST_KEYS_TRAINING if torch.is_grad_enabled() and query.requires_grad else _MOST_KEYS
     return (
         query.device.type == "cpu"
@@ -53,17 +53,19 @@ def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
 
 
 def _spare(keys: int) -> int:
-    """How many more to attend to, for nothing: fewer than a register holds are given to torch's softmax number by
-    number, which takes 1.4 ms over 15 keys of 14400 queries and heads, and 0.1 ms over 16."""
+    """Return by how many keys to pad: torch's softmax over fewer keys than a register holds is not vectorised.
+
+    It takes 1.4 ms over 15 keys of 14400 queries and heads, and 0.1 ms over 16.
+    """
     register = _REGISTERS.get(torch.backends.cpu.get_cpu_capability(), 0)
     return register - keys if _WORTH_WIDENING * register <= keys < register else 0
 
 
 class _Attention(torch.autograd.Function):
-    """With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P * G V^T)), dQ = dS K and
-    dK = dS^T Q, both over sqrt(d_k).
+    """Attention with its gradient. With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P
+    * G V^T)), dQ = dS K and dK = dS^T Q, both over sqrt(d_k).
 
-    spare: keys and values of 0 that are put behind the others; the bias keeps queries from them.
+    spare: zero keys and values appended to the others; the bias hides them from the queries.
     """
 
     @staticmethod
@@ -96,8 +98,9 @@ class _Attention(torch.autograd.Function):
 
 
 def _flat(x: Tensor, spare: int = 0) -> Tensor:
-    """(B, H, L, W) -> (B * H, L + spare, W), in one piece, zeros behind; bf16 becomes fp32 on the way, whose products
-    have no shape to prepare for."""
+    """(B, H, L, W) -> (B * H, L + spare, W), contiguous, padded with zeros; bf16 as fp32, for which nothing is
+    compiled.
+    """
     dtype = torch.float32 if x.dtype == torch.bfloat16 else x.dtype
     if not spare:
         return _in_one_piece(x, dtype).flatten(0, 1)
@@ -107,12 +110,12 @@ def _flat(x: Tensor, spare: int = 0) -> Tensor:
 
 
 def _by_position(x: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
-    """(B * H, L, W) -> (B, H, L, W), of which a position's heads lie side by side, as linear layers have them."""
+    """(B * H, L, W) -> (B, H, L, W), with the heads of a position side by side in memory, as for linear layers."""
     return _in_one_piece(_of_heads(x, heads).transpose(1, 2), dtype).transpose(1, 2)
 
 
 def _in_one_piece(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Contiguous, in one copy at most."""
+    """Return a contiguous tensor of the dtype, with at most one copy."""
     return x.contiguous() if x.dtype == dtype else x.to(dtype, memory_format=torch.contiguous_format)
 
 

@@ -18,7 +18,7 @@ def attend_packed(
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, K) in `source` -> (N, H, K).
 
-    On a GPU in half precision, where `has_packed_attention` says so.
+    On a GPU in half precision, where `supports_packed_attention` says so.
     """
     from torch.nn.attention.varlen import varlen_attn  # torch 2.11's first; nothing else needs it
 
@@ -31,7 +31,7 @@ def attend_packed(
 
 
 @functools.cache
-def has_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
+def supports_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
     """Return whether `attend_packed` runs there, forward and backward; it is tried, as not every GPU and type does."""
     if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16) or key_width != value_width:
         return False

@@ -20,29 +20,29 @@ _CHUNKS_ON_GPU = 16
 
 
 def chunk_size(model: Seq2Seq, features: Tensor) -> int:
-    """Tokens whose logits are computed at once."""
+    """Return the number of tokens whose logits are computed at once."""
     values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _CHUNKS_ON_GPU)
     return max(1, values // model.vocabulary_size)
 
 
 def split_rows(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
-    """Views of `chunk` rows each; the last may have fewer."""
+    """Return views of `chunk` rows each; the last may have fewer."""
     pieces: tuple[Tensor, ...] = torch.split(tensor, chunk)
     return pieces
 
 
 def equal_chunk_size(count: int, chunk: int) -> int:
-    """One of few sizes, about `chunk` at most, in which all pieces of `count` tokens can be computed."""
+    """Return a chunk size, about `chunk` at most, with which the chunks of `count` tokens are equally large."""
     return rounded_row_count(-(-count // -(-count // chunk)))
 
 
 def fp32_or_wider(x: Tensor) -> Tensor:
-    """bf16 and fp16 as fp32; float64, in which tests compare, as it is."""
+    """Convert bf16 and fp16 to fp32; float64, used in tests, stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _padded(rows: Tensor, count: int) -> Tensor:
-    """(C, D), with rows of zeros behind them up to `count`."""
+    """Append rows of zeros to (C, D), up to `count`."""
     return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
 
 
@@ -51,9 +51,9 @@ Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
 
 
 class _GradientGiven(torch.autograd.Function):
-    """A number whose gradient with respect to `x` is `gradient`.
+    """A scalar whose gradient with respect to `x` is `gradient`.
 
-    As `torch.autograd.grad` with a gradient of its own, which would import a library for symbols (0.3 s).
+    It stands in for `torch.autograd.grad` with grad_outputs, which would import SymPy (0.3 s).
     """
 
     @staticmethod
@@ -67,11 +67,11 @@ class _GradientGiven(torch.autograd.Function):
 
 
 class ChunkedLoss(torch.autograd.Function):
-    """The sums and, in the same pass, their gradients: no (N, V) matrix ever stands in memory.
+    """The loss sums and, in the same pass, their gradients, so that no (N, V) matrix ever stands in memory.
 
-    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd hands their gradients on
-    (and DDP's hooks fire); the weights must be all that `logits_of` depends on beside the features. steady: whether the
-    last piece shall have as many rows as the others, of which the last ones count for nothing.
+    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd passes their gradients
+    on (and DDP's hooks fire). `logits_of` must depend on nothing else. steady: pad the last chunk to the size of the
+    others; the padding rows do not count.
     """
 
     @staticmethod

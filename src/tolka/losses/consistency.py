@@ -18,10 +18,13 @@ _VALUES_PER_BLOCK_ON_CPU = 2**19
 
 @dataclass(frozen=True)
 class ConsistencyLoss:
-    """Two passes over one batch, and what it costs when their distributions p (first) and q (second) differ.
+    """Weights of the losses of two passes over one batch, with distributions p (first) and q (second).
 
-    Loss a token = shares[0] * CE(p) + shares[1] * CE(q) + weights[0] * KL(p || q) + weights[1] * KL(q || p), its
-    gradient taken through all of them. cut: share of the words that the second pass does not see.
+    Loss per token = shares[0] * CE(p) + shares[1] * CE(q) + weights[0] * KL(p
+
+    q) + weights[1] * KL(q
+
+    p), differentiated through all terms. cut: share of the words that the second pass does not see.
     """
 
     shares: tuple[float, float]
@@ -30,9 +33,9 @@ class ConsistencyLoss:
 
 
 def r_drop(weight: float) -> ConsistencyLoss:
-    """R-Drop (Liang et al. 2021, equations 2 and 4): two passes that differ in their dropout.
+    """R-Drop (Liang et al. 2021, equations 2 and 4): two passes with different dropout.
 
-    Half of the paper's sum, so that the loss stays one of a token: (CE + CE) / 2 + weight / 4 * (KL + KL).
+    Half of the paper's sum, so that the loss stays per token: (CE + CE) / 2 + weight / 4 * (KL + KL).
     """
     return ConsistencyLoss((0.5, 0.5), (weight / 4, weight / 4))
 
@@ -45,7 +48,7 @@ def simcut(weight: float, cut: float) -> ConsistencyLoss:
 def consistency_gradients(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, consistency: ConsistencyLoss
 ) -> tuple[Tensor, Tensor]:
-    """Loss sum and nll sum of both passes; overwrites `first` and `second` (C, V) with d loss / d logits."""
+    """Return loss sum and nll sum of both passes; overwrites `first` and `second` (C, V) with d loss / d logits."""
     rows = max(1, _VALUES_PER_BLOCK_ON_CPU // first.size(1) if first.device.type == "cpu" else targets.numel())
     parts = zip(split_rows(first, rows), split_rows(second, rows), split_rows(targets, rows), strict=True)
     sums = [_consistency_of_rows(p, q, wanted, smoothing, consistency) for p, q, wanted in parts]
@@ -56,7 +59,7 @@ def consistency_gradients(
 def _consistency_of_rows(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, consistency: ConsistencyLoss
 ) -> tuple[Tensor, Tensor]:
-    """Loss sum and nll sum; the logits become their gradients.
+    """Return loss sum and nll sum; the logits become their gradients.
 
     With the smoothed target t, d CE(p) / d logits is p - t; d KL(p || q) / d logits is p * (log p - log q - KL) for p
     and q - p for q. Collected by p and q, so that each wide matrix is read as seldom as can be.

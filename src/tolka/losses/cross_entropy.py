@@ -29,7 +29,7 @@ class LossSum:
 def smoothed_gradient(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Loss sum and nll sum of one chunk; overwrites `logits` (C, V) with d loss / d logits.
+    """Return loss sum and nll sum of one chunk; overwrites `logits` (C, V) with d loss / d logits.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     counts: (C,) true where a token counts at all; None where each does.
@@ -44,7 +44,7 @@ def smoothed_gradient(
 def softmax_in_place(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Softmax in place over (C, V); the loss sum, the nll sum and the logarithms of the normalisers, (C, 1)."""
+    """Apply softmax in place to (C, V); return the loss sum, the nll sum and the log normalisers, (C, 1)."""
     chosen = logits.gather(1, targets[:, None])
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else chosen
     top = logits.amax(dim=-1, keepdim=True)
@@ -60,7 +60,7 @@ def softmax_in_place(
 
 
 def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
-    """The gradient (C, V), in place, minus `share` of the smoothed target."""
+    """Subtract `share` of the smoothed target from the gradient (C, V), in place."""
     if share:
         gradient.sub_(share * smoothing / gradient.size(-1))
         gradient[torch.arange(targets.numel(), device=targets.device), targets] -= share * (1.0 - smoothing)
@@ -68,7 +68,7 @@ def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: 
 
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
-    """-log p of each reference token, in chunks: features (N, D), targets (N,) -> pieces of (N,), in order."""
+    """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> parts of (N,), in order."""
     chunk = chunk_size(model, features)
     for piece, wanted in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
         logits = fp32_or_wider(model.logits(piece))

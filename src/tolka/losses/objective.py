@@ -1,4 +1,4 @@
-"""The training objective: a model and its loss in one module."""
+"""The training objective: model and loss in one module."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from tolka.models.base import Seq2Seq
 
 
 class Objective(nn.Module):
-    """The one module that training wraps: model and loss, Batch -> LossSum.
+    """The module that training wraps: model and loss, Batch -> LossSum.
 
     Nothing in training calls `logits` outside of it, so that DDP, FSDP2 and `torch.compile` see a single forward.
     """
@@ -26,14 +26,14 @@ class Objective(nn.Module):
         word_dropout: float = 0.0,
         consistency: ConsistencyLoss | None = None,
     ) -> None:
-        """word_dropout: see Batch.with_words_dropped. consistency: train on two passes that should agree."""
+        """word_dropout: see Batch.with_words_dropped. consistency: add a consistency loss between two passes."""
         super().__init__()
         self.model = model
         self.label_smoothing, self.word_dropout, self.consistency = label_smoothing, word_dropout, consistency
         self.second_pass = True  # whether the second pass is made
 
     def forward(self, batch: Batch) -> LossSum:
-        """Teacher forcing over the batch; label smoothing, dropped words and a second pass in training mode only."""
+        """Compute the loss with teacher forcing; smoothing, word dropout and a second pass in training mode only."""
         if not torch.is_grad_enabled():
             return self._without_gradient(batch)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
@@ -52,7 +52,7 @@ class Objective(nn.Module):
         return LossSum(loss, nll, batch.tokens)
 
     def _passes(self, batch: Batch) -> list[Batch]:
-        """What the model sees, pass by pass; each draws its own dropped words."""
+        """Return what the model reads, pass by pass; each drops words of its own."""
         if not self.training:
             return [batch]
         if self.consistency is None or not self.second_pass:

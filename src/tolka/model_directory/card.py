@@ -1,4 +1,4 @@
-"""The README.md of a model directory: what it is, what it was trained on, how good it is, how to use it."""
+"""The model card: what a model is, what it was trained on, how good it is, how to use it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from tolka.system.number_format import shown
 
 
 def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> str:
-    """Markdown. facts: label -> value, in the order to be shown; scores: as scores.json holds them."""
+    """Return the card as Markdown. facts: label -> value, in the order shown. scores: as in scores.json."""
     corpus = config["corpus"]
     lines = [
         f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",

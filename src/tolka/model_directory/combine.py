@@ -1,4 +1,4 @@
-"""Finished models made into one: the mean of several, or a model with an adapter merged into it."""
+"""Combining finished models: the mean of several, or a model with an adapter merged into it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, average_weights, load_adapter, load_model, misfits
 from tolka.model_directory.write import snapshot
-from tolka.models.base import TRAINING_ONLY, spelt_out_options
+from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest
 
 
@@ -62,7 +62,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
 
 
 def _check_alike(first: SavedModel, other: SavedModel) -> None:
-    one, two = (spelt_out_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
+    one, two = (resolved_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
     found = differing + misfits(first, other)
@@ -71,14 +71,14 @@ def _check_alike(first: SavedModel, other: SavedModel) -> None:
 
 
 def _together(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """The longest source of all, and the largest share of several sentences, where all say it."""
+    """Return the longest source of all, and the largest share of several sentences if all models know theirs."""
     shares = [each.several_sentences for each in sources]
     share = None if None in shares else max(share for share in shares if share is not None)
     return TrainingSources(max(each.longest for each in sources), share)
 
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
-    """No score carries over: it was another model's."""
+    """Write the combined model, without scores: those belong to other models."""
     facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)

@@ -1,4 +1,4 @@
-"""The list of a model directory's files with their checksums: what was written is what is read, and nothing beside it.
+"""The manifest: the list of a model directory's files with their checksums.
 
 `manifest.json` is written last; a folder without it is not whole.
 """
@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class TrainingSources:
-    """What a model directory says of the sources that its model was trained on.
+    """What a model directory says about the sources that its model was trained on.
 
     longest: subwords of the longest one. several_sentences: share of those with several sentences; None where a model
     written by an earlier version does not say.
@@ -31,21 +31,21 @@ class TrainingSources:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `manifest.json` says. files: paths in the folder."""
+    """The content of manifest.json. files: paths in the folder."""
 
     folder: Path
     sources: TrainingSources
     files: Collection[str]
 
     def require(self, names: Iterable[str]) -> None:
-        """CheckpointError when a file is not listed, and so was not checked."""
+        """Raise CheckpointError when a file is not listed, and so was not checked."""
         for name in names:
             if name not in self.files:
                 raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
 
 
 def write_manifest(folder: Path, sources: TrainingSources) -> None:
-    """List every file that is there now."""
+    """List every file that is in the folder now."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
         "format": FORMAT,
@@ -58,7 +58,7 @@ def write_manifest(folder: Path, sources: TrainingSources) -> None:
 
 
 def checked_manifest(folder: Path) -> Manifest:
-    """The manifest, after every file that it lists was found with its checksum; CheckpointError says which was not."""
+    """Return the manifest after checking the checksum of every file listed; CheckpointError names a wrong one."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         found, files = int(manifest["format"]), dict(manifest["files"])
@@ -75,7 +75,7 @@ def checked_manifest(folder: Path) -> Manifest:
 
 
 def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
-    """ValueError when what it says makes no sense."""
+    """Return what the manifest says about the sources; ValueError when it makes no sense."""
     longest, share = manifest["longest_source"], manifest.get("several_sentences")
     if type(longest) is not int or longest < 1:  # not True, which is an int too
         raise ValueError(f"longest_source is {longest!r}")

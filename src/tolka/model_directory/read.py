@@ -1,4 +1,4 @@
-"""A model directory is read: all that is needed to translate, checked first. `snapshot.py` writes them."""
+"""Reading model directories, checked first. `write.py` writes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ from tolka.model_directory.file_names import (
     each_once,
 )
 from tolka.model_directory.manifest import MANIFEST, Manifest, TrainingSources, checked_manifest
-from tolka.model_directory.upgrade import in_words_of_today
+from tolka.model_directory.upgrade import upgraded
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
-from tolka.nn.initialization import Uninitialised
+from tolka.nn.initialization import SkipInitialization
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
 from tolka.system.atomic import standing
@@ -44,9 +44,9 @@ Folders = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model directory holds.
+    """The content of a model directory.
 
-    config: the whole training configuration, with what has become an option of the model since.
+    config: the whole training configuration, with defaults for newer options of the model.
     """
 
     folder: Path
@@ -67,7 +67,7 @@ def load_model(folder: Path) -> SavedModel:
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
         _check_size(model_config, sizes, folder / WEIGHTS)
-        with Uninitialised():
+        with SkipInitialization():
             model = model_config.build(*sizes)
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
@@ -76,24 +76,24 @@ def load_model(folder: Path) -> SavedModel:
 
 
 def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
-    """CheckpointError where a configuration describes a larger model than there are weights for.
+    """Raise CheckpointError when a configuration describes a larger model than there are weights for.
 
-    A directory may come from anywhere: no memory is given to what it merely claims. sizes: as `ModelConfig.build` has
-    them. path: of the weights.
+    A directory may come from anywhere: no memory is allocated for what it merely claims. sizes: as for
+    `ModelConfig.build`. path: of the weights.
     """
     tensors, size = len(_header(path)), path.stat().st_size
     for key, value in asdict(config).items():
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
             raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
-    with torch.device("meta"), Uninitialised():  # shapes without memory
+    with torch.device("meta"), SkipInitialization():  # shapes without memory
         needed = _BYTES * config.build(*sizes).parameter_count()
     if needed > size + _SLACK:
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 
 def _header(path: Path) -> list[str]:
-    """The names of a file's tensors."""
+    """Return the names and shapes of a file's tensors."""
     try:
         with safe_open(path, framework="pt") as opened:
             return list(opened.keys())
@@ -102,7 +102,7 @@ def _header(path: Path) -> list[str]:
 
 
 def load_ensemble(folders: Folders) -> SavedModel:
-    """One model directory's model, or several that translate together.
+    """Read one model directory, or several as an ensemble.
 
     Of several, the folder, the configuration and the scores are the first one's; the longest source and the share of
     several sentences are the smallest of them. CheckpointError when `misfits` finds something.
@@ -129,7 +129,7 @@ def _listed(folders: Folders) -> Sequence[str | Path]:
 
 
 def misfits(first: SavedModel, other: SavedModel) -> list[str]:
-    """Why two models have no words in common: other pieces, or the opposite direction."""
+    """Return why two models cannot be combined: other subwords, or the opposite direction; "" if they can."""
     found = []
     if first.tokenizer.digests != other.tokenizer.digests:
         found.append("the tokenizers differ (ids mean other pieces)")
@@ -140,17 +140,17 @@ def misfits(first: SavedModel, other: SavedModel) -> list[str]:
 
 
 def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Source and target language of a training configuration."""
+    """Return source and target language of a training configuration."""
     return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
 
 
 def unicode_form(settings: Mapping[str, Any]) -> str:
-    """How a training configuration had text spelt; see CleaningConfig.unicode."""
+    """Return how a training configuration normalises Unicode; see CleaningConfig.unicode."""
     return str(settings.get("cleaning", {}).get("unicode", "keep"))
 
 
 def load_settings(folder: Path) -> dict[str, Any]:
-    """The training configuration in a model directory, or in a run directory's `best/`.
+    """Return the training configuration in a model directory, or in a run directory's `best/`.
 
     Options of the model and the tokenizer that have come since it was written have their defaults.
     """
@@ -166,7 +166,7 @@ def load_settings(folder: Path) -> dict[str, Any]:
 
 
 def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """config.yaml, and its model; the model's options that have come since it was written have their defaults."""
+    """Return config.yaml and its model; newer options of the model have their defaults."""
     path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -177,7 +177,7 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     corpus = config.get("corpus")
     if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
-    config = in_words_of_today(config)
+    config = upgraded(config)
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
@@ -188,13 +188,13 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 
 
 def load_state(folder: Path) -> ResumeState:
-    """The resume state of a run's `last/`, checked like the rest."""
+    """Return the resume state of a run's `last/`, checked like the rest."""
     _manifest(folder).require([STATE_FACTS, STATE_TENSORS])
     return ResumeState(_read_tensors(folder / STATE_TENSORS), _facts(folder / STATE_FACTS))
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """What a JSON file has by name."""
+    """Return the content of a JSON file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -205,16 +205,16 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
-    """Put a checked directory's weights into a model of the same configuration."""
+    """Load a checked directory's weights into a model of the same configuration."""
     _manifest(folder)
     _load_weights(model, folder)
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """tensors: name of a weight + ".a" (r, in) or ".b" (out, r), the product B A of which is to be added to it.
+    """A low-rank adapter. tensors: weight name + ".a" (r, in) or ".b" (out, r); B A is added to the weight.
 
-    base: `base_digest` of the model that it was trained beside; None in a directory that does not tell.
+    base: `base_digest` of the model that it was trained with; None if the directory does not say.
     """
 
     tensors: dict[str, Tensor]
@@ -223,7 +223,7 @@ class Adapter:
 
 
 def load_adapter(folder: Path) -> Adapter:
-    """A low-rank adapter, with what it was made for."""
+    """Return a low-rank adapter, with what it was made for."""
     folder = _model_folder(folder)
     manifest = _manifest(folder)
     if ADAPTER not in manifest.files:
@@ -236,7 +236,7 @@ def load_adapter(folder: Path) -> Adapter:
 
 
 def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
-    """The mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
+    """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
     model: one of their shape. CheckpointError, with what differs, when they are not of one shape.
     """
@@ -259,7 +259,7 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
-    """A directory's weights under the names that the model's have; what it lacks keeps its own.
+    """Return a directory's weights under the model's names; a missing one keeps the model's value.
 
     CheckpointError where one is NaN or inf.
     """
@@ -295,7 +295,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Names that only one of them has; where the names agree, the shapes or kinds of number that do not."""
+    """Return names that only one of them has, or else the shapes or dtypes that differ."""
     return sorted(found.keys() ^ expected.keys()) or [
         f"{name} {_shape(found[name])} instead of {_shape(tensor)}"
         for name, tensor in expected.items()
@@ -304,13 +304,13 @@ def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> l
 
 
 def _shape(tensor: Tensor) -> str:
-    """(2, 3), and what kind of number where that is not fp32."""
+    """Return "(2, 3)", and the dtype if it is not fp32."""
     kind = str(tensor.dtype).removeprefix("torch.")
     return f"{tuple(tensor.shape)}" + (f" {kind}" if tensor.dtype != torch.float32 else "")
 
 
 def _model_folder(folder: Path) -> Path:
-    """The folder itself, or `best/` when it is a run directory."""
+    """Return the folder itself, or `best/` of a run directory."""
     for candidate in (folder, standing(folder / "best")):
         if (candidate / MANIFEST).is_file():
             return candidate

@@ -1,4 +1,4 @@
-"""What older versions wrote, in the words of this one."""
+"""Settings written by earlier versions, converted to today's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ GONE = {
 
 
 def _cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The group `cleaning`, of what the group `corpus` said before there was one."""
+    """Return the configuration with a group `cleaning`, made of what the group `corpus` had before."""
     corpus = config.get("corpus")
     if "cleaning" in config or not isinstance(corpus, Mapping) or not set(corpus) & _MOVED:
         return dict(config)
@@ -28,8 +28,8 @@ def _cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "corpus": kept, "cleaning": cleaning}
 
 
-def in_words_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A saved training configuration; whatever it does not know stays as it is."""
+def upgraded(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved training configuration with today's settings; unknown ones stay as they are."""
     found = _cleaning(config)
     for (group, key), words in _RENAMED.items():
         options = found.get(group)
@@ -39,7 +39,7 @@ def in_words_of_today(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
-    """`trainer.cuda_graphs=true` as `trainer.compile=reduce-overhead`."""
+    """Convert `trainer.cuda_graphs=true` to `trainer.compile=reduce-overhead`."""
     trainer = config.get("trainer")
     if not isinstance(trainer, Mapping) or "cuda_graphs" not in trainer:
         return config

@@ -1,4 +1,4 @@
-"""A model as it is at one moment, and the model directory that becomes of it: whole or not at all, verified.
+"""Snapshots of a model, and writing them as a model directory, atomically and with checksums.
 
 config.yaml, model.safetensors, tokenizer.model (or source.model and target.model), scores.json, README.md, and
 manifest.json with the SHA-256 of each; adapter.safetensors after training with adapters. `last/` of a run also has
@@ -42,9 +42,9 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Nothing that training goes on to change: tensors are copies, on the CPU.
+    """A copy of a model, with tensors on the CPU, that training does not change.
 
-    config: the whole training configuration. base: of the weights that the adapter stands beside.
+    config: the whole training configuration. base: digest of the weights that the adapter belongs to.
     """
 
     weights: Tensors
@@ -58,11 +58,11 @@ class Snapshot:
     state: ResumeState | None = None
 
     def with_state(self, state: ResumeState) -> "Snapshot":
-        """The same, to be resumed from."""
+        """Return the same with the state to resume from."""
         return replace(self, state=ResumeState(_copied(state.tensors), state.facts))
 
     def write(self, folder: Path) -> None:
-        """Make it a model directory, which takes the place of another one once it is whole and its checksums are right.
+        """Write a model directory, which replaces an older one once it is complete and its checksums are right.
 
         Low-rank adapters are merged into the weights, and written apart for `load_adapter`. CheckpointError or OSError
         when it cannot be written; what stood there before still stands.
@@ -89,7 +89,7 @@ def snapshot(
     scores: Mapping[str, Any],
     card: str,
 ) -> Snapshot:
-    """Of a model as it is now."""
+    """Return a copy of the model as it is now."""
     # A state names a shared matrix several times; safetensors stores each storage once, under its first name.
     weights, adapter = _copied(each_once(merged_state(model))), _copied(adapter_tensors(model))
     base = base_digest(model) if adapter else ""
@@ -97,7 +97,7 @@ def snapshot(
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Give a model directory other scores and another card; all else stays as it is."""
+    """Replace the scores and the card of a model directory; everything else stays."""
     sources = checked_manifest(folder).sources
     with whole_folder(folder) as work:
         for path in sorted(folder.rglob("*")):  # folders before what is in them
@@ -109,7 +109,7 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
 
 
 def _finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources) -> None:
-    """Write the scores, the card and, last, the manifest of all that is there; read it all once more."""
+    """Write the scores, the card and, last, the manifest of all files; verify it."""
     (work / SCORES).write_text(json_text(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / CARD).write_text(card, encoding="utf-8")
     write_manifest(work, sources)

@@ -1,1 +1,1 @@
-"""Architectures: one file or sub-package each, one registered name each; see `base.Seq2Seq` for the contract."""
+"""Architectures, one module or sub-package each; `base.Seq2Seq` is their contract."""

@@ -1,4 +1,4 @@
-"""The contract between an architecture and everything else: search, losses and the trainer see nothing more.
+"""The contract of architectures: all that search, losses and the trainer use.
 
 Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target tokens, D width, V vocabulary.
 """
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tolka.data.batch import Batch
 from tolka.errors import ConfigError
-from tolka.nn.initialization import Uninitialised
+from tolka.nn.initialization import SkipInitialization
 from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.parsing import build
 from tolka.options.registry import Registry
@@ -24,21 +24,20 @@ TRAINING_ONLY = (*_DROPPING, "initialization")
 
 
 class DecoderState(ABC):
-    """All that a decoder remembers between two steps; search re-orders it without knowing what it is."""
+    """What a decoder carries from one step to the next; search re-orders it without knowing its content."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Keep, expand, re-order or drop hypotheses.
+        """Return the state of the selected hypotheses: kept, copied, re-ordered or dropped.
 
-        rows: (B', k') numbers b * k + j of the hypotheses to go on with, one line per sentence that stays; all
-        numbers of one line belong to the same sentence, whose encoder-side tensors are kept once. Where all
-        sentences stay, they stay in order. The state given is used up, as by a step: what stays in its place need not
-        be copied.
+        rows: (B', k') numbers b * k + j of hypotheses, one line per remaining sentence; all numbers of one line belong
+        to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they stay in order.
+        The state it is called on must not be used again.
         """
 
 
 def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
-    """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.
+    """Return the numbers (B',) of the sentences that remain, for `select` of per-sentence tensors; None if all do.
 
     rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
     """
@@ -47,11 +46,11 @@ def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | Non
 
 @dataclass(frozen=True)
 class Inspection:
-    """What the unfused path saw. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1.
+    """What `inspect` returns. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), whose rows sum to 1.
 
-    encoder_states: per layer (B, S, D), part of the graph, so that gradients with respect to them can be asked for.
-    recurrence: name ("encoder.0.forward") -> the state (h,) or (h, C) at every time step, (B, D) each, part of the
-    graph: a gradient with respect to one goes through all later ones.
+    encoder_states: per layer (B, S, D), part of the graph, for gradients with respect to them. recurrence: name
+    ("encoder.0.forward") -> the state (h,) or (h, C) at every time step, (B, D) each, part of the graph: a gradient
+    with respect to one goes through all later ones.
     """
 
     features: Tensor
@@ -72,7 +71,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
-        """Teacher forcing: the features (N, D) of the valid target tokens, row by row, padding left out."""
+        """Compute, with teacher forcing, the features (N, D) of the valid target tokens, row by row."""
 
     @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
@@ -82,10 +81,10 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     def quantize_output(self) -> None:
-        """Convert to int8, for decoding only, what `logits` reads beside linear layers: nothing, unless overridden."""
+        """Convert to int8, for decoding only, what `logits` reads, unless it is a linear layer; by default nothing."""
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer with torch.compile, for training; ConfigError for an architecture without such layers.
+        """Compile each layer with torch.compile, for training; ConfigError for an architecture that cannot.
 
         mode, backend: torch.compile's.
         """
@@ -93,25 +92,25 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
-        """Every parameter that `logits` reads."""
+        """Return every parameter that `logits` reads."""
 
     @abstractmethod
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """Encode once. source (B, S) padded ids, lengths (B,) -> the state before the first step, k = 1."""
+        """Encode source (B, S), padded ids with lengths (B,); return the state before the first step, k = 1."""
 
     @abstractmethod
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """token (B, k): the last token of each hypothesis -> features (B, k, D) of the next one, and the new state.
+        """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state.
 
-        The state given is used up: what it holds may go on in the new one.
+        The state given must not be used again.
         """
 
     def inspect(self, batch: Batch) -> Inspection:
-        """The unfused path, with what there is to look at; ConfigError for an architecture that has nothing."""
+        """Compute features with attention maps and encoder states; ConfigError for an architecture without any."""
         raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
 
     def parameter_count(self) -> int:
-        """Numbers in its weights, each shared one counted once."""
+        """Return the number of parameters, each shared one counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
@@ -121,7 +120,7 @@ _MOST_PARAMETERS = 10**12
 
 @dataclass(frozen=True)
 class ModelConfig(ABC):
-    """Options of one architecture; knows how to build it."""
+    """Options of one architecture, which can build it."""
 
     d_model: int = 256
     """width of embeddings, and of whatever follows it"""
@@ -136,7 +135,7 @@ class ModelConfig(ABC):
 
     @property
     def stochastic(self) -> bool:
-        """Whether two passes in training mode differ: some kind of dropout is on."""
+        """Whether two passes in training mode differ, because some kind of dropout is on."""
         rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
         return any(rate > 0 for rate in rates)
 
@@ -155,16 +154,16 @@ class ModelConfig(ABC):
         """Whether `recompute` does something."""
         return False
 
-    def spelt_out(self, shared: bool) -> Self:
-        """The same with what follows other options, or the vocabulary, in numbers and words of its own.
+    def resolved(self, shared: bool) -> Self:
+        """Return the options with those that follow from others, or from the vocabulary, resolved.
 
-        shared: as in `build`. Models of like shape are alike once spelt out. ConfigError as `build`.
+        shared: as in `build`. Models of equal shape have equal resolved options. ConfigError as `build`.
         """
         return replace(self, parameters=0)
 
     @property
     def longest(self) -> int | None:
-        """Tokens of a sentence, </s> included, whose positions the model tells apart; None = however many."""
+        """Number of positions that the model distinguishes, `</s>` included; None if unlimited."""
         return None
 
     @property
@@ -173,13 +172,13 @@ class ModelConfig(ABC):
         return 8
 
     def sized(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Self:
-        """The same with the d_model whose number of parameters is nearest to `parameters`; itself where that is 0."""
+        """Return the options with the d_model whose parameter count is nearest to `parameters`; itself if that is 0."""
         if not self.parameters:
             return self
 
         def made(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"), Uninitialised():  # shapes, and no numbers
+            with torch.device("meta"), SkipInitialization():  # shapes, and no numbers
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         low, high = 1, 2
@@ -192,12 +191,12 @@ class ModelConfig(ABC):
 
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
-        """A freshly initialised model. shared: whether source and target ids mean the same pieces."""
+        """Return a freshly initialised model. shared: whether source and target ids mean the same subwords."""
 
 
 MODELS: Registry[ModelConfig] = Registry("model", "tolka.models")
 
 
-def spelt_out_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
-    """A saved model's options, as `ModelConfig.spelt_out` has them; ConfigError where they make no model."""
-    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").spelt_out(shared))
+def resolved_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+    """Return a saved model's options, resolved; ConfigError for invalid ones."""
+    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").resolved(shared))

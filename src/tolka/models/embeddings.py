@@ -1,4 +1,4 @@
-"""Embeddings of source, target and output pieces, and which of them have one matrix (Press and Wolf 2017)."""
+"""Embeddings of source, target and output subwords, and which of them share a matrix (Press and Wolf 2017)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -12,10 +12,10 @@ from tolka.kernels.matmul import matmul
 SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
 
-def settled_sharing(sharing: str, shared: bool) -> str:
-    """What auto stands for; all else as it is. shared: whether source and target ids mean the same pieces.
+def resolved_sharing(sharing: str, shared: bool) -> str:
+    """Return what `auto` stands for; other values unchanged. shared: whether source and target ids mean the same.
 
-    ConfigError when source pieces would share a matrix with other target pieces.
+    ConfigError when source and target would share a matrix although their subwords differ.
     """
     if sharing == "auto":
         return "all" if shared else "target_output"
@@ -27,15 +27,15 @@ def settled_sharing(sharing: str, shared: bool) -> str:
 
 
 class TokenEmbedding(nn.Embedding):
-    """A vector of each piece: what goes in as it, or what features are measured against to come out as it."""
+    """An embedding that can serve as input and as output layer."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., D) -> (..., V): the products with all vectors, and a bias (V,)."""
+        """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         return matmul(features, self.weight, bias)
 
 
 class OutputLayer(Protocol):
-    """What `logits` reads: a `TokenEmbedding`, or its int8 copy."""
+    """The interface that `logits` needs: a `TokenEmbedding`, or its int8 copy."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V)."""
@@ -45,7 +45,7 @@ class OutputLayer(Protocol):
 
 
 class Embeddings(NamedTuple):
-    """Each (V, width); the same module where a matrix is shared, which is saved under the first of its names."""
+    """Three embeddings (V, width); the same module where a matrix is shared, saved under the first of its names."""
 
     target: TokenEmbedding
     source: TokenEmbedding
@@ -53,7 +53,7 @@ class Embeddings(NamedTuple):
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
-    """sharing: settled."""
+    """Return the embeddings. sharing: from `resolved_sharing`."""
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):

@@ -1,1 +1,1 @@
-"""Layers that know no model."""
+"""Layers, independent of any model."""

@@ -6,16 +6,16 @@ from tolka.kernels.dropout import dropout
 
 
 class Dropout(nn.Module):
-    """Module form of `dropout`: active in training mode only."""
+    """Dropout, active in training mode only."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """(...) -> (...)."""
         return dropout(x, self.rate, self.training)
 
     def extra_repr(self) -> str:
-        """Shown when a model is printed."""
+        """Return what is shown when a model is printed."""
         return f"rate={self.rate}"

@@ -22,7 +22,7 @@ _GATED = ("swiglu",)  # take two inner products instead of one
 
 
 def usual_inner_width(d_model: int, activation: str) -> int:
-    """4 D; for a gated activation, whose third matrix must be paid for, 8/3 D rounded up to a multiple of 8."""
+    """Return 4 D; for a gated activation, which has a third matrix, 8/3 D rounded up to a multiple of 8."""
     return 8 * -(-d_model // 3) if activation in _GATED else 4 * d_model
 
 

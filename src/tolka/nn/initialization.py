@@ -1,4 +1,4 @@
-"""What weights are before training."""
+"""Initialisation of weights."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from torch.overrides import TorchFunctionMode
 
 
 def kaiming_uniform(matrix: Tensor) -> Tensor:
-    """U(-a, a) with a = sqrt(6 / fan_in), whose variance 2 / fan_in is He et al.'s (2015, equation 10).
+    """Fill with U(-a, a), a = sqrt(6 / fan_in), whose variance 2 / fan_in is He et al.'s (2015, equation 10).
 
     The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
     """
@@ -20,7 +20,7 @@ INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_
 
 
 def initialise(model: nn.Module, initialization: str, embedding_std: float | None) -> None:
-    """Weights as `initialization` says, zero biases; embeddings from N(0, embedding_std^2), zero for padding.
+    """Fill weights as `initialization` says, biases with zeros, embeddings from N(0, embedding_std^2), padding with 0.
 
     embedding_std: None for embeddings like all other matrices.
 
@@ -52,17 +52,17 @@ def _matrices(layer: Any) -> Iterable[Tensor]:
 _FILLING = {"normal_", "uniform_", "zero_", "fill_"}
 
 
-class Uninitialised(TorchFunctionMode):
-    """While it lasts, what fills a tensor in place does nothing: modules are made faster, and hold anything.
+class SkipInitialization(TorchFunctionMode):
+    """A mode in which functions that fill a tensor in place do nothing, so that modules are built faster.
 
-    For weights that are read from a file next, or that have no more than a shape; those would cost the import of
-    torch's compiler, of which its random numbers without a memory are made.
+    For weights that are read from a file next, or that only have a shape. torch's meta device would import its
+    compiler, which takes a second.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """See torch.overrides."""
+        """Skip functions of nn.init and in-place fills; call all others."""
         if getattr(func, "__module__", "") == nn.init.__name__ or func.__name__ in _FILLING:
             return args[0] if args else (kwargs or {})["tensor"]
         return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""The keys and values of the tokens so far, which a decoder's self-attention attends to at each step.
+"""The key-value cache: the keys and values of the prefix, to which a decoder's self-attention attends at each step.
 
 Shapes: N prefixes, W width of a position's keys and values side by side, those of all heads.
 """
@@ -14,13 +14,13 @@ _LITTLE = 0.3  # share of the rows: those that move within the same memory are c
 
 
 def select_rows(tensor: Tensor, rows: Tensor) -> Tensor:
-    """tensor (N, ...), which is used up -> its rows numbered `rows` (N',)."""
-    stayed = _closed_up(tensor, rows)
+    """tensor (N, ...) -> its rows numbered `rows` (N',). The tensor given must not be used again."""
+    stayed = _compacted(tensor, rows)
     return tensor.index_select(0, rows) if stayed is None else stayed
 
 
-def _closed_up(tensor: Tensor, rows: Tensor) -> Tensor | None:
-    """The same in the same memory, of which only what changes its place is copied; None unless that is little."""
+def _compacted(tensor: Tensor, rows: Tensor) -> Tensor | None:
+    """Move the rows within the same memory, copying only what changes its place; None if that is much."""
     if tensor.device.type != "cpu" or torch.is_grad_enabled() or len(rows) > len(tensor):
         return None
     moved = (rows != torch.arange(len(rows))).nonzero()[:, 0]
@@ -42,7 +42,7 @@ class KeyValueCache:
 
     @property
     def attended(self) -> Tensor:
-        """The positions (N, length, W) that a query attends to, a view."""
+        """The filled positions (N, length, W), a view."""
         return self.store[:, : self.length]
 
     def append(self, key_value: Tensor) -> Self:
@@ -62,7 +62,7 @@ class KeyValueCache:
 
         The cache it is called on must not be used again.
         """
-        stayed = _closed_up(self.store, rows) if self.length < self.store.size(1) else None
+        stayed = _compacted(self.store, rows) if self.length < self.store.size(1) else None
         if stayed is not None:
             return type(self)(stayed, self.length)
         store = self._larger(len(rows))

@@ -1,4 +1,4 @@
-"""Where a token stands: added to what it is, or turned into its queries and keys."""
+"""Positional encodings: added to embeddings, or rotating queries and keys."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
+    """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
     positions: (T,) integers. Returns (T, width) float32; an odd width ends on a sine.
     """
@@ -17,7 +17,7 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """The fixed table, grown when a longer sentence comes; holds no weights, so a checkpoint knows no length limit."""
+    """The fixed table, extended when a longer sentence comes; it has no weights, so that there is no length limit."""
 
     table: Tensor
 
@@ -39,7 +39,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector a position, up to `limit`; positions beyond it share the last one."""
+    """One trained vector per position, up to `limit`; later positions share the last one."""
 
     def __init__(self, width: int, limit: int) -> None:
         super().__init__()
@@ -53,10 +53,10 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """RoPE (Su et al. 2021, section 3.4): a query at m and a key at n meet as if they stood m - n apart.
+    """RoPE (Su et al. 2021, section 3.4): the dot product of a query at m and a key at n depends on m - n only.
 
     The pair (x_2i, x_2i+1), read as a complex number, is rotated by the angle position / 10000^(2i/width). As a complex
-    product this takes a third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
+    multiplication this takes a third of the time of sines and cosines of real halves (CPU, forward and backward).
     """
 
     def __init__(self, width: int) -> None:
@@ -83,7 +83,7 @@ class RotaryPositions(nn.Module):
         return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 
     def _rotations(self, length: int, x: Tensor) -> Tensor:
-        """(length, width / 2): exp(i * angle), in a precision that keeps that of `x`."""
+        """Return exp(i * angle), (length, width / 2), in a precision that keeps that of `x`."""
         dtype = torch.promote_types(x.dtype, torch.complex64)
         if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:
             with torch.inference_mode(False):  # first used while translating, the table must still serve training

@@ -1,8 +1,11 @@
-"""Linear maps in int8, for decoding on a CPU: weights are quantised once, inputs at every call.
+"""int8 linear layers, for decoding on a CPU: weights are quantised once, inputs at every call.
 
-A row w of the weights becomes round(w / s) with s = max|w| / 127, a scale of its own, and so does a row of the inputs:
-a position's result does not depend on the others in its batch. Products are of integers, summed up in 32 bits (dynamic
-quantisation; Bhandare et al. 2019 measured it on a Transformer).
+A row w of the weights becomes round(w / s) with a scale s = max
+
+w
+
+/ 127 of its own, and so does a row of the inputs: a position's result does not depend on the others in its batch.
+Products of integers are summed in 32 bits (dynamic quantisation; Bhandare et al. 2019 measured it on a Transformer).
 """
 
 import functools
@@ -21,21 +24,23 @@ _TINY = 1e-30  # in place of a row's largest value where all are 0
 _SMALLEST_WIDTH = 32  # below it there is nothing to gain
 
 
-def can_quantize() -> bool:
-    """Whether this build of torch has kernels for it."""
+def supports_int8() -> bool:
+    """Return whether this build of torch has int8 kernels."""
     return torch.backends.quantized.engine != "none"
 
 
 @functools.cache
-def sums_of_bytes() -> bool:
-    """Whether this processor adds up products of bytes in 32 bits (AVX-512's VNNI); without, the sum of two has 16, and
-    inputs must do with seven bits."""
+def has_vnni() -> bool:
+    """Return whether this processor sums products of bytes in 32 bits (AVX-512 VNNI).
+
+    Otherwise the sum of two has 16 bits, and inputs must do with seven bits.
+    """
     has = getattr(torch.cpu, "_is_vnni_supported", lambda: False)
     return bool(has()) and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def _packed(weight: Tensor, by_onednn: bool) -> torch.ScriptObject:
-    """weight (out, in), in fp32, as torch's int8 kernels want it."""
+    """Return weight (out, in), in fp32, packed for torch's int8 kernels."""
     scales = (weight.abs().amax(dim=1) / _LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
     zeros = torch.zeros(len(weight), dtype=torch.long)
     usual = torch.backends.quantized.engine
@@ -51,14 +56,14 @@ def _packed(weight: Tensor, by_onednn: bool) -> torch.ScriptObject:
 
 
 class QuantizedLinear(nn.Module):
-    """x W^T + b with W in int8. widths: of the maps that stand side by side, as in `FusedLinear`.
+    """x W^T + b with W in int8. widths: of the layers that are concatenated, as in `FusedLinear`.
 
     torch's kernel has one scale for all inputs of a call. So each row is divided by its largest absolute value first,
-    and its result multiplied by it; a last row with both ends of the range keeps the kernel's scale the same.
+    and its result multiplied by it; an extra row with both ends of the range keeps the kernel's scale the same.
 
-    A map to many numbers is oneDNN's where the processor has sums of bytes: torch's usual kernel first writes the sums,
-    four bytes each (256 rows, from 256 to 8000: 2.0 ms instead of 1.2; from 1024 to 32000: 55 instead of 19). oneDNN
-    prepares itself for each number of rows, so that there are few of them.
+    A layer with many outputs uses oneDNN where the processor has VNNI: torch's usual kernel first writes the sums, four
+    bytes each (256 rows, from 256 to 8000: 2.0 ms instead of 1.2; from 1024 to 32000: 55 instead of 19). oneDNN
+    compiles a kernel for each number of rows, so these are rounded up.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, widths: list[int], non_negative: bool = False) -> None:
@@ -66,10 +71,10 @@ class QuantizedLinear(nn.Module):
         super().__init__()
         self.widths = widths
         self._few_row_counts = (
-            len(weight) >= _MANY and sums_of_bytes() and "onednn" in torch.backends.quantized.supported_engines
+            len(weight) >= _MANY and has_vnni() and "onednn" in torch.backends.quantized.supported_engines
         )
         self._packed = _packed(weight, self._few_row_counts)
-        self._non_negative, self._seven_bits = non_negative, not sums_of_bytes()
+        self._non_negative, self._seven_bits = non_negative, not has_vnni()
         # The range has one value more below zero than above: so that 1, a row's largest, is a whole number of steps.
         above = 63 if self._seven_bits else 127
         self._ends = torch.zeros(1, weight.size(1))
@@ -89,13 +94,13 @@ class QuantizedLinear(nn.Module):
 
 
 class QuantizedScores(QuantizedLinear):
-    """An output layer: see `TokenEmbedding.scores`."""
+    """An int8 output layer with the interface of `TokenEmbedding`."""
 
     def __init__(self, pieces: nn.Embedding, bias: Tensor | None = None) -> None:
         super().__init__(pieces.weight.detach(), bias, [pieces.num_embeddings])
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., D) -> (..., V). bias: the one that it was made with, which it adds of itself."""
+        """(..., D) -> (..., V). bias: the one given at construction, which is added in any case."""
         scores: Tensor = self(features)
         return scores
 

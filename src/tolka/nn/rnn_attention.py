@@ -12,7 +12,9 @@ SCORES = ("dot", "general", "additive")
 
 
 class Alignment(nn.Module):
-    """score: dot = <s, h>; general = s W h (Luong et al. 2015); additive = v tanh(W s + U h) (Bahdanau et al. 2015)."""
+    """The attention weights. score: dot = <s, h>; general = s W h (Luong et al. 2015); additive = v tanh(W s + U h)
+    (Bahdanau et al. 2015).
+    """
 
     def __init__(self, score: str, width: int) -> None:
         super().__init__()
@@ -25,14 +27,14 @@ class Alignment(nn.Module):
             self.energy = Linear(width, 1, bias=False)
 
     def keys(self, encoded: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D): the part of the score that no decoder state changes, for all steps at once."""
+        """(B, S, D) -> (B, S, D): the part of the score that does not depend on the decoder, for all positions."""
         if self.score == "dot":
             return encoded
         keys: Tensor = self.key(encoded)
         return keys
 
     def weights(self, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """states (B, T, D), what `keys` gave, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
+        """states (B, T, D), `keys(...)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
         if self.score == "additive":
             scores = self.energy(torch.tanh(self.query(states)[:, :, None] + keys[:, None])).squeeze(-1)
         else:

@@ -1,4 +1,4 @@
-"""What config dataclasses check in `__post_init__`: each complaint names the key, its value and what is allowed."""
+"""Checks that config dataclasses run in `__post_init__`: each error names the key, its value and what is allowed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from tolka.system.surrogates import is_utf8, printable
 
 
 def at_least(config: Any, group: str, least: float, *keys: str) -> None:
-    """ConfigError unless each field is `least` or more."""
+    """Raise ConfigError unless each field is `least` or more."""
     for key in keys:
         value = getattr(config, key)
         if value < least:
@@ -17,7 +17,7 @@ def at_least(config: Any, group: str, least: float, *keys: str) -> None:
 
 
 def at_most(config: Any, group: str, most: float, *keys: str) -> None:
-    """ConfigError unless each field is `most` or less."""
+    """Raise ConfigError unless each field is `most` or less."""
     for key in keys:
         value = getattr(config, key)
         if value > most:
@@ -25,7 +25,7 @@ def at_most(config: Any, group: str, most: float, *keys: str) -> None:
 
 
 def zero_or_more(config: Any, group: str, zero_means: str, *keys: str) -> None:
-    """ConfigError unless each field is 0, which has a meaning of its own, or more."""
+    """Raise ConfigError unless each field is 0, which means `zero_means`, or more."""
     for key in keys:
         value = getattr(config, key)
         if value < 0:
@@ -33,7 +33,7 @@ def zero_or_more(config: Any, group: str, zero_means: str, *keys: str) -> None:
 
 
 def share_below_one(config: Any, group: str, *keys: str) -> None:
-    """ConfigError unless each field is at least 0 and below 1."""
+    """Raise ConfigError unless each field is at least 0 and below 1."""
     for key in keys:
         value = getattr(config, key)
         if not 0.0 <= value < 1.0:
@@ -41,7 +41,7 @@ def share_below_one(config: Any, group: str, *keys: str) -> None:
 
 
 def named_in_utf8(config: Any, group: str, *keys: str) -> None:
-    """ConfigError for bytes in a name that are not UTF-8, which Python reads as halves of surrogate pairs."""
+    """Raise ConfigError for a file name that is not UTF-8; Python reads such bytes as lone surrogates."""
     for key in keys:
         value = getattr(config, key)
         if not is_utf8(value):
@@ -49,7 +49,7 @@ def named_in_utf8(config: Any, group: str, *keys: str) -> None:
 
 
 def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:
-    """ConfigError, with the nearest one, unless the field is one of the allowed words."""
+    """Raise ConfigError, with the nearest allowed word, unless the field is one of them."""
     value, allowed = getattr(config, key), list(allowed)
     if value not in allowed:
         raise ConfigError(f"{group}.{key} ('{value}') is unknown.{did_you_mean(value, allowed)}")

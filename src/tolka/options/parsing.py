@@ -1,4 +1,4 @@
-"""From a mapping, as YAML gives it, to a frozen dataclass: types and names checked, nothing guessed."""
+"""Building a frozen dataclass from a mapping, as YAML gives it, with types and names checked."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxlong, _SHORT.maxother = 2, 200, 40,
 
 
 def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
-    """An instance of the dataclass; a single text is taken for a list of one where a list is wanted.
+    """Build the dataclass from plain values; a single text stands for a list of one where a list is wanted.
 
     where: the group's name, which messages put before a key. ConfigError says which key, what it was, what is allowed.
     """
@@ -41,7 +41,7 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    """The value as its field has it. Text stays as it is, whatever `$` or `???` may mean elsewhere."""
+    """Return the value with the type of its field. Text stays as it is: `$` and `???` have no meaning."""
     if kind is float:
         return float(value)
     if typing.get_origin(kind) is list:
@@ -51,7 +51,7 @@ def _converted(value: Any, kind: Any) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether the conversion keeps the meaning: no text for numbers, no numbers for truth values."""
+    """Return whether the conversion keeps the meaning: no text for numbers, no numbers for booleans."""
     if kind is bool:
         return isinstance(value, bool)
     if kind is int:
@@ -67,12 +67,12 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _in_float32(value: float) -> bool:
-    """Whether it is 0 or a normal number of 32 bits, which is what becomes of it in the end."""
+    """Return whether a number is 0 or a normal float32, to which it is converted in the end."""
     return value == 0 or LEAST_FLOAT <= abs(value) <= MOST_FLOAT  # False for NaN
 
 
 def _how_large(value: Any) -> str:
-    """A word on it for a number that is one, but too large or too small."""
+    """Return a hint for a number that is too large or too small."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, int) and abs(each) > MOST_INT:
             return ", at most 2**63 - 1"
@@ -82,7 +82,7 @@ def _how_large(value: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """As Python writes it, cut where that is long: of a number with 5000 digits, a list of lists of lists."""
+    """Return the value as Python writes it, shortened if long."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # Python does not write integers of more than 4300 digits

@@ -1,4 +1,4 @@
-"""Names that a config may say, each bound to the dataclass that holds its options.
+"""Names that a config may use, each bound to the dataclass that holds its options.
 
 A config is stored beside the weights; a dotted path in it would let a file choose which code runs. A name can only
 choose among the classes that this package has registered.
@@ -17,7 +17,7 @@ _FEW = 6  # names that a message lists
 
 
 def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "") -> str:
-    """A sentence that proposes the nearest known words, or lists some if none is near; starts with a blank.
+    """Return a sentence that proposes the nearest known words, or lists some if none is near. It begins with a space.
 
     all_of_them: what shows those that are not listed, as in "mt-train --help".
     """
@@ -30,7 +30,7 @@ def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "") -> str:
 
 
 def some_of(names: Sequence[str], all_of_them: str = "") -> str:
-    """Names with commas between; of many the first few, how many more there are, and what shows them."""
+    """Join names with commas; of many, the first few and how many more there are."""
     if len(names) <= _FEW + 1:
         return ", ".join(names)
     shown = f" ({all_of_them} shows all)" if all_of_them else ""
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[C]):
-    """Registered name -> config class; imports every module of its package before the first look-up.
+    """Registered name -> config class. Imports every module of its package before the first look-up.
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
     package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
@@ -62,7 +62,7 @@ class Registry(Generic[C]):
         self._filled = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Class decorator: make the config class known under `name`."""
+        """Return a class decorator that makes the config class known under `name`."""
 
         def add(cls: type[T]) -> type[T]:
             if name in self._classes:
@@ -73,7 +73,7 @@ class Registry(Generic[C]):
         return add
 
     def names(self) -> list[str]:
-        """Every registered name, sorted."""
+        """Return every registered name, sorted."""
         self._fill()
         return sorted(self._classes)
 

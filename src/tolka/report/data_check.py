@@ -43,7 +43,7 @@ _ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
-    """Lines for a terminal. checkup: `Checkup.as_dict`."""
+    """Lines for a terminal. checkup: `DataCheck.as_dict`."""
     lines: list[str] = []
     for found in checkup["training"]:
         lines += ["", f"{found['name']}: {found['pairs']} pairs", ""]
@@ -78,7 +78,7 @@ def passes_note(updates: int, passes: float) -> str:
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
-    """What to do, each said once. checkup: `Checkup.as_dict`."""
+    """What to do, each said once. checkup: `DataCheck.as_dict`."""
     return list(dict.fromkeys(_advice(checkup)))
 
 
@@ -94,7 +94,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
 
 def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Of the validation text, then of the test sets. checkup: `Checkup.as_dict`."""
+    """Of the validation text, then of the test sets. checkup: `DataCheck.as_dict`."""
     return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
 
 

@@ -31,7 +31,7 @@ _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # whose settings deci
 def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
     """Write check.html into a folder, which need not be there; returns its path.
 
-    settings: `TrainConfig.as_dict`; checkup: `Checkup.as_dict`.
+    settings: `TrainConfig.as_dict`; checkup: `DataCheck.as_dict`.
     """
     codes = [settings["corpus"][side] for side in _SIDES]
     pieces = checkup["pieces"]

@@ -1,4 +1,4 @@
-"""What a run is about to do, in lines for people."""
+"""The lines that announce a run: batches, learning rate, model, precision."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tolka.training.schedules.base import EndingConfig
 def announcement(
     config: TrainConfig, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str
 ) -> Iterator[str]:
-    """Batches, learning rate, model. epoch: that training begins in. reason: for the precision."""
+    """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
     yield _batches(loader, epoch)
     if loader.round == "epoch":
         updates = config.trainer.updates

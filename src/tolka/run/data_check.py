@@ -1,4 +1,4 @@
-"""What is in the text, what is wrong with it, and what training on it here would take: alone, or before training."""
+"""What is in a corpus, what is wrong with it, and what training on it here would take."""
 
 import tempfile
 from dataclasses import asdict, dataclass, replace
@@ -20,14 +20,14 @@ from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import CHECK_PAGE
-from tolka.training.time_estimate import Pace
+from tolka.training.time_estimate import TrainingEstimate
 
 _Sets = dict[str, list[Pair]]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """One side of what is kept, as the tokenizer cuts it. lengths, histogram: of texts, as in `Side`, in pieces."""
+    """One side of the cleaned text as subwords. lengths, histogram: as in `Side`, in subwords."""
 
     total: int
     lengths: list[int]
@@ -35,23 +35,24 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Checkup:
-    """Of a corpus. leaks: of "valid", the validation text, and "test", all test sets. unfit: why none can train on it.
+class DataCheck:
+    """What was found in a corpus. leaks: from "valid" and "test" into the training text. unfit: why it cannot be
+    trained on.
 
-    kept: what the settings make of the whole text. pieces: of the source and the target; with kept and pace, None of a
-    text that is unfit. cleaning: what decides what is kept.
+    kept: what the settings keep of the whole text. pieces: of source and target; like kept and pace, None for an unfit
+    text. cleaning: the settings that decide what is kept.
     """
 
     training: list[Diagnosis]
     kept: Tally | None
     leaks: dict[str, Leaks]
     pieces: tuple[Pieces, Pieces] | None
-    pace: Pace | None
+    pace: TrainingEstimate | None
     unfit: str
     cleaning: CleaningConfig
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values, for JSON."""
         return {
             "training": [asdict(diagnosis) for diagnosis in self.training],
             "kept": self.kept.as_dict() if self.kept else None,
@@ -63,7 +64,7 @@ class Checkup:
         }
 
 
-def check(config: TrainConfig) -> Checkup:
+def check(config: TrainConfig) -> DataCheck:
     """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
 
     DataError where a file cannot be read at all.
@@ -74,7 +75,7 @@ def check(config: TrainConfig) -> Checkup:
 
 
 def check_first(pipeline: Pipeline) -> None:
-    """The same before a claimed run trains, into its log and its folder; a run that goes on is not checked again.
+    """Examine the text before a claimed run trains, into its log and folder; a resumed run is not checked again.
 
     DataError as `check`; whatever else is found, the run may train.
     """
@@ -87,13 +88,13 @@ def check_first(pipeline: Pipeline) -> None:
     log(f"the text, checked: {write_page(config, found)}")
 
 
-def write_page(config: TrainConfig, found: Checkup) -> Path:
-    """Write check.html into the run's folder, which need not be there; returns its path."""
+def write_page(config: TrainConfig, found: DataCheck) -> Path:
+    """Write check.html into the run's folder, which is created if need be; return its path."""
     return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
 
 
-def _examine(pipeline: Pipeline) -> Checkup:
-    """A pipeline's text; its inputs stay read, and nothing else of it is used up."""
+def _examine(pipeline: Pipeline) -> DataCheck:
+    """Examine a pipeline's text; its inputs stay read."""
     config, inputs = pipeline.config, pipeline.inputs
     config.tokenizer.given()  # a model that cannot be read is no fault of the text
     corpus, valid, tests = _sets_to_compare(inputs)
@@ -106,15 +107,15 @@ def _examine(pipeline: Pipeline) -> Checkup:
     leaks = {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)}
     try:
         kept = inputs.prepared.tally
-        return Checkup(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
+        return DataCheck(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
     except DataError as error:
-        return Checkup(diagnoses, None, leaks, None, None, str(error), config.cleaning)
+        return DataCheck(diagnoses, None, leaks, None, None, str(error), config.cleaning)
 
 
 def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
-    """The corpus, and the validation and test sets whose pairs may stand in the training text.
+    """Return the corpus, and the validation and test sets whose pairs may also be in the training text.
 
-    Not those that were taken out of it; and none at all where the text is such that none can be.
+    Sets taken out of the training text are left out; there are none at all where the text is too broken for it.
     """
     try:
         corpus = inputs.corpus
@@ -133,7 +134,7 @@ def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
 
 
 def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:
-    """Of the source and the target."""
+    """Return the subword statistics of source and target."""
     store = pipeline.inputs.prepared.store
     lengths = store.source_lengths, store.target_lengths
     source, target = (

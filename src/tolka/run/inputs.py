@@ -1,4 +1,4 @@
-"""What a run reads before it trains: the model to go on from, the training text made ready, the other sets."""
+"""The inputs of a run: the model to start from, the prepared training text, validation and test sets."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
 from tolka.text.lines import remember_files, user_path
-from tolka.text.normalization import references_note, spelt_pair
+from tolka.text.normalization import normalized_pair, references_note
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.round_trip import round_trip_notes
 from tolka.text.tokenizer.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ _LOOKED_AT = 4000  # lines of the training text, for its share of several senten
 
 
 def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
-    """The corpus, found, with the sets that it takes out of the training text, and the folder that these are in."""
+    """Return the corpus, with the sets held out of its training text, and the folder that these are in."""
     remember_files(config.run.prepared_folder / "files.json")
     found = config.corpus.open()
     if not found.sizes:
@@ -44,24 +44,24 @@ def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
 
 
 class Inputs:
-    """Each is read when it is first asked for, and says what was found and what was left out."""
+    """Inputs, each read when first needed. Reports what was read and what was left out."""
 
     def __init__(self, config: TrainConfig, log: Callable[[str], None]) -> None:
-        """log: takes lines for the user."""
+        """log: called with lines for the user."""
         self.config, self.log = config, log
 
     def read(self) -> None:
-        """All of it now: a bad file must not show after a day of training."""
+        """Read everything now, so that a bad file does not show after a day of training."""
         if self.start is not None:
             self.config.finetuning.check(self.start.model)
-        read = [spelt_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
+        read = [normalized_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
         _ = self.test_pairs
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The corpus, found."""
+        """The corpus."""
         found, folder = open_corpus(self.config)
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
@@ -71,7 +71,7 @@ class Inputs:
 
     @cached_property
     def start(self) -> SavedModel | None:
-        """The model to go on from."""
+        """The model to start from."""
         name = self.config.run.init_from
         return load_model(user_path(name)) if name else None
 
@@ -91,7 +91,7 @@ class Inputs:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """Tokenizer and store of the training text."""
+        """The tokenizer and the token store of the training text."""
         started_at = time.perf_counter()
         made = prepare(self._order, self.config.run.prepared_folder, self.config.run.processes)
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
@@ -120,7 +120,7 @@ class Inputs:
 
     @property
     def target_vocabulary(self) -> str:
-        """A phrase: '8000 bpe pieces'."""
+        """A phrase for reports: '8000 bpe pieces'."""
         kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
         return f"{self.prepared.tokenizer.target_size} {kind}pieces"
 
@@ -132,14 +132,14 @@ class Inputs:
 
     @property
     def set_aside(self) -> list[str]:
-        """Those of them, by name, that were taken out of the training text."""
+        """Those of them, by name, that were held out of the training text."""
         if not self.corpus.sizes:
             return []
         valid, *tests = self.held_out
         return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
 
     def spelt(self, batch: Batch) -> str:
-        """A batch as lines of source, tab, target."""
+        """Return a batch as lines of source, tab, target."""
         tokenizer = self.prepared.tokenizer
         sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
         targets = [
@@ -149,12 +149,12 @@ class Inputs:
         return "".join(f"{source}\t{target}\n" for source, target in texts)
 
     def _kept_out(self) -> list[Pair]:
-        """What training must not see, where cleaning.leaks asks for it."""
+        """Pairs or sources that training must not see, where cleaning.leaks asks for it."""
         return [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
 
     @cached_property
     def validation_pairs(self) -> list[Pair]:
-        """The validation set, blank pairs left out and counted."""
+        """The validation set; blank pairs are left out and counted."""
         pairs, tally = read_split(self.corpus.valid, "corpus.valid")
         self.log(f"validation text: {tally.summary()}")
         self._log_spelling(pairs, "the validation text")
@@ -165,7 +165,7 @@ class Inputs:
 
     @cached_property
     def test_pairs(self) -> dict[str, list[Pair]]:
-        """Each test set by name, blank pairs left out and counted; DataError when two have one name."""
+        """Each test set by name; blank pairs are left out and counted. DataError when two have the same name."""
         sets: dict[str, list[Pair]] = {}
         for source in self.corpus.tests:
             if source.name in sets:
@@ -198,7 +198,7 @@ class Inputs:
         return TrainingSources(max(before.longest, longest), either)
 
     def loader(self) -> Batches:
-        """Batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
+        """Return batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
         corpus, prepared = self.config.corpus, self.prepared
         if self.corpus.stream:
             return StreamLoader(
@@ -217,7 +217,7 @@ class Inputs:
         return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
 
     def _sampler(self) -> SubwordSampler | None:
-        """Other pieces each epoch, where batching.sampling asks for them."""
+        """Return a sampler of subword segmentations for each epoch, where batching.sampling asks for one."""
         batching = self.config.batching
         if not batching.sampling:
             return None

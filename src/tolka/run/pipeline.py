@@ -28,18 +28,18 @@ from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
 from tolka.training.compilation import compile_now
 from tolka.training.lr_finder import RangeTest, range_test
-from tolka.training.memory import look_at_memory
+from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
 from tolka.training.run_folder import RunFolder
 from tolka.training.signals import listening_to_signals
 from tolka.training.state import TrainState
-from tolka.training.time_estimate import Pace, measure_pace
+from tolka.training.time_estimate import TrainingEstimate, estimate_training
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
 
 
 class Pipeline:
-    """One run: the stages share what they have made."""
+    """One run, whose stages share their results."""
 
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
@@ -54,7 +54,7 @@ class Pipeline:
             make_deterministic()
 
     def claim(self) -> None:
-        """Make the run's folder this run's, to go on with where it has begun; ConfigError as `RunFolder.claim`."""
+        """Claim the run's folder, to train or to resume in it; ConfigError as `RunFolder.claim`."""
         self.resuming = self.run.claim(
             self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
         )
@@ -62,7 +62,7 @@ class Pipeline:
             self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
 
     def train(self) -> TrainState:
-        """Everything in a claimed folder up to and with training; leaves `best/` and `last/`.
+        """Prepare and train in a claimed folder; leaves `best/` and `last/`.
 
         StoppedError, with the state saved, when a signal asked for an end.
         """
@@ -80,7 +80,7 @@ class Pipeline:
             trainer.resume(resumed)
             self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
         else:
-            for line in look_at_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
+            for line in check_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
                 self.run.log(line)
             if flow := self._setup.gradient_flow_meter():
                 self.run.record({"update": 0, "gradient_flow": flow(trainer.objective.model)})
@@ -96,7 +96,7 @@ class Pipeline:
         return state
 
     def _record_provenance(self) -> None:
-        """One entry for each call that trains."""
+        """Add an entry for this call to provenance.json."""
         calls = recorded(self.run.path)
         calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
         self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
@@ -115,15 +115,15 @@ class Pipeline:
         return found
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
-        """See `TrainingSetup.trainer`."""
+        """Build the trainer, as `TrainingSetup.trainer`."""
         return self._setup.trainer(resumed)
 
-    def pace(self) -> Pace:
-        """Time some updates of a fresh model; keeps nothing but the prepared text."""
-        return measure_pace(self.trainer())
+    def pace(self) -> TrainingEstimate:
+        """Time some updates of a fresh model; only the prepared text is kept."""
+        return estimate_training(self.trainer())
 
     def test(self) -> list[TestResult]:
-        """Decode each test set with the best model and score it; writes the scores into `best/` too."""
+        """Translate each test set with the best model and score it; writes the scores into `best/` too."""
         stopping.check()
         saved, decoding = load_model(self.run.best), self._setup.decoding
         before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
@@ -153,7 +153,7 @@ class Pipeline:
         return results
 
     def report(self) -> None:
-        """For people: plots, where matplotlib is there to draw them, and the page with the sentences shown in it."""
+        """Draw the plots, if matplotlib is installed, and write the report page with its example sentences."""
         stopping.check()
         self._draw("learning curves", learning_curves)
         if self.config.trainer.gradient_flow:
@@ -165,7 +165,7 @@ class Pipeline:
             self.run.log(f"report: {page}")
 
     def _show(self) -> None:
-        """Some sentences, translated by the best model as people will."""
+        """Translate some sentences for the page with the best model and the test search."""
         known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
         translator = Translator.of(load_model(self.run.best), self.config.search, self._setup.decoding)
         references = {pair.source: pair.target for pair in known}
@@ -185,7 +185,7 @@ class Pipeline:
 
 
 def _completed(saved: Any) -> Any:
-    """A run's saved configuration, with the defaults of settings that have come since; what cannot be read stays."""
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read."""
     try:
         return rebuild(saved).as_dict()
     except (TolkaError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""Where a run comes from: the command, the versions, the machine, the texts, the state of the user's project."""
+"""The provenance of a run: command, versions, machine, texts, and the state of the user's project."""
 
 import json
 import platform
@@ -23,7 +23,7 @@ _GIT_SECONDS = 5.0
 
 
 def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
-    """Of a call that is about to train. texts: name -> digest of the content; project: None where git knows none."""
+    """Return the provenance of a call. texts: name -> digest. project: None outside a git checkout."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -36,7 +36,7 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
-    """What was recorded of the calls that trained in a run's folder, the first one first; [] where there is nothing."""
+    """Return what earlier calls in a run's folder recorded, the first one first."""
     try:
         return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -44,7 +44,7 @@ def recorded(run: Path) -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and what results depend on."""
+    """Return the versions of Python and of the packages that results depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -55,7 +55,7 @@ def versions() -> dict[str, str]:
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """What it is calculated on."""
+    """Return a description of the processor, device and threads."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -76,13 +76,13 @@ def _processor() -> str:
 
 
 def texts(corpus: Corpus) -> dict[str, str]:
-    """A digest of each text that is read; of a stream there is none."""
+    """Return a digest of each text that is read, except a stream's."""
     groups = {"train": corpus.train if corpus.stream is None else [], "valid": corpus.valid, "test": corpus.tests}
     return {f"{group}: {source.name}": source.fingerprint() for group, sources in groups.items() for source in sources}
 
 
 def project(folder: Path) -> dict[str, Any] | None:
-    """The commit that is checked out in the user's project, and the files that differ from it."""
+    """Return the commit checked out in the user's project, and the files that differ from it."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -101,7 +101,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What differs between two such records and may make the results differ: "torch: 2.11.0, now 2.13.0"."""
+    """Return the differences between two records that may change the results: "torch: 2.11.0, now 2.13.0"."""
     for group in ("versions", "machine", "texts"):
         old, new = before.get(group, {}), now[group]
         for key in sorted(old.keys() | new.keys()):

@@ -1,4 +1,4 @@
-"""Some sentences with their translation and attention, for people to look at."""
+"""Example sentences with their translation and attention, for the report page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,17 +13,16 @@ _SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
 
 
 def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
-    """A short, a middling and a long source (in words); fewer where there are not three."""
+    """Return a short, a medium and a long source (in words); fewer if there are not three."""
     ordered = sorted((pair.source for pair in pairs), key=lambda source: len(source.split()))
     return list(dict.fromkeys(ordered[int(share * len(ordered))] for share in _SHARES)) if ordered else []
 
 
 def show(translator: Translator, sentences: Sequence[str], references: Mapping[str, str], folder: Path) -> str:
-    """Translate sentences; write a JSON file and a picture of each into a folder, in place of what it had.
+    """Translate sentences; write a JSON file and a picture of each into a folder, replacing what it had.
 
-    The map is the mean over the heads of the last layer's attention to the source; none for an architecture that has
-    no such attention. references: source -> reference, where one is known. Returns what kept the maps from being
-    drawn as they should be, nothing if nothing did.
+    The map is the mean over the heads of the last layer's cross-attention; there is none for an architecture without
+    it. references: source -> reference, where one is known. Returns why maps could not be drawn well, or "".
     """
     translations = translator.translate(sentences)
     try:

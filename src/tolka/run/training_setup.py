@@ -47,12 +47,12 @@ class TrainingSetup:
 
     @cached_property
     def decoding(self) -> DecodingConfig:
-        """How validation and test sets are translated."""
+        """Options for translating validation and test sets."""
         tokens = max(_DECODED_AT_ONCE, self.config.batching.tokens)
         return DecodingConfig(device=str(self.device), tokens=tokens)
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
-        """Fresh seeded weights and all that trains them; with `resumed`, in the precision that the run began with."""
+        """Build a trainer with fresh, seeded weights; with `resumed`, in the precision that the run began with."""
         seed_everything(self.config.run.seed)
         model = self._model(self.inputs.prepared.tokenizer)
         objective = self.config.trainer.objective(model)
@@ -81,7 +81,7 @@ class TrainingSetup:
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
-        """Fresh weights, or those of run.init_from; with the parts at rest and the adapters that were asked for."""
+        """Build the model with fresh weights or those of run.init_from, with frozen parts and adapters."""
         vocabularies = tokenizer.source_size, tokenizer.target_size
         check_size(self.config.model, vocabularies, tokenizer.shared, self.device)
         model = self.config.model.build(*vocabularies, tokenizer.shared)
@@ -106,9 +106,9 @@ class TrainingSetup:
         loader: Batches,
         resumed: ResumeState | None,
     ) -> TrainerConfig:
-        """The loop's options, with as few batches to an update as memory has room for where batching.auto asks so.
+        """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it.
 
-        A run that goes on keeps the number that it began with, unless an update has become larger or smaller.
+        A resumed run keeps the number that it began with, unless an update has become larger or smaller.
         """
         options, batching = self.config.trainer, self.config.batching
         if not batching.auto:
@@ -126,7 +126,7 @@ class TrainingSetup:
         return replace(options, accumulate=fit.batches)
 
     def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
-        """Scores the model on the validation set with greedy search; measures the gradient's flow where asked to."""
+        """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
         sources, corpus, pairs = self.inputs.training_sources, self.config.corpus, self.inputs.validation_pairs
         tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
         translator = Translator(
@@ -152,7 +152,7 @@ class TrainingSetup:
         )
 
     def gradient_flow_meter(self) -> GradientFlowMeter | None:
-        """Measures on the first sentences of the validation set, where trainer.gradient_flow asks for it."""
+        """Return a meter on the first sentences of the validation set, if trainer.gradient_flow asks for it."""
         if not self.config.trainer.gradient_flow:
             return None
         pairs, tokenizer = self.inputs.validation_pairs, self.inputs.prepared.tokenizer

@@ -1,4 +1,4 @@
-"""What every search is given and gives back.
+"""The contract of searches, and what they share.
 
 Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sentence.
 """
@@ -55,7 +55,7 @@ class SearchConfig(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Hypotheses kept per sentence: what memory and time grow with."""
+        """Hypotheses per sentence: memory and time grow with it."""
 
     @abstractmethod
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
@@ -65,7 +65,7 @@ class SearchConfig(ABC):
         """
 
     def limits(self, lengths: Tensor) -> Tensor:
-        """(B,): how many tokens, `</s>` included, each sentence's translation may have."""
+        """Return (B,): how many tokens, `</s>` included, each sentence's translation may have."""
         # In whole numbers, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
         factor = Fraction(str(self.max_length_factor)).limit_denominator(10**6)
         times = -(-lengths * factor.numerator // factor.denominator)  # rounded up
@@ -74,9 +74,9 @@ class SearchConfig(ABC):
 
 @dataclass(frozen=True)
 class Candidates:
-    """A sentence's likeliest longer hypotheses, best first, (B, c) each.
+    """The most likely extensions of a sentence's hypotheses, best first, (B, c) each.
 
-    log_probability: of all tokens. parent: which of the k hypotheses they go on from, with which token.
+    log_probability: of all tokens. parent: which of the k hypotheses is extended. token: with which token.
     """
 
     log_probability: Tensor
@@ -84,8 +84,8 @@ class Candidates:
     token: Tensor
 
 
-def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """The `count` likeliest ways to go on by a token (fewer where there are fewer); `<pad>` and `<s>` are none.
+def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
+    """Return the `count` most likely extensions by one token; `<pad>` and `<s>` are excluded.
 
     features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. In fp32, whatever the model has.
     """
@@ -96,14 +96,14 @@ def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Ca
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    """Over the last dimension, in fp32; in place on a CPU, which is 1.2 to 1.3 times as fast there."""
+    """Return log_softmax over the last dimension in fp32; on a CPU in place, which is 1.2 to 1.3 times as fast."""
     if torch.is_grad_enabled() or logits.dtype != torch.float32 or logits.device.type != "cpu":
         return logits.log_softmax(dim=-1, dtype=torch.float32)
     return torch.log_softmax(logits, dim=-1, out=logits)
 
 
-def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
-    """(B, 1, D) -> (B, 1): the likeliest token, by logits alone: nothing is normalised. `<pad>` and `<s>` are none."""
+def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
+    """(B, 1, D) -> (B, 1): the token with the largest logit, without normalising; not `<pad>` or `<s>`."""
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
         logits[:, symbol] = float("-inf")
@@ -115,7 +115,7 @@ _GROUPS = 256
 
 
 def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
-    """(B, V) -> (B, 1). In two steps, as in `_largest`."""
+    """(B, V) -> (B, 1): the argmax, in two steps as in `_largest`."""
     vocabulary = logits.size(1)
     groups = min(groups, vocabulary)
     group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
@@ -124,7 +124,7 @@ def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
 
 
 def _maxima(scores: Tensor, groups: int) -> Tensor:
-    """(..., V) -> (..., groups): columns are dealt out to groups by turns; the largest of each."""
+    """(..., V) -> (..., groups): the maximum of every group of columns, column c being in group c % groups."""
     turns, rest = scores.size(-1) // groups, scores.size(-1) % groups
     maxima = scores[..., : turns * groups].view(*scores.shape[:-1], turns, groups).amax(dim=-2)
     if rest:
@@ -134,10 +134,11 @@ def _maxima(scores: Tensor, groups: int) -> Tensor:
 
 
 def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of log_p (B, k, V) + total (B, k): a sentence's largest sums, their rows and their columns, (B, count) each.
+    """Return the `count` largest of log_p (B, k, V) + total (B, k) per sentence, with their rows and columns, (B,
+    count).
 
-    In two steps, as `topk` over all k * V takes longer than the output layer's softmax: the largest `count` are among
-    the `count` groups of columns with the largest maxima.
+    In two steps, because `topk` over all k * V takes longer than the output layer's softmax: the largest `count` are
+    among the `count` groups of columns with the largest maxima.
     """
     vocabulary = log_p.size(-1)
     groups = min(groups, vocabulary)
@@ -155,9 +156,11 @@ def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Ten
     return best.values, rows, column.flatten(1).gather(1, best.indices)
 
 
-def closed_up(stays: Tensor) -> Tensor:
-    """(B,) bool -> (B',): numbers of those that stay. On a CPU the last ones among them fill the gaps of those that go,
-    and all others keep their places, so that `DecoderState.select` has little to copy."""
+def compacted(stays: Tensor) -> Tensor:
+    """(B,) bool -> (B',): the numbers of the active sentences, in an order that lets `DecoderState.select` copy little.
+
+    On a CPU the last ones among them fill the gaps of those that leave, and all others keep their places.
+    """
     if stays.device.type != "cpu":
         return stays.nonzero()[:, 0]
     count = int(stays.sum())
@@ -167,7 +170,7 @@ def closed_up(stays: Tensor) -> Tensor:
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:
-    """(B, 1): the `<s>` that every hypothesis starts from."""
+    """Return (B, 1): the `<s>` that every hypothesis starts from."""
     return torch.full((sentences, 1), BOS, dtype=torch.long, device=device)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, closed_up, first_tokens, likeliest
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, compacted, first_tokens, most_likely
 
 _WIDEST, _STRONGEST = 10**6, 20.0  # beam_size, length_penalty: beyond, numbers no longer fit
 _NEVER = float("-inf")
@@ -39,17 +39,17 @@ class BeamConfig(SearchConfig):
 
     @property
     def width(self) -> int:
-        """See SearchConfig.width."""
+        """Number of hypotheses per sentence."""
         return self.beam_size
 
     def penalty(self, length: float) -> float:
-        """lp(Y) = ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7), `</s>` counted in |Y|."""
+        """Return lp(Y) = ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7); |Y| includes `</s>`."""
         return float(((5.0 + length) / 6.0) ** self.length_penalty)
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
-        """See SearchConfig.search; the finished hypotheses of a sentence, beam_size of them or a few more or less.
+        """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
-        A sentence is done when beam_size hypotheses have ended, or when no open one can still beat the best that
+        A sentence is finished when beam_size hypotheses have ended, or when no active one can still beat the best that
         has: its log-probability only falls, so log p / lp(limit) bounds every score it can reach.
         """
         work = _Beam(self, model, source, lengths)
@@ -60,7 +60,7 @@ class BeamConfig(SearchConfig):
 
 @dataclass(frozen=True)
 class _Ended:
-    """The hypotheses that have ended, in slots; the last slot takes what is to be forgotten.
+    """The finished hypotheses, in slots; the last slot takes what is dropped.
 
     tokens (B, slots, L) with `</s>` left out; lengths (B, slots), `</s>` counted; log_p (B, slots); count (B,); best
     (B,): the highest score among them.
@@ -74,14 +74,14 @@ class _Ended:
 
     @classmethod
     def none(cls, sentences: int, slots: int, longest: int, device: torch.device) -> Self:
-        """To begin with."""
+        """Return an empty one."""
         zeros = torch.zeros(sentences, slots + 1, dtype=torch.long, device=device)
         tokens = zeros[..., None].repeat(1, 1, longest)
         log_p = torch.zeros(sentences, slots + 1, device=device)
         return cls(tokens, zeros, log_p, zeros[:, 0].clone(), torch.full_like(log_p[:, 0], _NEVER))
 
     def add(self, ends: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
-        """Add those of the candidates that `ends` (B, c) marks, with prefixes (B, c, t) and log_p (B, c).
+        """Add the candidates that `ends` (B, c) marks, with prefixes (B, c, t) and log_p (B, c).
 
         penalty: lp of their length, t + 1. Nothing waits for the device. The object it is called on is used up.
         """
@@ -93,13 +93,13 @@ class _Ended:
         return type(self)(self.tokens, self.lengths, self.log_p, self.count + ends.sum(dim=1), best)
 
     def select(self, rows: Tensor) -> Self:
-        """Of the sentences numbered (B',)."""
+        """Return those of the sentences numbered (B',)."""
         parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
         return type(self)(*(part.index_select(0, rows) for part in parts))
 
 
 class _Beam:
-    """The search's state: k open hypotheses for each sentence at work, and the results of those that are done."""
+    """The search's state: k active hypotheses for each unfinished sentence, and the results of the finished ones."""
 
     def __init__(self, config: BeamConfig, model: Seq2Seq, source: Tensor, lengths: Tensor) -> None:
         self.config = config
@@ -121,7 +121,7 @@ class _Beam:
         beam = self.config.beam_size
         features, self.state = self.model.step(self.token, self.state)
         # 2k candidates: even if each of the k open hypotheses could end, k that go on are among them.
-        found = likeliest(self.model, features, self.total, 2 * beam)
+        found = most_likely(self.model, features, self.total, 2 * beam)
         self.step += 1
         prefixes = _rows(self.tokens, found.parent)  # (B, c, t)
         is_end = found.token == EOS
@@ -139,7 +139,7 @@ class _Beam:
         done = self._done(total[:, 0])
         if bool(done.any()):
             self._conclude(done, tokens, total)
-            stay = closed_up(~done)
+            stay = compacted(~done)
             self.ended = self.ended.select(stay)
             total, token, tokens, rows = total[stay], token[stay], tokens[stay], rows[stay]
             self.alive, self.limits, self.last_penalty = self.alive[stay], self.limits[stay], self.last_penalty[stay]
@@ -148,12 +148,12 @@ class _Beam:
             self.state = self.state.select(rows)
 
     def _done(self, best_open: Tensor) -> Tensor:
-        """(B,): whether no open hypothesis may still matter to a sentence's result; best_open (B,)."""
+        """Return (B,): whether no active hypothesis can still change a sentence's result, and best_open (B,)."""
         full = (self.limits <= self.step) | (self.ended.count >= self.config.beam_size)
         return full | (best_open == _NEVER) | (best_open / self.last_penalty <= self.ended.best)
 
     def _conclude(self, done: Tensor, tokens: Tensor, total: Tensor) -> None:
-        """Make the results of the sentences that `done` (B,) marks; tokens (B, k, t + 1), total (B, k): still open.
+        """Store the results of the sentences that `done` (B,) marks; tokens (B, k, t + 1) and total (B, k) are active.
 
         At the length limit with nothing finished, what is open is the translation.
         """

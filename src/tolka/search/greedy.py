@@ -1,4 +1,4 @@
-"""Greedy decoding: the likeliest token at every step.
+"""Greedy decoding: the most likely token at every step.
 
 Shapes: B sentences still at work, t tokens so far.
 """
@@ -15,10 +15,10 @@ from tolka.search.base import (
     SEARCHES,
     Hypothesis,
     SearchConfig,
-    closed_up,
+    compacted,
     first_tokens,
-    likeliest,
-    likeliest_token,
+    most_likely,
+    most_likely_token,
 )
 
 # Share of the sentences: on a CPU others move into the places of those that go, elsewhere all are copied.
@@ -35,12 +35,11 @@ class GreedyConfig(SearchConfig):
 
     @property
     def width(self) -> int:
-        """See SearchConfig.width."""
+        """One hypothesis per sentence."""
         return 1
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
-        """See SearchConfig.search; one hypothesis a sentence, scored by its log-probability. Finished ones leave,
-        some at a time."""
+        """Return one hypothesis per sentence, scored by its log-probability; finished sentences leave in groups."""
         done: list[Hypothesis | None] = [None] * len(source)
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
@@ -54,10 +53,10 @@ class GreedyConfig(SearchConfig):
         while len(alive):
             features, state = model.step(token, state)
             if scored:
-                best = likeliest(model, features, total, count=1)
+                best = most_likely(model, features, total, count=1)
                 total, token = best.log_probability, best.token
             else:
-                token = likeliest_token(model, features)
+                token = most_likely_token(model, features)
             step += 1
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
@@ -69,7 +68,7 @@ class GreedyConfig(SearchConfig):
                 gone |= leaves
                 if int(gone.sum()) < len(gone) * together:
                     continue
-                stay = closed_up(~gone)
+                stay = compacted(~gone)
                 state = state.select(stay[:, None])
                 kept = (token, tokens, total, alive, limits, gone)
                 token, tokens, total, alive, limits, gone = (x[stay] for x in kept)

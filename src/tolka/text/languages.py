@@ -39,7 +39,7 @@ class LanguageIdentifier:
     def is_other(self, likelihoods: Likelihoods, language: str) -> bool:
         """Whether the text is surely not in this language; false of one that the identifier does not know.
 
-        That the likeliest one is another is not asked: of a short sentence in English that may be half a dozen, none
+        That the most likely one is another is not asked: of a short sentence in English that may be half a dozen, none
         of which is Korean.
         """
         if language not in self._alike:

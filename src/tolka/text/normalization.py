@@ -14,7 +14,7 @@ def spelt(text: str, form: str) -> str:
     return composed(text) if form == "nfc" else text
 
 
-def spelt_pair(pair: Pair, form: str) -> Pair:
+def normalized_pair(pair: Pair, form: str) -> Pair:
     """The same for both sides: the pair as a model trained with that setting reads and writes it."""
     return Pair(spelt(pair.source, form), spelt(pair.target, form), pair.flaw) if form == "nfc" else pair
 

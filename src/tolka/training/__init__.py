@@ -1,1 +1,1 @@
-"""Optimisers, schedules, the loop, and the files of a run."""
+"""Optimizers, schedules, the training loop, and the files of a run."""

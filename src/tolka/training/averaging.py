@@ -1,4 +1,4 @@
-"""Weights that are means of weights: over the updates while training (EMA), over checkpoints at its end."""
+"""Averaged weights: over the updates while training (EMA), and over checkpoints at its end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,12 @@ from torch import Tensor, nn
 
 
 class Ema:
-    """Exponential moving average of a model's weights (Polyak and Juditsky 1992; Izmailov et al. 2018 on why)."""
+    """Exponential moving average of a model's weights (Polyak and Juditsky 1992; Izmailov et al. 2018 explain why)."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        """decay: share of the average that an update keeps; starts lower, so that the first weights are soon gone."""
+        """decay: share of the average that an update keeps. It starts lower, so that the first weights are soon
+        forgotten.
+        """
         self.decay = decay
         self._model = model
         self._weights: list[Tensor] = list(model.parameters())
@@ -19,13 +21,13 @@ class Ema:
 
     @torch.no_grad()
     def update(self, number: int) -> None:
-        """Take in the weights after update `number` (from 1): average += (1 - d) * (weights - average)."""
+        """Average the weights after update `number` (from 1): average += (1 - d) * (weights - average)."""
         decay = min(self.decay, number / (number + 10))
         torch._foreach_lerp_(list(self.average.values()), self._weights, 1.0 - decay)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model with the average as its weights, for the length of a block."""
+        """Give the model the average as its weights, for the length of a block."""
         with weights_kept(self._model):
             for name, weight in self._model.named_parameters():
                 weight.data.copy_(self.average[name])
@@ -34,7 +36,7 @@ class Ema:
 
 @contextmanager
 def weights_kept(model: nn.Module) -> Iterator[None]:
-    """Whatever a block does to the model's weights, its own come back afterwards."""
+    """Restore the model's weights after a block, whatever it does to them."""
     own = {weight: weight.detach().clone() for weight in model.parameters()}
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a run keeps of its models on disk: written behind the training's back, one after the other."""
+"""Writing models to disk in a background thread while training goes on."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,73 +7,73 @@ from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.file_names import ResumeState
-from tolka.training.options import TrainerConfig, merit
+from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
 
 
-class Written(Protocol):
-    """What can become a model directory; nothing that training goes on to change."""
+class SavableModel(Protocol):
+    """A copy of a model that can be written as a model directory, and that training does not change."""
 
-    def with_state(self, state: ResumeState) -> "Written":
-        """The same, to be resumed from."""
+    def with_state(self, state: ResumeState) -> "SavableModel":
+        """Return the same with the state to resume from."""
 
     def write(self, folder: Path) -> None:
-        """Make it the folder, whole or not at all; CheckpointError or OSError when it cannot be."""
+        """Write the folder, atomically; CheckpointError or OSError on failure."""
 
 
 Kept = Mapping[str, float | None]
 """Update -> trainer.metric of its checkpoint, None where it was not validated."""
 
 
-class Keeper:
-    """Saves what it is given while training goes on. What cannot be written is tried again with the next save."""
+class CheckpointWriter:
+    """Saves models while training goes on. What cannot be written is tried again with the next save."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
         self._at_work: list[Future[None]] = []
-        self._failed: dict[Path, tuple[Written, str]] = {}
+        self._failed: dict[Path, tuple[SavableModel, str]] = {}
         self._on_disk: set[Path] = set()
 
-    def save(self, folder: Path, model: Written, needed: bool = True) -> None:
-        """Write a model directory soon, after those given before. needed: tried again, an error in the end."""
+    def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
+        """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
         self._failed.pop(folder, None)  # what it would have been is out of date
         self._at_work.append(self._thread.submit(self._write, folder, model, needed))
 
     def afterwards(self, job: Callable[[], None]) -> None:
-        """Do something that counts on what was saved: not before it is there, and not at all if it could not be."""
+        """Queue a job that relies on what was saved; it is skipped if something could not be."""
         self._at_work.append(self._thread.submit(lambda: None if self._failed else job()))
 
     def forget(self, kept: Collection[Path]) -> None:
-        """Try no more for checkpoints that are none of these."""
+        """Stop retrying checkpoints that are not in `kept`."""
         beside = {folder for folder in list(self._failed) if folder.name.isdigit()}
         for folder in beside.difference(kept):
             self._failed.pop(folder, None)
 
     def has(self, folder: Path) -> bool:
-        """Whether a model was saved there since training began, for certain."""
+        """Return whether a model was certainly saved there since training began."""
         return folder in self._on_disk
 
     def wait(self) -> None:
-        """Until all is written, or could not be."""
+        """Wait until everything is written or has failed."""
         at_work, self._at_work = self._at_work, []
         for job in at_work:
             job.result()
 
     def retry(self) -> None:
-        """Once more what could not be written."""
+        """Try again what could not be written."""
         for folder, (model, _) in list(self._failed.items()):
             self._at_work.append(self._thread.submit(self._write, folder, model, True))
 
     def finish(self) -> None:
-        """Wait, with one more attempt. TolkaError when something is not on disk that should be."""
+        """Wait, with one more attempt. TolkaError when something needed is not on disk."""
         self.wait()
         self.retry()
         self.wait()
         for folder, (_, why) in self._failed.items():
             raise TolkaError(f"{folder} could not be written ({why}): make room, and give the same command again")
 
-    def _write(self, folder: Path, model: Written, needed: bool) -> None:
+    def _write(self, folder: Path, model: SavableModel, needed: bool) -> None:
         self._run.check_there()
         try:
             model.write(folder)
@@ -95,11 +95,10 @@ class Keeper:
 def to_keep(
     kept: Kept, nll: Mapping[str, float], config: TrainerConfig, most: int | None = None
 ) -> dict[str, float | None]:
-    """Which checkpoints stay: those to be averaged, the best ones, and every so many updates' one.
+    """Return which checkpoints stay: those to be averaged, the best ones, and every trainer.keep_every updates' one.
 
-    nll: update -> validation loss, as far as it is known; it decides between equals. most: how many there is room for;
-    the oldest go first that are neither to be averaged nor among the best, then the worst of the best. Those to be
-    averaged stay.
+    nll: update -> validation loss, as far as known; it decides between equals. most: how many fit on disk; the oldest
+    that are neither to be averaged nor among the best go first, then the worst of the best. Those to be averaged stay.
     """
     average = to_average(kept, nll, config)
     ranked = _by_metric(kept, nll, config)
@@ -112,7 +111,7 @@ def to_keep(
 
 
 def to_average(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """The updates whose checkpoints trainer.average asks for, as far as there are any. nll: as in `to_keep`."""
+    """Return the updates whose checkpoints trainer.average asks for, as far as they exist. nll: as in `to_keep`."""
     ranked = _by_metric(kept, nll, config) if config.average_of == "best" else _validated(kept)
     return ranked[: config.average]
 
@@ -126,8 +125,8 @@ def _validated(kept: Kept) -> list[str]:
 
 
 def _by_metric(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """The best first; of equals the one with the lower nll, then the newer."""
+    """Sort the best first; of equals the one with the lower nll, then the newer."""
     values = {update: value for update, value in kept.items() if value is not None}
     return sorted(
-        _validated(kept), key=lambda update: merit(config.metric, values[update], nll.get(update)), reverse=True
+        _validated(kept), key=lambda update: model_rank(config.metric, values[update], nll.get(update)), reverse=True
     )

@@ -1,4 +1,4 @@
-"""torch.compile for a model's layers, tried before it is relied on."""
+"""torch.compile for a model's layers, tried out before it is relied on."""
 
 import time
 
@@ -11,7 +11,7 @@ from tolka.training.step import TrainStep
 
 
 def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
-    """Compile each layer of a model, when the first batch comes; mode: torch.compile's.
+    """Compile each layer of a model when the first batch comes. mode: torch.compile's.
 
     ConfigError if torch.compile does not work on this machine, or if `mode` needs a CUDA device and this is none.
     """
@@ -35,7 +35,7 @@ def _tried(x: torch.Tensor) -> torch.Tensor:
 
 
 def compile_now(step: TrainStep, batch: Batch) -> float:
-    """Seconds that compiling took, forward and backward; nothing else is left of it."""
+    """Compile forward and backward passes now; return the seconds it took."""
     seconds = []
     for _ in range(2):
         started_at = time.perf_counter()

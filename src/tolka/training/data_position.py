@@ -1,4 +1,4 @@
-"""Where in the text a training is, and what it reads there next."""
+"""The position of a training in its text, and the batches that it reads there."""
 
 from collections.abc import Callable
 
@@ -8,15 +8,15 @@ from tolka.errors import TolkaError
 from tolka.training.state import TrainState
 
 
-class Reading:
-    """Gives an update's batches; the place itself is the state's, so that it is saved with all else."""
+class DataPosition:
+    """Gives each update its batches. The position itself is in TrainState, so that it is saved with everything else."""
 
     def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None]) -> None:
-        """accumulate: batches of an update."""
+        """accumulate: batches per update."""
         self._loader, self._accumulate, self._log = loader, accumulate, log
 
     def group(self, state: TrainState) -> list[Batch]:
-        """The batches of one update; moves the place, of state and loader, once all of them were read.
+        """Return the batches of one update, and move the position once all of them were read.
 
         TolkaError when the text cannot be read any further; the place is then where it was.
         """
@@ -34,11 +34,11 @@ class Reading:
         return group
 
     def batches(self, state: TrainState) -> int | None:
-        """How many the round at hand has, to be saved beside the place; None where it has not begun."""
+        """Return how many batches the current epoch has, to be saved beside the position; None before it begins."""
         return self._loader.batches_at_hand(state.epoch)
 
     def keep_place(self, state: TrainState, batches: int | None) -> None:
-        """In proportion, where other settings cut the round into another number of batches than `batches` gave."""
+        """Scale the position where other settings divide the epoch into another number of batches than `batches`."""
         if batches is None or not state.batch or batches == (now := len(self._loader.plan(state.epoch))):
             return
         before, state.batch = state.batch, min(now - 1, state.batch * now // batches)

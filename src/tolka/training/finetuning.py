@@ -1,4 +1,4 @@
-"""What of a model is trained: all of it, some of its parts, or low-rank adapters."""
+"""Which parts of a model are trained: all of it, some of its parts, or low-rank adapters."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from tolka.options.settings import setting
 
 @dataclass(frozen=True)
 class FinetuningConfig:
-    """Which weights move; the rest keeps the values it began with."""
+    """Which weights are trained; the others keep their values."""
 
     freeze: list[str] = field(default_factory=list)
     """parts of the model that stay as they are, by name: [encoder], [encoder.0,target_embedding]"""
@@ -32,7 +32,7 @@ class FinetuningConfig:
             )
 
     def check(self, model: nn.Module) -> list[nn.Module]:
-        """The parts that finetuning.freeze names; ConfigError for one that is not there."""
+        """Return the parts that finetuning.freeze names; ConfigError for one that does not exist."""
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
             if name not in parts:
@@ -45,7 +45,7 @@ class FinetuningConfig:
         return [parts[name] for name in self.freeze]
 
     def apply(self, model: nn.Module) -> None:
-        """Freeze, or add adapters; ConfigError for a part that is not there, or when nothing is left to train."""
+        """Freeze parts, or add adapters; ConfigError for a part that does not exist, or if nothing is left to train."""
         if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
             raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
         for part in self.check(model):

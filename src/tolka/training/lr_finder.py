@@ -1,4 +1,4 @@
-"""The learning-rate range test (Smith 2017, section 3.3): train a little while the rate grows; see what the loss does.
+"""The learning-rate range test (Smith 2017, section 3.3): train while the rate grows, and watch the loss.
 
 Each rate of the test is held for one update only, so the loss is lowest at a rate that a whole training would not bear:
 what is recommended lies well below it.
@@ -35,20 +35,20 @@ _SHARE = 0.85
 
 @dataclass(frozen=True)
 class Sweep(SchedulerConfig):
-    """The test's own schedule: each update's rate is the same factor above the one before, whatever the peak."""
+    """The test's schedule: each update's rate is the same factor above the one before."""
 
     warmup: int = 0
 
     def rate(self, step: int, peak: float) -> float:
-        """1e-6 * 10 ** ((step - 1) / 25)."""
+        """Return 1e-6 * 10 ** ((step - 1) / 25)."""
         return float(_LOWEST * 10.0 ** ((step - 1) / _UPDATES_PER_DECADE))
 
 
 @dataclass(frozen=True)
 class RangeTest:
-    """What was tried and seen, update by update, and what follows from it.
+    """The rates tried, the losses, and the recommended rate.
 
-    losses: nll per token in nats, in training mode, label smoothing left out: `train_loss` of metrics.jsonl.
+    losses: nll per token in nats, in training mode, without label smoothing: `train_loss` of metrics.jsonl.
     recommended: the first rate at which the smoothed loss had come 85 % of its way down to its lowest.
     """
 
@@ -58,7 +58,7 @@ class RangeTest:
     recommended: float
 
     def reason(self) -> str:
-        """Why that rate, in one phrase."""
+        """Return why that rate, in one phrase."""
         first, lowest = self.smoothed[0], min(self.smoothed)
         turn = self.rates[self.smoothed.index(lowest)]
         return (
@@ -67,7 +67,7 @@ class RangeTest:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For lr_finder.json."""
+        """Return plain values, for lr_finder.json."""
         curve = zip(self.rates, self.losses, self.smoothed, strict=True)
         return {
             "recommended": self.recommended,
@@ -77,7 +77,7 @@ class RangeTest:
 
 
 def range_test(trainer: Trainer) -> RangeTest:
-    """Use up a trainer that has trained nothing yet: its weights, its optimiser and its place in the data move on.
+    """Run the test on a trainer that has trained nothing yet; its weights, optimizer and data position change.
 
     Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
@@ -102,13 +102,13 @@ def range_test(trainer: Trainer) -> RangeTest:
 
 
 def diverged(losses: Sequence[float]) -> bool:
-    """Whether the mean of the last five losses is a nat above the lowest such mean."""
+    """Return whether the mean of the last five losses is a nat above the lowest such mean."""
     means = [sum(losses[end - _LATELY : end]) / _LATELY for end in range(_LATELY, len(losses) + 1)]
     return bool(means) and means[-1] > min(means) + _DIVERGED
 
 
 def judge(losses: Sequence[float]) -> RangeTest:
-    """The curve of these losses, met at the sweep's rates. TolkaError when they fall by less than 0.2 nats."""
+    """Return the recommendation for losses at the sweep's rates; TolkaError if they fall by less than 0.2 nats."""
     # The last updates may be tens of nats up; uncut, they would lift the smoothed curve far around them.
     cut = [min(loss, losses[0] + _DIVERGED) for loss in losses]
     smoothed = [_smoothed(cut, place) for place in range(len(cut))]
@@ -125,6 +125,6 @@ def judge(losses: Sequence[float]) -> RangeTest:
 
 
 def _smoothed(losses: Sequence[float], place: int) -> float:
-    """Mean around a place, weighted by a Gaussian of the distance: centred, so that it does not lag behind."""
+    """Return the mean around an update, weighted by a Gaussian of the distance: centred, so that it does not lag."""
     weights = [math.exp(-0.5 * ((other - place) / _SMOOTHING) ** 2) for other in range(len(losses))]
     return sum(weight * loss for weight, loss in zip(weights, losses, strict=True)) / sum(weights)

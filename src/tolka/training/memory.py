@@ -1,4 +1,4 @@
-"""How much memory training will take at its peak, found out before it takes it."""
+"""The peak memory of training, estimated or tried out before it is needed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tolka.data.loader import Batches
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.models.base import ModelConfig
-from tolka.nn.initialization import Uninitialised
+from tolka.nn.initialization import SkipInitialization
 from tolka.system.device import Precision
 from tolka.system.memory import available_memory_bytes, resident_memory_bytes, total_memory_bytes
 from tolka.system.randomness import torch_random_kept
@@ -29,61 +29,61 @@ _MOST_TRIED = 2048  # ... but no more padded positions than these, however large
 
 @dataclass(frozen=True)
 class Fit:
-    """How an update is cut up: so many batches of so many tokens."""
+    """How an update is divided: a number of batches of so many tokens."""
 
     batches: int
     tokens: int
 
     @classmethod
     def of(cls, tokens: int, batches: int) -> "Fit":
-        """An update of so many tokens in so many batches."""
+        """Divide an update's tokens among batches."""
         return cls(batches, -(-tokens // batches))
 
 
 def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) -> Fit:
-    """As few as memory has room for, of an update's tokens. least: tokens that a batch must have room for.
+    """Divide an update's tokens among as few batches as fit into memory. least: tokens that a batch must hold.
 
-    Tried on a GPU, estimated on a CPU, as in `look_at_memory`. Leaves the loader with batches of that size.
+    Tried on a GPU, estimated on a CPU, as in `check_memory`. Leaves the loader with batches of that size.
     """
     most = max(1, tokens // least)
     numbers = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]  # 1, 2, 3, 4, 6, 8 ...
     for batches in [*(number for number in numbers if number < most), most]:
         fit = Fit.of(tokens, batches)
         loader.resize(fit.tokens)
-        if batches == most or _has_room(step, loader.largest()):
+        if batches == most or _fits_in_memory(step, loader.largest()):
             break
     return fit
 
 
-def _has_room(step: TrainStep, batch: Batch) -> bool:
+def _fits_in_memory(step: TrainStep, batch: Batch) -> bool:
     if step.precision.device.type != "cuda":
         return memory_need(step, batch).fits
-    with step.room_taken():
-        return step.has_room_for(batch)
+    with step.memory_filled():
+        return step.fits_in_memory(batch)
 
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Bytes: about so many at the peak, and so many there are, 0 where unknown."""
+    """Estimated peak, and available memory, in bytes; 0 where unknown."""
 
     needed: int
     available: int
 
     @property
     def fits(self) -> bool:
-        """As far as can be told."""
+        """Return whether the need fits, as far as that is known."""
         return not self.available or self.needed <= self.available
 
     def in_words(self) -> str:
-        """For the log."""
+        """Return a line for the log."""
         there = f", of {self.available / 1e9:.1f} GB that are free" if self.available else ""
         digits = 1 if self.needed >= 1e9 else 2
         return f"training will take about {self.needed / 1e9:.{digits}f} GB{there} (estimated)"
 
 
 def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device) -> None:
-    """ConfigError, before anything of it is built, for a model whose weights alone the device has no memory for."""
-    with torch.device("meta"), Uninitialised():  # shapes, and no numbers
+    """Raise ConfigError, before anything is built, for a model whose weights alone exceed the device's memory."""
+    with torch.device("meta"), SkipInitialization():  # shapes, and no numbers
         count = config.build(*vocabularies, shared).parameter_count()
     needed = _BYTES * count
     cuda = device.type == "cuda"
@@ -95,16 +95,16 @@ def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool,
         )
 
 
-def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) -> Iterator[str]:
-    """Before it is too late, in lines for people. batch: the largest. decode: translates what takes most memory.
+def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) -> Iterator[str]:
+    """Check the memory before training starts; yield lines for the log. batch: the largest.
 
-    On a GPU both are tried, and halved where they do not fit; on a CPU, where to try may end the process, training's
-    need is estimated.
+    decode: translates what takes most memory. On a GPU both are tried, and halved where they do not fit. On a CPU,
+    where a try may end the process, training's need is estimated.
     """
     device = step.precision.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        with step.room_taken():
+        with step.memory_filled():
             splits = step.rehearse(batch)
             decode()
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""
@@ -117,11 +117,10 @@ def look_at_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) 
 
 
 def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
-    """Of training on a CPU with batches like this one, the largest: nothing of its size is computed to find out.
+    """Estimate the need of training on a CPU with batches like this one, the largest, without computing on it.
 
-    What the forward pass keeps for the backward pass, by what it keeps of a sixteenth and of an eighth of the batch, or
-    less of a very large one; weights, gradients, the optimiser's moments, and the copies that a checkpoint is written
-    from.
+    Activations are extrapolated from a sixteenth and an eighth of the batch, or less of a very large one. Weights,
+    gradients, the optimizer's moments, and the copies that a checkpoint is written from are added.
     """
     model = step.objective.model
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
@@ -137,7 +136,7 @@ def memory_need(step: TrainStep, batch: Batch) -> MemoryNeed:
 
 
 def saved_bytes(objective: Objective, batch: Batch, precision: Precision) -> int:
-    """What a forward pass keeps for its backward pass, in bytes, the weights left out; leaves no trace."""
+    """Return the bytes that a forward pass saves for its backward pass, without the weights; has no side effects."""
     own = {weight.untyped_storage().data_ptr() for weight in objective.parameters()}
     found: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""Updates whose loss or gradient was no number: which they were, what they read, and when there are too many."""
+"""Updates skipped because the loss or a gradient was NaN or inf: reported, and counted until there are too many."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,40 +16,40 @@ _TOLD = 20  # each of the first is told of; after that every hundredth
 
 
 class LostError(Exception):
-    """The weights lead nowhere any more; why is the message."""
+    """Training cannot recover from here; the message says why."""
 
 
 @dataclass(frozen=True)
 class _Update:
-    """epoch and batch: of its first batch. sound: as in `Made`."""
+    """epoch and batch: of its first batch. applied: whether it was applied, as in `UpdateResult`."""
 
     number: int
     epoch: int
     batch: int
-    sound: Tensor
+    applied: Tensor
 
 
 class SkippedUpdates:
-    """Remembers the latest updates until it is worth waiting for the device to see what became of them."""
+    """Keeps the latest updates' outcomes on the device until it is worth waiting for it."""
 
     def __init__(self, config: TrainerConfig, loader: Batches, run: RunFolder, spell: Callable[[Batch], str]) -> None:
-        """spell: a batch as text."""
+        """spell: returns a batch as text."""
         self._config, self._loader, self._run, self._spell = config, loader, run, spell
         self._latest: list[_Update] = []
 
-    def add(self, number: int, place: tuple[int, int], sound: Tensor) -> None:
-        """An update that was made, or not. place: epoch and number of its first batch."""
-        self._latest.append(_Update(number, *place, sound))
+    def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
+        """Note an update, applied or not. place: epoch and number of its first batch."""
+        self._latest.append(_Update(number, *place, applied))
 
     def forget(self) -> None:
-        """Of the latest nothing needs to be known any more."""
+        """Forget the latest updates."""
         self._latest.clear()
 
     def look(self, state: TrainState) -> None:
-        """Count and tell of those of the latest that were skipped. LostError when too many were, in a row."""
+        """Count and report those of the latest that were skipped. LostError when too many were, in a row."""
         latest, self._latest = self._latest, []
-        sound = torch.stack([update.sound for update in latest]).tolist() if latest else []
-        for update, fine in zip(latest, sound, strict=True):
+        applied = torch.stack([update.applied for update in latest]).tolist() if latest else []
+        for update, fine in zip(latest, applied, strict=True):
             if fine:
                 state.skipped_in_row = 0
                 continue
@@ -68,7 +68,7 @@ class SkippedUpdates:
             )
 
     def _text_of(self, update: _Update) -> str:
-        """Where the text of an update was written; nothing where it is gone by, in a stream."""
+        """Write the text of an update and return where; "" where a stream no longer has it."""
         try:
             last = min(update.batch + self._config.accumulate, len(self._loader.plan(update.epoch)))
         except KeyError:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def state_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
-    """The optimiser's state on the CPU: "optimizer.<parameter>.<key>" -> tensor. names: of the parameters."""
+    """Return the optimizer's state on the CPU: "optimizer.<parameter>.<key>" -> tensor. names: of the parameters."""
     return {
         f"optimizer.{names[parameter]}.{key}": torch.as_tensor(value).detach().cpu()
         for parameter, moments in optimizer.state.items()
@@ -18,7 +18,7 @@ def state_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str])
 def load_state_tensors(
     optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put back what `state_tensors` gave, by torch's own way, which knows what lives beside a parameter."""
+    """Restore what `state_tensors` returned, by torch's own load_state_dict."""
     own = optimizer.state_dict()
     parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
     for number, parameter in enumerate(parameters):

@@ -1,4 +1,4 @@
-"""What of the loop can be chosen."""
+"""Options of the training loop."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
 _SHOWN_DIGITS = 2  # of BLEU and chrF: a difference that no table shows is none
 
 
-def merit(metric: str, value: float, nll: float | None) -> tuple[float, float]:
+def model_rank(metric: str, value: float, nll: float | None) -> tuple[float, float]:
     """Order models by a metric of METRICS, the larger the better: BLEU and chrF to two decimals; of equals the lower
     nll, the validation loss. An nll that is not known counts as the worst.
     """
@@ -26,7 +26,7 @@ def merit(metric: str, value: float, nll: float | None) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """The loop's options."""
+    """Options of the training loop."""
 
     updates: int = setting(20000, resumable=True)
     """updates of the weights at most"""
@@ -125,7 +125,7 @@ class TrainerConfig:
             )
 
     def objective(self, model: Seq2Seq) -> Objective:
-        """The model with the loss that these options ask for."""
+        """Return the model with the loss that these options describe."""
         consistency = r_drop(self.r_drop) if self.r_drop else None
         consistency = simcut(self.simcut, self.simcut_words) if self.simcut else consistency
         return Objective(model, self.label_smoothing, self.word_dropout, consistency)

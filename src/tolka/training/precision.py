@@ -1,4 +1,4 @@
-"""Which number format to train in: told by the user, or found out by a trial."""
+"""The number format to train in: as configured, or chosen by a trial."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _TRIAL_ROUNDS = 3
 
 
 def check_precision(name: str, device: torch.device) -> None:
-    """ConfigError when the device cannot calculate in it."""
+    """Raise ConfigError when the device cannot compute in it."""
     if name == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
 
@@ -23,7 +23,7 @@ def check_precision(name: str, device: torch.device) -> None:
 def choose_precision(
     name: str, device: torch.device, objective: Objective, batch: Callable[[], Batch]
 ) -> tuple[Precision, str]:
-    """The precision, and one phrase on why.
+    """Return the precision, and a phrase that says why.
 
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
     bf16 in hardware and a trial of a few passes over `batch()` is faster with it.
@@ -43,7 +43,9 @@ def choose_precision(
 
 
 def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
-    """Seconds of the fastest forward and backward pass; leaves no gradients and no trace in the random generator."""
+    """Return the seconds of the fastest forward and backward pass; no gradients stay, and no random numbers are used
+    up.
+    """
     seconds = []
     with torch_random_kept(precision.device):
         for _ in range(_TRIAL_ROUNDS):

@@ -27,8 +27,8 @@ _BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 
 
 class RunFolder:
-    """config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/, report.html;
-    check.html, which may be there before the run.
+    """A run's files: config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/ and
+    report.html; check.html, which may be there before the run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class RunFolder:
         override: bool = False,
         may_change: Callable[[str], bool] = lambda key: False,
     ) -> bool:
-        """Make the folder this configuration's; return whether there is a run in it to resume.
+        """Claim the folder for this configuration; return whether there is a run in it to resume.
 
         complete: adds to a saved configuration what has become a setting since it was saved. override: take over a run
         with other settings, which are then in `overridden`. may_change: whether a resumed run may change a key.
@@ -94,44 +94,44 @@ class RunFolder:
         return resuming
 
     def begun(self) -> None:
-        """Training begins, and until `saved` a `best/` alone is a first save that was cut short."""
+        """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
         with suppress(OSError):  # a full disk: then such a save is refused, and nothing is lost
             (self.path / _UNSAVED).touch()
 
     def saved(self) -> None:
-        """From here on there is a `last/`: a `best/` alone is no first save that was cut short."""
+        """Note that there is a `last/`: a `best/` alone is no longer an interrupted first save."""
         with suppress(OSError):  # read-only meanwhile: the next claim does it
             (self.path / _UNSAVED).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
-        """ConfigError when another process trains in this folder; the system frees the lock when a process ends."""
+        """Lock the folder; ConfigError when another process trains in it. The system frees the lock at exit."""
         self._lock = (self.path / _LOCK).open("w")
         if not try_lock(self._lock):
             self.release()
             raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name")
 
     def release(self) -> None:
-        """Let another process, or another call of this one, have the folder."""
+        """Unlock the folder for another process, or another call of this one."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def checkpoint(self, update: int) -> Path:
-        """Where a checkpoint that is kept for the average lies: a model directory like `best/`."""
+        """Return the path of a kept checkpoint: a model directory like `best/`."""
         return self.path / "checkpoints" / f"{update:07d}"
 
     def drop_checkpoints(self, but: Collection[str]) -> None:
-        """Delete the checkpoints of all other updates, and what a crash has left of one."""
+        """Delete the checkpoints of all other updates, and the remains of an interrupted one."""
         for folder in (self.path / "checkpoints").glob("*"):
             if not folder.name.isdigit() or str(int(folder.name)) not in but:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
-        """Add one line to metrics.jsonl, with the next one if the disk is full."""
+        """Append a line to metrics.jsonl; if the disk is full, with the next one."""
         self._add(self.metrics, json_text(facts) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
-        """Every line of metrics.jsonl so far."""
+        """Return every line of metrics.jsonl so far."""
         if not self.metrics.exists():
             return []
         text = self.metrics.read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ class RunFolder:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
 
     def unrecorded(self) -> list[dict[str, Any]]:
-        """Lines for metrics.jsonl that could not be written yet."""
+        """Return lines for metrics.jsonl that could not be written yet."""
         return [json.loads(line) for line in self._unwritten.get(self.metrics, "").splitlines()]
 
     def finish(self) -> None:
@@ -156,13 +156,13 @@ class RunFolder:
             )
 
     def written(self) -> int:
-        """How many lines metrics.jsonl has."""
+        """Return how many lines metrics.jsonl has."""
         return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
 
     def forget_after(
         self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
     ) -> None:
-        """Drop the lines that a run which goes on will make again; add those that it has and the file lacks.
+        """Drop the lines that a resumed run will write again; add those that it has and the file lacks.
 
         written: how many stay; where that is not known, those of no later update.
         """
@@ -174,12 +174,12 @@ class RunFolder:
             self._unwritten.pop(self.metrics, None)  # what of it shall stay is among the lines that are there now
 
     def forget_tests(self) -> None:
-        """Drop what earlier tests took: only the last one's time is that of the best model."""
+        """Drop what earlier tests recorded: only the last test is of the best model."""
         kept = [line for line in self.history() if "test" not in line]
         replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
 
     def log(self, message: str, on_bar: bool = False) -> None:
-        """Print it on stderr and write it, with the time, into train.log.
+        """Print a line on stderr, and append it to train.log with the time.
 
         on_bar: whether a progress bar shows the same, so that stderr has it only where there are no bars.
         """
@@ -189,7 +189,7 @@ class RunFolder:
         self._add(self.path / "train.log", "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
-        """Write a text file in the folder, whose parts are joined by slashes; where it cannot be, say so and go on."""
+        """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""
         path = self.path / name
         try:
             self._make(path.parent)
@@ -199,7 +199,7 @@ class RunFolder:
         return path
 
     def _add(self, path: Path, text: str) -> None:
-        """To the end of a file; said once when it cannot be, and tried again with the next text."""
+        """Append to a file; a failure is reported once, and the text is kept for the next attempt."""
         with self._one_at_a_time:
             self._add_alone(path, self._unwritten.get(path, "") + text)
 
@@ -215,12 +215,12 @@ class RunFolder:
             self._unwritten.pop(path, None)
 
     def _make(self, folder: Path) -> None:
-        """Make a folder that is not there yet."""
+        """Create a folder that does not exist yet."""
         self.check_there()
         folder.mkdir(parents=True, exist_ok=True)
 
     def check_there(self) -> None:
-        """TolkaError where the claimed folder was deleted or moved while training goes on in it.
+        """Raise TolkaError if the claimed folder was deleted or moved during training.
 
         What could be written from then on would be half a run that looks like a whole one.
         """
@@ -232,7 +232,7 @@ class RunFolder:
 
 
 def _append(path: Path, content: bytes) -> None:
-    """All of it or nothing."""
+    """Append all of the text or nothing."""
     with path.open("ab", buffering=0) as stream:
         before = stream.seek(0, os.SEEK_END)
         try:
@@ -245,12 +245,12 @@ def _append(path: Path, content: bytes) -> None:
 
 
 def _has_begun(folder: Path) -> bool:
-    """Whether the run in a folder has made anything that could be lost."""
+    """Return whether the run in a folder has produced anything that could be lost."""
     return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
 
 
 def begun_settings(folder: Path) -> Mapping[str, Any]:
-    """The settings of the run that has begun in a folder; empty where there is none, or none that can be read."""
+    """Return the settings of the run that has begun in a folder; {} if there is none, or none can be read."""
     if not _has_begun(folder) or not (folder / _CONFIG).is_file():
         return {}
     try:
@@ -261,7 +261,7 @@ def begun_settings(folder: Path) -> Mapping[str, Any]:
 
 
 def saved_settings(saved: Path) -> Any:
-    """What config.yaml holds, whatever it is. CheckpointError when it cannot be read."""
+    """Return the content of config.yaml, whatever it is. CheckpointError when it cannot be read."""
     try:
         return yaml.safe_load(saved.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -272,7 +272,7 @@ def saved_settings(saved: Path) -> Any:
 
 
 def differences(before: Any, after: Mapping[str, Any], may_change: Callable[[str], bool]) -> list[str]:
-    """'model.layers (3, now 4)' for each setting that shapes the training and is not the same."""
+    """Return 'model.layers (3, now 4)' for each setting that differs and may not change on resume."""
     old, new = _flat(before), _flat(after)
     keys = sorted(key for key in old.keys() | new.keys() if not may_change(key))
     return [f"{key} ({old.get(key)!r}, now {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]

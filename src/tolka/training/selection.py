@@ -1,4 +1,4 @@
-"""Which of a training's models are kept: the best on the validation set, some checkpoints, and their mean."""
+"""Model selection: the best model on the validation set, checkpoints, and their mean."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.read import average_weights
 from tolka.system.number_format import shown
 from tolka.training.averaging import weights_kept
-from tolka.training.checkpoint_writer import Keeper, Written, to_average, to_keep
+from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
 from tolka.training.non_finite import LostError
-from tolka.training.options import TrainerConfig, merit
+from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState
@@ -44,7 +44,7 @@ class Selection:
     config: TrainerConfig
     objective: Objective
     run: RunFolder
-    keeper: Keeper
+    keeper: CheckpointWriter
     validate: Validates
     snapshots: Snapshots
     watch: Watch
@@ -54,11 +54,11 @@ class Selection:
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
-        self._shot: tuple[tuple[int, int], Written] | None = None
+        self._shot: tuple[tuple[int, int], SavableModel] | None = None
         self._told: set[str] = set()
 
     def judge(self, state: TrainState) -> None:
-        """Validate the model as it is, and keep it if it deserves to be. LostError where its loss is no number."""
+        """Validate the model as it is, and save it if it is selected. LostError when its loss is NaN or inf."""
         self._shot = None
         if self._score(state):
             with self.safety:
@@ -69,29 +69,29 @@ class Selection:
         elif self.keeps_regularly(state):
             self.keep(state)
 
-    def _taken(self, state: TrainState) -> Written:
-        """The model of this update: taken once for all the places where it is to be kept."""
+    def _taken(self, state: TrainState) -> SavableModel:
+        """Return the model of this update, copied once for all the places where it is saved."""
         now = state.update, state.returns
         if self._shot is None or self._shot[0] != now:
             self._shot = now, self.snapshots.take(self._scores(state))
         return self._shot[1]
 
     def last(self, state: TrainState, saved: ResumeState) -> None:
-        """Keep the model as the last one, to be resumed from."""
+        """Save the model as `last/`, to resume from."""
         self.keeper.save(self.run.last, self._taken(state).with_state(saved))
         self._shot = None
 
     def keeps_regularly(self, state: TrainState) -> bool:
-        """Whether this update's model is one that trainer.keep_every asks for."""
+        """Return whether trainer.keep_every asks for this update's checkpoint."""
         return bool(self.config.keep_every) and state.update % self.config.keep_every == 0
 
     def drop(self, state: TrainState) -> None:
-        """Once all that was given to the keeper is written, delete the checkpoints that are not kept any more."""
+        """Delete superseded checkpoints, once everything queued is written."""
         kept = tuple(state.kept)
         self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
-        """Validate the model as it is and write it down; whether it is the best so far."""
+        """Validate the model as it is and record the result; return whether it is the best so far."""
         what = "mean" if mean_of else ""
         self.objective.eval()
         try:
@@ -107,7 +107,7 @@ class Selection:
             self.run.record({"update": state.update, "gradient_flow": list(result.gradient_flow)})
         metric = self.config.metric
         value, nll = result.values[metric], result.values["nll"]
-        better = state.best is None or merit(metric, value, nll) > merit(metric, state.best, state.best_nll)
+        better = state.best is None or model_rank(metric, value, nll) > model_rank(metric, state.best, state.best_nll)
         state.stale = 0 if better else state.stale + 1
         if better:
             state.best, state.best_nll = value, nll
@@ -122,7 +122,7 @@ class Selection:
         return better
 
     def keep(self, state: TrainState, value: float | None = None) -> None:
-        """Keep this checkpoint, and no more of them than was asked for. value: of trainer.metric, if it was validated.
+        """Save this checkpoint, and drop those beyond the number configured. value: of trainer.metric, if validated.
 
         The folder of one that falls out goes once `last/` no longer counts on it.
         """
@@ -145,7 +145,7 @@ class Selection:
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:
-        """Score the mean of the kept checkpoints, which becomes the best model if it is; whether there was one."""
+        """Score the mean of the checkpoints, which becomes the best model if it is; return whether there was one."""
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
         self.keeper.wait()
@@ -166,7 +166,7 @@ class Selection:
         return state.averaged_at == state.update
 
     def _scores(self, state: TrainState, mean_of: Sequence[int] = ()) -> dict[str, Any]:
-        """The last validation, for scores.json. mean_of: the updates whose mean was validated, if it was one."""
+        """Return the last validation, for scores.json. mean_of: the updates whose mean was validated, if any."""
         values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
         scores = {"update": state.validated_at, "validation": values, "signatures": self._latest.signatures}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores

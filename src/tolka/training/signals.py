@@ -1,4 +1,4 @@
-"""What asks a training to end or to save: the signals that end a command, and SIGUSR1."""
+"""Signals during training: those that end a command, and SIGUSR1, which saves."""
 
 import signal
 import threading
@@ -13,10 +13,11 @@ from tolka.training.trainer import Trainer
 
 @contextmanager
 def listening_to_signals(trainer: Trainer) -> Iterator[list[int]]:
-    """While it lasts, SIGINT, SIGTERM and SIGHUP end the training after the update at work; gives those received.
+    """Let SIGINT, SIGTERM and SIGHUP end training after the current update; yield those received.
 
-    A second one acts at once, as it would without us. SIGUSR1, where the system has it, saves `last/` and goes on.
-    What is ignored stays ignored: SIGHUP under nohup. Outside the main thread Python hands out no signals.
+    A second signal acts at once. SIGUSR1, where the system has it, saves `last/` and training continues.
+
+    Ignored signals stay ignored: SIGHUP under nohup. Outside the main thread Python delivers no signals.
     """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():

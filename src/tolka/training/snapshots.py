@@ -1,4 +1,4 @@
-"""The models of a run: taken as they are for `best/`, `last/` and checkpoints, and read back to resume."""
+"""Snapshots of a run's model for `best/`, `last/` and checkpoints, and reading `last/` back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tolka.model_directory.read import load_state, load_weights
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.base import Seq2Seq
 from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.training.checkpoint_writer import Written
+from tolka.training.checkpoint_writer import SavableModel
 
 
 class Snapshots(Protocol):
     """What a trainer needs of the models on disk."""
 
-    def take(self, scores: dict[str, Any]) -> Written:
+    def take(self, scores: dict[str, Any]) -> SavableModel:
         """Return the model as it is now. scores: for scores.json."""
 
     def last_state(self) -> ResumeState:
@@ -31,7 +31,7 @@ class Snapshots(Protocol):
 
 @dataclass(frozen=True)
 class RunSnapshots:
-    """Those of one run. store: the name of the token store that it reads. facts: for model cards."""
+    """The snapshots of one run. store: the name of its token store. facts: for model cards."""
 
     model: Seq2Seq
     tokenizer: Tokenizer

@@ -1,4 +1,4 @@
-"""How far a training is, and what it has seen since it last wrote a line."""
+"""The state of a training: its position, its counts, its clocks, and sums for the next log line."""
 
 import time
 from collections.abc import Sequence
@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 
 import torch
 
-from tolka.training.step import Made
+from tolka.training.step import UpdateResult
 
 
 @dataclass
 class TrainState:
-    """How far training is. epoch (or buffer, of a stream) and batch: of the next batch to read.
+    """The position and the counts of a training. epoch (or buffer, of a stream) and batch: of the next batch to read.
 
-    stale: validations without a better one. skipped: updates whose loss or gradient was no number. returns: how often
-    training went back to its last good state, each time to half the rate. splits: batches that memory had no room for.
-    safety_seconds: of `seconds`, those that training waited for what keeps it safe: saving, looking for bad updates.
+    stale: validations without a better one. skipped: updates whose loss or gradient was NaN or inf. returns: how often
+    training returned to its last good state, each time with half the rate. splits: batches that did not fit into
+    memory.
+
+    safety_seconds: those of `seconds` that training waited for saving and for checking updates.
     """
 
     update: int = 0
@@ -41,29 +43,29 @@ class TrainState:
 
 
 class GivenUpError(Exception):
-    """A stop was asked for in the middle of a validation."""
+    """A stop was requested during a validation."""
 
 
 class StopRequest:
-    """Whether, and why, training was asked to stop; safe to set from a signal handler."""
+    """Whether, and why, training should stop; safe to set from a signal handler."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
 
     def check(self) -> None:
-        """Raise GivenUpError if a stop was asked for."""
+        """Raise GivenUpError if a stop was requested."""
         if self.reason:
             raise GivenUpError
 
 
 class Clock:
-    """Seconds of training, those before a resume included."""
+    """A clock of the seconds of training, including those before a resume."""
 
     def __init__(self) -> None:
         self.start(0.0)
 
     def start(self, already: float) -> None:
-        """Start now, with the seconds of training so far."""
+        """Start now, with `already` seconds of training."""
         self._started_at = time.perf_counter() - already
 
     @property
@@ -73,7 +75,7 @@ class Clock:
 
 
 class Stopwatch:
-    """Seconds spent in its blocks; one inside another counts once."""
+    """A stopwatch that runs inside its `with` blocks; nested blocks count once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -91,27 +93,27 @@ class Stopwatch:
 
 
 class Window:
-    """Sums over the updates since the last line in metrics.jsonl, which stay on their device until they are read."""
+    """Sums over the updates since the last line in metrics.jsonl; they stay on their device until they are read."""
 
     def __init__(self, sums: Sequence[float] | None = None, device: torch.device | None = None) -> None:
-        """sums: what `sums` of an earlier window gave, to go on from, on a device."""
+        """sums: what `sums` of an earlier window returned, to continue from on `device`."""
         self.started_at = time.perf_counter()
         self.tokens = 0
         self._sums = torch.tensor(sums, dtype=torch.float32, device=device) if sums else None
 
     def sums(self) -> list[float] | None:
-        """nll and tokens of the updates that were made; waits for the device. None where there were none."""
+        """Return nll and tokens of the applied updates, or None; waits for the device."""
         return self._sums.tolist() if self._sums is not None else None
 
-    def add(self, made: Made) -> None:
-        """One more update."""
-        both = torch.stack([made.nll, made.nll.new_tensor(made.tokens)])
-        both = torch.where(made.sound, both, torch.zeros_like(both))
+    def add(self, result: UpdateResult) -> None:
+        """Add one update."""
+        both = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
+        both = torch.where(result.applied, both, torch.zeros_like(both))
         self._sums = both if self._sums is None else self._sums + both
-        self.tokens += made.tokens
+        self.tokens += result.tokens
 
     @property
     def loss(self) -> float | None:
-        """nll per token; waits for the device. None where no update was made."""
+        """nll per token, or None without an applied update; waits for the device."""
         nll, tokens = self.sums() or (0.0, 0.0)
         return nll / tokens if tokens else None

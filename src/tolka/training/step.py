@@ -1,4 +1,4 @@
-"""One update of the weights, and all that it leaves behind for the next: optimiser, scaler, moving average."""
+"""One update of the weights, with the optimizer, gradient scaler and moving average that it needs."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,16 +23,17 @@ from tolka.training.shapes import padded_to_few_shapes
 
 
 @dataclass(frozen=True)
-class Made:
-    """One update of the weights. nll: of its `tokens`, summed, (). sound: whether loss and gradient were numbers, ();
-    where they were not, the weights are as before. Both tensors stay on their device: to read them is to wait.
+class UpdateResult:
+    """The result of one update. nll: of its `tokens`, summed, (). applied: whether loss and gradient were finite, ();
+    if not, the weights are unchanged.
 
-    splits: how often a batch was too large for the memory and was halved.
+    Both tensors stay on their device: reading them waits for it. splits: how often a batch did not fit into memory and
+    was halved.
     """
 
     nll: Tensor
     tokens: int
-    sound: Tensor
+    applied: Tensor
     splits: int = 0
 
 
@@ -40,7 +41,7 @@ MOMENTS = 2  # tensors of a weight's size that an optimiser keeps at most
 
 
 class TrainStep:
-    """Makes the updates of one objective; knows neither the schedule nor where the batches come from."""
+    """Updates the weights of one objective; knows neither the schedule nor where the batches come from."""
 
     def __init__(
         self, config: TrainerConfig, objective: Objective, optimizer: torch.optim.Optimizer, precision: Precision
@@ -54,22 +55,22 @@ class TrainStep:
         # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
-    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> Made:
-        """Update `number` (from 1), with the gradient of all batches' mean per token."""
+    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> UpdateResult:
+        """Apply update `number` (from 1), with the gradient of all batches' mean per token."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.agreement_after
         tokens = sum(batch.tokens for batch in group)
         nll, splits = self._gradient(group, tokens)
-        sound = torch.isfinite(nll)
+        applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
-            sound = self._move(weights, number, sound)
-        return Made(nll, tokens, sound, splits)
+            applied = self._move(weights, number, applied)
+        return UpdateResult(nll, tokens, applied, splits)
 
     @contextmanager
-    def room_taken(self) -> Iterator[None]:
-        """Memory is as full in the block as training will make it: with the moments of an optimiser, and a gradient."""
+    def memory_filled(self) -> Iterator[None]:
+        """Fill memory for a block as training will: with an optimizer's moments, and a gradient."""
         weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
         taken = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
         try:
@@ -79,7 +80,7 @@ class TrainStep:
             empty_cache(self.precision.device)
 
     def rehearse(self, batch: Batch) -> int:
-        """Forward and backward of a batch, of which nothing is left but the knowledge of what memory has room for.
+        """Run forward and backward on a batch to learn whether it fits into memory; nothing else changes.
 
         Returns how often it had to be halved.
         """
@@ -88,8 +89,8 @@ class TrainStep:
         self._clear_gradients()
         return splits
 
-    def has_room_for(self, batch: Batch) -> bool:
-        """Whether memory has, tried in one piece; nothing is left of it."""
+    def fits_in_memory(self, batch: Batch) -> bool:
+        """Return whether the batch fits into memory in one piece; nothing else changes."""
         fits = True
         with torch_random_kept(self.precision.device):
             try:
@@ -103,10 +104,10 @@ class TrainStep:
         return fits
 
     def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
-        """Leaves the gradient of all batches' mean over `tokens`; gives their nll, and how many were halved.
+        """Accumulate the gradient of all batches' mean over `tokens`; return their nll, and how many were halved.
 
-        A batch that memory has no room for is halved, as is every later one of its size: the gradient is a sum over
-        pairs, so that it stays what it is but for dropout.
+        A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
+        pairs, so that only dropout makes it differ.
         """
         parts, splits = [part for batch in group for part in self._fitting(batch)], 0
         while True:
@@ -130,7 +131,7 @@ class TrainStep:
             empty_cache(self.precision.device)
 
     def _fitting(self, batch: Batch) -> Iterator[Batch]:
-        """The batch, or parts of it, none larger than what is known to fit, if pairs are not larger by themselves."""
+        """Return the batch, or parts of it, none larger than what is known to fit, except single pairs."""
         if batch.positions <= self._most_positions or len(batch.source) == 1:
             yield batch
             return
@@ -141,7 +142,7 @@ class TrainStep:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _pass(self, batch: Batch, tokens: int) -> Tensor:
-        """Forward and backward; its nll."""
+        """Run forward and backward; return the nll."""
         if self.config.compile == "reduce-overhead":
             batch = padded_to_few_shapes(batch)
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
@@ -152,34 +153,34 @@ class TrainStep:
         nll: Tensor = sums.nll.detach()
         return nll
 
-    def _move(self, weights: list[nn.Parameter], number: int, sound: Tensor) -> Tensor:
-        """Unscale, clip, step, unless a number is none; whether all of them were."""
+    def _move(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
+        """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
         self.scaler.unscale_(self.optimizer)
         norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
         if not self.precision.needs_scaler:  # it skips what has overflowed itself: that is how it finds its scale
-            sound = sound & torch.isfinite(norm)
+            applied = applied & torch.isfinite(norm)
         if self.config.clip_value:
             nn.utils.clip_grad_value_(weights, self.config.clip_value)
             norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
-        if self.waits and not self.precision.needs_scaler and not sound:
-            return sound
+        if self.waits and not self.precision.needs_scaler and not applied:
+            return applied
         if not self.waits and not self.precision.needs_scaler:
-            self.optimizer.found_inf = (~sound).float()  # type: ignore[attr-defined]
+            self.optimizer.found_inf = (~applied).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.ema:
             self.ema.update(number)
-        return sound
+        return applied
 
     @property
     def rate(self) -> float:
-        """The learning rate of the update before."""
+        """The learning rate of the latest update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
     def smoothed(self) -> AbstractContextManager[None]:
-        """The model with the weights to translate with: the moving average's, where it is on."""
+        """Give the model, for a block, the weights to translate with: the moving average's, where it is on."""
         return self.ema.in_place() if self.ema else nullcontext()
 
     @property
@@ -187,9 +188,7 @@ class TrainStep:
         return {weight: name for name, weight in self.objective.model.named_parameters()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that is needed, beside the saved weights, to make the next update as if nothing had been: tensors and
-        plain facts.
-        """
+        """Return what, beside the saved weights, the next update depends on: tensors and plain facts."""
         tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
         if self.precision.device.type == "cuda":
             tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
@@ -203,7 +202,7 @@ class TrainStep:
     def load_state(
         self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], object]
     ) -> None:
-        """Go on from what `state` gave. load_weights: puts the saved weights into the model."""
+        """Restore what `state` returned. load_weights: puts the saved weights into the model."""
         self.scaler.load_state_dict(facts["scaler"])
         self._most_positions = facts.get("most_positions", sys.maxsize)
         torch.set_rng_state(tensors["rng"])

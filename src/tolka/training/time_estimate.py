@@ -1,4 +1,4 @@
-"""What a training would take here, by some updates of it that are made and thrown away."""
+"""An estimate of a training's time and memory, from some updates that are made and discarded."""
 
 import time
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ _FEWEST, _MOST, _SECONDS = 3, 50, 10.0  # updates that are timed, and when there
 
 
 @dataclass(frozen=True)
-class Pace:
-    """updates, epochs and minutes: until the end, validations left out. memory_bytes: the process' peak so far.
+class TrainingEstimate:
+    """updates, epochs and minutes until the end, without validations. memory_bytes: the peak of this process so far.
 
     epochs: of a stream None, as nobody knows how long it is.
     """
@@ -24,8 +24,8 @@ class Pace:
     parameters: int
 
 
-def measure_pace(trainer: Trainer) -> Pace:
-    """Use up a trainer that has trained nothing yet: its weights, its optimiser and its place in the data move on."""
+def estimate_training(trainer: Trainer) -> TrainingEstimate:
+    """Time some updates of a trainer that has trained nothing yet; its weights, optimizer and position change."""
     trainer.objective.train()
     an_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate  # of a stream it is gone afterwards
     trainer.probe()  # memory is touched for the first time, and kernels are chosen
@@ -39,7 +39,7 @@ def measure_pace(trainer: Trainer) -> Pace:
     if most_minutes and minutes > most_minutes:
         updates, minutes = int(updates * most_minutes / minutes), most_minutes
     parameters = trainer.objective.model.parameter_count()
-    return Pace(
+    return TrainingEstimate(
         tokens / seconds,
         peak_memory_bytes(),
         updates,

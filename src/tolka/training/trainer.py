@@ -1,4 +1,4 @@
-"""The training loop: which batches, at what rate, until when; validation, best and last kept."""
+"""The training loop: updates, validation, saving, and when to stop."""
 
 import time
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.system.device import Precision
 from tolka.system.progress import bar
-from tolka.training.checkpoint_writer import Keeper
-from tolka.training.data_position import Reading
+from tolka.training.checkpoint_writer import CheckpointWriter
+from tolka.training.data_position import DataPosition
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
@@ -24,7 +24,7 @@ from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState, Window
-from tolka.training.step import Made, TrainStep
+from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.warning_signs import Watch
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
@@ -62,10 +62,10 @@ class Trainer:
         self._stop = StopRequest()
         self._save_asked = False
         self._window, self._safety = Window(), Stopwatch()
-        self._reading = Reading(loader, config.accumulate, run.log)
+        self._reading = DataPosition(loader, config.accumulate, run.log)
         self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
-        self._keeper = Keeper(run)
+        self._keeper = CheckpointWriter(run)
         self._selection = Selection(
             config,
             objective,
@@ -81,15 +81,15 @@ class Trainer:
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
 
     def stop(self, reason: str) -> None:
-        """Ask for an end after the update at work, with `last/` saved; safe to call from a signal handler.
+        """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
 
-        In a row of skipped updates `last/` stays as it was, good; the run that goes on makes the row again.
-        A validation at work is given up; the run that goes on begins with it.
+        During a row of skipped updates `last/` stays as it was, good; a resumed run repeats the row. A validation in
+        progress is abandoned; a resumed run begins with it.
         """
         self._stop.reason = reason
 
     def save_soon(self) -> None:
-        """Ask for `last/` to be saved after the update at work; safe to call from a signal handler."""
+        """Request that `last/` is saved after the current update; safe to call from a signal handler."""
         self._save_asked = True
 
     def fit(self) -> TrainState:
@@ -138,14 +138,14 @@ class Trainer:
         return self.state
 
     def _save_last_if_good(self) -> None:
-        """Not before the first update, nor in a row of skipped ones."""
+        """Save `last/`, but not before the first update, nor in a row of skipped ones."""
         with suppress(LostError):
             self._skipped.look(self.state)
         if self.state.update and not self.state.skipped_in_row:
             self._save_last()
 
     def _finish_saving(self) -> None:
-        """TolkaError when something could not be written."""
+        """Wait for the checkpoint writer; TolkaError when something could not be written."""
         try:
             with self._safety:
                 self._keeper.finish()
@@ -153,7 +153,7 @@ class Trainer:
             self.run.finish()
 
     def _validate_what_was_cut_short(self) -> None:
-        """By a signal, before this run went on."""
+        """Validate now if a signal interrupted the validation before this run resumed."""
         try:
             if self._validation_is_due():
                 self._validate_and_save()
@@ -175,7 +175,7 @@ class Trainer:
         return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop.reason
 
     def _keep_and_save(self) -> None:
-        """What falls due between validations. Not while updates are skipped: what was saved last shall be good."""
+        """Save what is due between validations, unless updates are being skipped: `last/` shall be good."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
@@ -198,38 +198,38 @@ class Trainer:
         return None
 
     def probe(self) -> float:
-        """One update of the weights; returns its nll per token, for which it waits. Nothing is logged or saved."""
-        made = self._train_step(Window())
+        """Apply one update and return its nll per token, for which it waits. Nothing is logged or saved."""
+        result = self._train_step(Window())
         self._skipped.forget()
-        return made.nll.item() / made.tokens
+        return result.nll.item() / result.tokens
 
-    def _train_step(self, window: Window) -> Made:
-        """One update of the weights."""
+    def _train_step(self, window: Window) -> UpdateResult:
+        """Apply one update of the weights."""
         place = self.state.epoch, self.state.batch
         group = self._reading.group(self.state)
         self.state.update += 1
-        made = self.step(self.state.update, self._rate(), group)
-        window.add(made)
-        self._skipped.add(self.state.update, place, made.sound)
-        self.state.tokens += made.tokens
-        if made.splits:
-            self.state.splits += made.splits
+        result = self.step(self.state.update, self._rate(), group)
+        window.add(result)
+        self._skipped.add(self.state.update, place, result.applied)
+        self.state.tokens += result.tokens
+        if result.splits:
+            self.state.splits += result.splits
             self.run.log(
                 f"note: out of memory at update {self.state.update}: its batch goes in halves, as do later ones of its "
                 "size (batching.tokens would make them smaller)"
             )
             self.run.record({"update": self.state.update, "splits": self.state.splits})
-        return made
+        return result
 
     def _rate(self) -> float:
-        """The learning rate of the update at work."""
+        """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
         share = (self._clock.seconds) / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
     def _log(self, window: Window) -> str:
-        """Write a training line to metrics.jsonl and the log; returns the short form for the progress bar."""
+        """Write a training line to metrics.jsonl and the log; return the short form for the progress bar."""
         loss = window.loss
         if loss is None:
             return f"all {self.config.log_every} updates skipped"
@@ -250,13 +250,13 @@ class Trainer:
         return shown
 
     def _minutes_left(self) -> float:
-        """At the pace so far, until the updates or the minutes are used up."""
+        """Return the minutes until the updates or the minutes are used up, at the pace so far."""
         config, minutes = self.config, self.state.seconds / 60
         by_updates = minutes / self.state.update * (config.updates - self.state.update)
         return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
 
     def _go_back(self, why: str) -> None:
-        """To what was saved last, or to the beginning, with half the rate. TolkaError when that has not helped."""
+        """Return to what was saved last, or to the beginning, with half the rate; TolkaError after too many times."""
         failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
         if returns > self.config.retries:
             raise TolkaError(
@@ -281,7 +281,7 @@ class Trainer:
         self.run.record({"update": self.state.update, "went_back_from": failed_at})
 
     def _validate_and_save(self) -> None:
-        """Score the model; keep it as the best when it is, as the last always. Nothing when a stop is asked for."""
+        """Validate; save the model as the best if it is, and as the last. Stops early if a stop is requested."""
         with self._safety:
             self._skipped.look(self.state)
             self._keeper.wait()
@@ -310,7 +310,7 @@ class Trainer:
         self._saved_at, self._save_asked = time.perf_counter(), False
 
     def resume_state(self) -> ResumeState:
-        """All that is needed, beside the weights, to go on from here."""
+        """Return all that is needed, beside the weights, to resume from here."""
         tensors, facts = self.step.state()
         own = {
             "train": asdict(self.state),

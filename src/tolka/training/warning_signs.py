@@ -1,4 +1,4 @@
-"""What looks wrong while a training goes on, and what to try: said once, and again only after it was gone."""
+"""Warnings during training: each is given once, and again only if the problem went away and came back."""
 
 import math
 from collections import deque
@@ -17,10 +17,10 @@ _YOUNG = 2000  # updates of which loops and copies are to be expected
 
 
 class Watch:
-    """Looks at the losses and validations of one training."""
+    """Watches the losses and validations of one training."""
 
     def __init__(self, vocabulary: int, settled_at: int, say: Callable[[str], None]) -> None:
-        """vocabulary: of the target. settled_at: the update from which the loss should be sensible: warm-up's last."""
+        """vocabulary: size of the target's. settled_at: the last update of warm-up; from then on losses are checked."""
         self._guess = math.log(vocabulary)
         self._settled_at, self._say = settled_at, say
         self._losses: deque[float] = deque(maxlen=_LATELY)
@@ -28,7 +28,7 @@ class Watch:
         self._known: set[str] = set()
 
     def loss(self, update: int, loss: float) -> None:
-        """A line of the log: nll per token in nats."""
+        """Check a training loss: nll per token in nats."""
         found = dict(self._in_loss(update, loss))
         self._losses.append(loss)
         self._tell(update, found, ("jump", "guess"))
@@ -48,7 +48,7 @@ class Watch:
             )
 
     def validation(self, update: int, found: Validation) -> None:
-        """A validation."""
+        """Check a validation."""
         self._zeroes = self._zeroes + 1 if found.values["bleu"] == 0.0 else 0
         self._tell(update, dict(self._in_validation(update, found)), ("zero", "copies", "loops"))
 

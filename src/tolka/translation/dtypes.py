@@ -1,4 +1,4 @@
-"""A trained model in a number format that decodes faster, or in less memory."""
+"""Converting a trained model to a dtype that decodes faster or in less memory."""
 
 import copy
 
@@ -6,16 +6,16 @@ import torch
 
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.nn.quantized import can_quantize, quantize_linear_layers
+from tolka.nn.quantized import quantize_linear_layers, supports_int8
 
 FORMATS = ("fp32", "bf16", "fp16", "int8")
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def check_format(name: str, device: torch.device, key: str) -> None:
-    """ConfigError where the device does not calculate in it. key: the setting that `name` came from."""
+    """Raise ConfigError when the device cannot compute in it. key: the setting that `name` came from."""
     on_cpu = device.type == "cpu"
-    if name == "int8" and not (on_cpu and can_quantize()):
+    if name == "int8" and not (on_cpu and supports_int8()):
         reason = "this build of torch has no products of such numbers" if on_cpu else "it is for CPUs"
         raise ConfigError(f"{key}=int8 is not to be had on {device}: {reason}; try fp32, or bf16 on a GPU")
     if name == "fp16" and on_cpu:
@@ -23,7 +23,7 @@ def check_format(name: str, device: torch.device, key: str) -> None:
 
 
 def in_format(model: Seq2Seq, name: str) -> Seq2Seq:
-    """For decoding alone: a copy with its weights in `name`, one of FORMATS; the model itself for fp32."""
+    """Return a copy of the model with its weights in `name`, one of FORMATS, for decoding only; itself for fp32."""
     if name == "fp32":
         return model
     model = copy.deepcopy(model).eval()

@@ -1,4 +1,4 @@
-"""What can be chosen of translating, beside the search."""
+"""Options of translation, beside the search."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tolka.translation.splitting import FEW, SPLITS
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How texts are put before the model."""
+    """How texts are split and batched for the model."""
 
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
@@ -44,14 +44,12 @@ class DecodingConfig:
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes, for those who read."""
+        """max_line_bytes as a LineLimit."""
         return LineLimit(self.max_line_bytes, "decoding.max_line_bytes")
 
 
 def resolved_split(split: str, several_sentences: float | None) -> str:
-    """decoding.split, where auto is sentences, length, or unknown: as length, by a model that does not say what it was
-    trained on. several_sentences: see `TrainingSources`.
-    """
+    """Return decoding.split, where auto becomes sentences or length, by what the model was trained on."""
     if split != "auto":
         return split
     if several_sentences is None:

@@ -1,4 +1,4 @@
-"""A text is cut into sentences, or where it is too long, and its parts are rejoined.
+"""Splitting a text into sentences, or where it is too long, and joining the translations.
 
 Sentences are sentencex's, which knows the marks and abbreviations of some 300 languages and needs no download.
 """
@@ -26,7 +26,7 @@ _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a text is cut: the left part's end and the right part's start; between them is a blank, or nothing.
+    """Where a text is split: the left part's end and the right part's start, with whitespace or nothing between them.
 
     at_mark: whether a sentence or clause ends there, so that a blank may be wanted where the text has none.
     """
@@ -37,7 +37,7 @@ class Cut:
 
 
 def sentences(text: str, language: str) -> list[str]:
-    """The sentences of a text, each with the blanks after it, so that joined they are the text again.
+    """Return the sentences of a text, each with the whitespace after it, so that they concatenate to the text.
 
     What has no letter (a list's number, a stray mark) goes with the sentence after it, or else with the one before.
     """
@@ -55,12 +55,12 @@ def sentences(text: str, language: str) -> list[str]:
 
 
 def share_of_several(texts: Sequence[str], language: str) -> float:
-    """The share of the texts that have several sentences."""
+    """Return the share of the texts that have several sentences."""
     return sum(len(sentences(text, language)) > 1 for text in texts) / max(len(texts), 1)
 
 
 def best_cut(text: str) -> Cut | None:
-    """At a sentence mark, else a clause mark, else a blank, else between two characters as a reader counts them.
+    """Return where to split: at a sentence mark, else a clause mark, else whitespace, else between two characters.
 
     Of several, the one nearest to the middle; None when there is none, or when it would leave a side empty.
     """
@@ -80,7 +80,7 @@ def best_cut(text: str) -> Cut | None:
 
 
 def rejoining(blank: str, at_mark: bool, target: str) -> str:
-    """What stands between the translations of two parts: the source's own blank, as far as the target is written so.
+    """Return what stands between the translations of two parts: the source's whitespace, if the target is written so.
 
     A mark without a blank (a full-width one) gets one, unless the target language is written without, as Chinese and
     Japanese, which drop a single one. target: its code; one that is not known leaves the blank as it is.

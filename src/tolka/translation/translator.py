@@ -1,4 +1,4 @@
-"""Texts in, translations out: one for each, in order, whatever their number and length."""
+"""The translator: texts in, translations out, one for each, in order."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,11 +33,11 @@ Tick = Callable[[float], object]
 
 @dataclass(frozen=True)
 class Translation:
-    """One text's translation.
+    """The translation of one text.
 
-    segments: the parts that were translated at once, none for a blank text: source ids and target ids, without `</s>`.
-    complete: whether every part reached its end. too_long: whether a part was split, as it was longer than the model
-    was trained for. sentences: how many the source has. split: how it was cut, as `resolved_split` has it.
+    segments: the parts translated at once, none for a blank text: source ids and target ids, without `</s>`. complete:
+    whether every part reached its end. too_long: whether a part was split because it was longer than the model was
+    trained for. sentences: how many the source has. split: as `resolved_split` returns it.
     """
 
     text: str
@@ -49,13 +49,13 @@ class Translation:
 
     @property
     def parts(self) -> int:
-        """How many segments."""
+        """Number of segments."""
         return len(self.segments)
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """A part of a text that the model can take. glue: what stands between its translation and the one before."""
+    """A part of a text that fits the model. glue: what stands between its translation and the one before."""
 
     glue: str
     ids: list[int]
@@ -63,7 +63,7 @@ class _Segment:
 
 @dataclass(frozen=True)
 class _Source:
-    """A text as it is translated: its parts, how many sentences it has, whether one of them was too long."""
+    """A text to translate: its parts, its number of sentences, and whether one of them was too long."""
 
     segments: list[_Segment]
     sentences: int
@@ -72,7 +72,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A batch at work: the sentences' numbers, what is found for them, the ceiling that it was made with."""
+    """A batch in progress: the sentences' numbers, their hypotheses, and the token ceiling that it was made with."""
 
     numbers: list[int]
     found: Future[list[Hypothesis] | None]
@@ -101,8 +101,8 @@ class Translator:
     ) -> None:
         """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
 
-        unicode: as the model's training text was spelt; see CleaningConfig. split: of `resolved_split`. languages: the
-        codes of source and target, for the marks of sentences and the blanks between them.
+        unicode: the form that the model reads; see CleaningConfig. split: from `resolved_split`. languages: the codes
+        of source and target, for sentence marks and the whitespace between sentences.
         """
         self.model = model
         self.tokenizer = tokenizer
@@ -119,7 +119,7 @@ class Translator:
     def load(
         cls, folders: Folders, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
     ) -> "Translator":
-        """From a model or a run directory, or several that translate together (`models/ensemble.py`).
+        """Load a model or a run directory, or several as an ensemble (`models/ensemble.py`).
 
         Beam search of 5 on the best device unless told otherwise.
         """
@@ -127,7 +127,7 @@ class Translator:
 
     @classmethod
     def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":
-        """From a directory that was read already."""
+        """Return a translator for a directory that was read already."""
         use_threads(decoding.threads)
         device = choose_device(decoding.device, "decoding.device")
         max_length = decoding.max_length or saved.sources.longest
@@ -147,18 +147,18 @@ class Translator:
         return f"Translator({model}, {way}{self.search}, {self.device}, {split})"
 
     def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
-        """A translation for each text, in order; a blank text stays blank. A str is one text. TypeError for others."""
+        """Return a translation for each text, in order; a blank text stays blank. A str is one text."""
         return [translation.text for translation in self.translate(texts, tick)]
 
     def translate(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[Translation]:
-        """The same with what happened on the way. tick: told after each batch how much of the texts it was."""
+        """Return translations with details. tick: called after each batch with its share of the texts."""
         sources = [self._source(text) for text in _listed(texts)]
         rows = [segment.ids for source in sources for segment in source.segments]
         found = iter(self._search(rows, lambda done: tick(done / len(rows) * len(sources))))
         return [self._rejoined(source, list(islice(found, len(source.segments)))) for source in sources]
 
     def _rejoined(self, source: _Source, found: Sequence[tuple[str, Hypothesis]]) -> Translation:
-        """One text's translation, of what was found for its parts."""
+        """Join the translations of one text's parts."""
         return Translation(
             "".join(segment.glue + text for segment, (text, _) in zip(source.segments, found, strict=True)),
             [(segment.ids, best.tokens) for segment, (_, best) in zip(source.segments, found, strict=True)],
@@ -169,7 +169,7 @@ class Translator:
         )
 
     def _source(self, text: str) -> _Source:
-        """The text's parts that fit; none for a blank text, which never reaches the model."""
+        """Return the text's parts that fit; none for a blank text, which never reaches the model."""
         text = spelt(text.strip(), self.unicode)
         if not text:
             return _Source([], 0, False)
@@ -183,7 +183,7 @@ class Translator:
         return _Source(segments, len(found), too_long)
 
     def _split(self, text: str, glue: str) -> Iterator[_Segment]:
-        """Parts with at most max_length subwords each, halved at the best place near the middle.
+        """Return parts with at most max_length subwords each, halved at the best place near the middle.
 
         A single character is never cut, however many bytes it is spelt in.
         """
@@ -196,7 +196,7 @@ class Translator:
         yield from self._split(text[cut.start :], rejoining(text[cut.end : cut.start], cut.at_mark, self.languages[1]))
 
     def _search(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
-        """Translations of id rows, in order, as text and as found; in batches of like length."""
+        """Return translations of id rows, in order, as text and ids; batched by length."""
         results: dict[int, tuple[str, Hypothesis]] = {}
         left = self._batches(sources, range(len(sources)))
         workers = max(1, min(self.workers, len(left)))
@@ -211,7 +211,7 @@ class Translator:
                 batch = begun.popleft()
                 best = batch.found.result()
                 if best is None:
-                    self._have_less_at_once(batch, max(len(sources[i]) + 1 for i in batch.numbers))
+                    self._lower_ceiling(batch, max(len(sources[i]) + 1 for i in batch.numbers))
                     left = self._batches(sources, [*batch.numbers, *chain.from_iterable(left)])
                     continue
                 texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in best])
@@ -219,8 +219,8 @@ class Translator:
                 tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
 
-    def _have_less_at_once(self, batch: _Begun, longest: int) -> None:
-        """After a batch, of sentences up to `longest`, that memory had no room for."""
+    def _lower_ceiling(self, batch: _Begun, longest: int) -> None:
+        """Lower the ceiling after a batch, of sentences up to `longest`, that did not fit into memory."""
         empty_cache(self.device)
         if self.tokens == batch.tokens:  # else another of its size has failed already
             failed = len(batch.numbers) * longest * self.search.width
@@ -228,14 +228,14 @@ class Translator:
             say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
 
     def rehearse(self, texts: Sequence[str]) -> None:
-        """Translate the longest ones, as many as are at work at once, to know whether memory has room for them."""
+        """Translate the longest sentences, as many as are decoded at once, to learn whether memory suffices."""
         sources = [segment.ids for text in texts for segment in self._source(text).segments]
         if sources:
             longest = islice(self._batches(sources, range(len(sources))), self.workers)
             self._search([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        """Numbers of the sentences of each batch; on a CPU the same with any number of threads."""
+        """Return the numbers of the sentences of each batch; on a CPU the same for any number of threads."""
         # A hypothesis has a score for every piece at each step: short sentences must not be many times as many.
         lengths = [max(len(sources[i]) + 1, _SHORTEST) for i in numbers]
         ceiling = self.tokens // self.search.width
@@ -247,7 +247,7 @@ class Translator:
         return deque([numbers[i] for i in rows] for rows in batches)
 
     def _best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
-        """The best hypothesis of each; None where memory has no room for so many."""
+        """Return the best hypothesis of each; None where they do not fit into memory together."""
         source, lengths = Flat.of(sources).ended()
         self.model.eval()
         try:
@@ -266,7 +266,7 @@ class Translator:
 
 
 def _listed(texts: object) -> list[str]:
-    """TypeError unless it is a text, or texts one after the other."""
+    """Return a list of texts; TypeError for anything but a text or a sequence of them."""
     if isinstance(texts, str):
         return [texts]
     if not isinstance(texts, Iterable):

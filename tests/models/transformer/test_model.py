@@ -173,11 +173,11 @@ def test_each_rate_reaches_its_own_place() -> None:
 
 
 def test_spelt_out_says_what_follows_from_what() -> None:
-    short = TransformerConfig(d_model=32, heads=4, layers=2, dropout=0.3).spelt_out(shared=True)
+    short = TransformerConfig(d_model=32, heads=4, layers=2, dropout=0.3).resolved(shared=True)
     assert (short.d_v, short.d_ff, short.decoder_layers, short.share_embeddings) == (8, 128, 2, "all")
     assert short.embedding_dropout == 0.3
-    assert short == short.spelt_out(shared=True)
-    assert TransformerConfig().spelt_out(shared=False).share_embeddings == "target_output"
+    assert short == short.resolved(shared=True)
+    assert TransformerConfig().resolved(shared=False).share_embeddings == "target_output"
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -67,7 +67,7 @@ def test_the_fast_model_s_logits_loss_and_gradients(
 
 
 def translate_greedily(plain: PlainTransformer, source: Tensor, limit: int) -> list[int]:
-    """One sentence (S,), computed anew for every token: the likeliest one that is neither <pad> nor <s>."""
+    """One sentence (S,), computed anew for every token: the most_likely one that is neither <pad> nor <s>."""
     tokens = [BOS]
     while len(tokens) <= limit and tokens[-1] != EOS:
         logits = plain(source[None], torch.tensor([len(source)]), torch.tensor([tokens]))[0, -1]
@@ -235,11 +235,11 @@ def test_equals_marian() -> None:
 )
 def test_says_what_it_does_not_show(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        PlainTransformer(TransformerConfig(**options).spelt_out(shared=True), VOCABULARY, VOCABULARY)
+        PlainTransformer(TransformerConfig(**options).resolved(shared=True), VOCABULARY, VOCABULARY)
 
 
 @pytest.mark.parametrize("option", [{"d_v": 0}, {"d_ff": 0}, {"decoder_layers": 0}, {"share_embeddings": "auto"}])
 def test_wants_a_model_s_config(option: dict[str, Any]) -> None:
-    config = dataclasses.replace(TransformerConfig().spelt_out(shared=True), **option)
+    config = dataclasses.replace(TransformerConfig().resolved(shared=True), **option)
     with pytest.raises(ConfigError, match=r"takes a model's config: pass model\.config"):
         PlainTransformer(config, VOCABULARY, VOCABULARY)

@@ -17,7 +17,7 @@ class RnnConfig(RnnOptions):
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingRnn:
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
-        return DecodingRnn(self.spelt_out(shared), source_vocabulary, target_vocabulary)
+        return DecodingRnn(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 
 PRESETS = {

@@ -76,7 +76,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _encode(
         self, source: Tensor, lengths: Tensor, seen: Inspection | None = None
     ) -> tuple[EncoderMemory | None, list[State]]:
-        """(B, S), (B,) -> what attention looks at, and each layer's last state; with `seen`, step by step."""
+        """(B, S), (B,) -> what attention reads, and each layer's last state; with `seen`, step by step."""
         x = self.dropout(self.source_embedding(source))
         last = []
         for number, layer in enumerate(self._encoder_layers):
@@ -96,7 +96,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _features(
         self, s: Tensor, x: Tensor, memory: EncoderMemory | None, maps: list[Tensor] | None = None
     ) -> list[Tensor]:
-        """States s (B, T, D) and the embeddings x (B, T, E) that led to them -> the features' terms, (B, T, .)."""
+        """States s (B, T, D) and their input embeddings x (B, T, E) -> the terms of the features, (B, T, .)."""
         terms = [s]
         if memory is not None and self.attention is not None:
             weights = self.attention.weights(s, memory.keys, memory.mask)
@@ -106,12 +106,12 @@ class RecurrentSeq2Seq(Seq2Seq):
         return [*terms, x] if self.config.token_term else terms
 
     def _read_out(self, terms: list[Tensor]) -> Tensor:
-        """(..., .) each -> features (..., E)."""
+        """Terms (..., .) -> features (..., E)."""
         features: Tensor = self.readout(self.dropout(torch.cat(terms, dim=-1)))
         return torch.tanh(features) if self.config.input_feeding else features
 
     def _step_layers(self, x: Tensor, fed: Tensor | None, layers: list[State]) -> tuple[Tensor, list[State]]:
-        """One step of every layer. x (R, E), fed (R, E) -> the last one's h (R, D), all states after it."""
+        """Run one step of every layer. x (R, E), fed (R, E) -> the last one's h (R, D), and all states after it."""
         h = x if fed is None else torch.cat([x, fed], dim=-1)
         after = []
         for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
@@ -123,7 +123,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _decode(
         self, batch: Batch, memory: EncoderMemory | None, layers: list[State], seen: Inspection | None = None
     ) -> Tensor:
-        """Features (N, E) of the valid target tokens."""
+        """Return the features (N, E) of the valid target tokens."""
         x = self.dropout(self.target_embedding(batch.target_in))
         maps: list[Tensor] | None = None if seen is None else []
         if self.config.input_feeding:
@@ -148,19 +148,17 @@ class RecurrentSeq2Seq(Seq2Seq):
         return found
 
     def forward(self, batch: Batch) -> Tensor:
-        """See Seq2Seq.forward."""
         return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
 
     def inspect(self, batch: Batch) -> Inspection:
-        """See Seq2Seq.inspect. One map, of the decoder's last layer, where there is attention."""
+        """Return one map, of the decoder's last layer, where there is attention; and the encoder's states."""
         seen = Inspection(torch.empty(0))
         memory, layers = self._encode(batch.source, batch.source_lengths, seen)
         return replace(seen, features=self._decode(batch, memory, layers, seen))
 
     def logits(self, features: Tensor) -> Tensor:
-        """See Seq2Seq.logits: the output embedding's rows, one score each, and the bias."""
+        """(..., E) -> (..., V): the dot products with the rows of the output embedding, plus the bias."""
         return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:
-        """See Seq2Seq.logits_parameters."""
         return [*self.output_embedding.parameters(), self.output_bias]

@@ -5,7 +5,7 @@ from typing import Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
-from tolka.models.embeddings import SHARING, settled_sharing
+from tolka.models.embeddings import SHARING, resolved_sharing
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.rnn_attention import SCORES
 from tolka.nn.rnn_cells import CELLS
@@ -14,7 +14,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 
 @dataclass(frozen=True)
 class RnnOptions(ModelConfig):
-    """What can be chosen; the defaults are an LSTM without attention."""
+    """Options; the defaults are an LSTM without attention."""
 
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
@@ -67,15 +67,14 @@ class RnnOptions(ModelConfig):
 
     @property
     def supports_gradient_flow(self) -> bool:
-        """Recurrent encoders have states that follow from each other."""
+        """Whether the states can be inspected: a recurrent encoder's always can."""
         return True
 
     @property
     def width(self) -> int:
-        """D, of states."""
+        """Width of the states, D."""
         return self.hidden or self.d_model
 
-    def spelt_out(self, shared: bool) -> Self:
-        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
-        sharing = settled_sharing(self.share_embeddings, shared)
-        return replace(super().spelt_out(shared), hidden=self.width, share_embeddings=sharing)
+    def resolved(self, shared: bool) -> Self:
+        sharing = resolved_sharing(self.share_embeddings, shared)
+        return replace(super().resolved(shared), hidden=self.width, share_embeddings=sharing)

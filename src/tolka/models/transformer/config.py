@@ -17,7 +17,7 @@ class TransformerConfig(TransformerOptions):
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingTransformer:
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
-        return DecodingTransformer(self.spelt_out(shared), source_vocabulary, target_vocabulary)
+        return DecodingTransformer(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 
 PRESETS = {

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tolka.data.batch import Batch
 from tolka.kernels.packing import Packing, VariableLengthPacking, choose_packing
-from tolka.kernels.variable_length import has_packed_attention
+from tolka.kernels.variable_length import supports_packed_attention
 from tolka.models.base import Inspection, Seq2Seq
 from tolka.models.embeddings import OutputLayer, make_embeddings
 from tolka.models.transformer.layers import DecoderLayer, EncoderLayer, make_norm
@@ -123,7 +123,7 @@ class Transformer(Seq2Seq):
         half = torch.is_autocast_enabled(lengths.device.type)
         dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.weight.dtype
         drops_weights = self.training and self.config.attention_dropout > 0
-        if not drops_weights and has_packed_attention(
+        if not drops_weights and supports_packed_attention(
             lengths.device, dtype, self.config.key_width, self.config.value_width
         ):
             return VariableLengthPacking(lengths, longest, tokens)

@@ -1,4 +1,4 @@
-"""Options of a Transformer, and what follows from them in numbers."""
+"""Options of a Transformer, and the numbers that follow from them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
-from tolka.models.embeddings import SHARING, settled_sharing
+from tolka.models.embeddings import SHARING, resolved_sharing
 from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
@@ -19,7 +19,7 @@ _POSITIONS = ("sinusoidal", "learned", "rotary")
 
 @dataclass(frozen=True)
 class TransformerOptions(ModelConfig):
-    """What can be chosen; the defaults are the size called small."""
+    """Options; the defaults are the size called small."""
 
     heads: int = 4
     """attention heads; must divide d_model"""
@@ -85,15 +85,14 @@ class TransformerOptions(ModelConfig):
                 f"{self.heads} = {self.key_width}) must be even"
             )
 
-    def spelt_out(self, shared: bool) -> Self:
-        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
+    def resolved(self, shared: bool) -> Self:
         return replace(
-            super().spelt_out(shared),
+            super().resolved(shared),
             d_v=self.value_width,
             d_ff=self.inner_width,
             decoder_layers=self.decoder_layers or self.layers,
             embedding_dropout=self.embedding_rate,
-            share_embeddings=settled_sharing(self.share_embeddings, shared),
+            share_embeddings=resolved_sharing(self.share_embeddings, shared),
         )
 
     @property
@@ -108,30 +107,30 @@ class TransformerOptions(ModelConfig):
 
     @property
     def width_step(self) -> int:
-        """See ModelConfig.width_step: of each head 2, which rotary positions need."""
+        """A multiple of 2 per head, which rotary positions need."""
         return math.lcm(8, 2 * self.heads)
 
     @property
     def longest(self) -> int | None:
-        """See ModelConfig.longest."""
+        """Number of learned positions; None for the other kinds."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def key_width(self) -> int:
-        """Of one head's queries and keys: d_k."""
+        """Width of one head's queries and keys, d_k."""
         return self.d_model // self.heads
 
     @property
     def value_width(self) -> int:
-        """Of one head's values."""
+        """Width of one head's values, d_v."""
         return self.d_v or self.key_width
 
     @property
     def inner_width(self) -> int:
-        """Of the feed-forward sub-layer."""
+        """Inner width of the feed-forward sub-layer."""
         return self.d_ff or usual_inner_width(self.d_model, self.activation)
 
     @property
     def embedding_rate(self) -> float:
-        """Dropout on the sum of embedding and position."""
+        """Dropout rate on the sum of embedding and position."""
         return self.dropout if self.embedding_dropout == -1.0 else self.embedding_dropout

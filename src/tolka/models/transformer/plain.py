@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al. 2017) on one page, to be read; `model.py` computes the same function, faster.
+"""The Transformer (Vaswani et al. 2017) on one page, for reading; `model.py` computes the same function, faster.
 
 Sentences are padded to a rectangle, attention is written out, and there is neither dropout nor a cache. The weights are
 a trained model's, under the same names:
@@ -37,7 +37,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to what the encoder made."""
+    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to the encoder's output."""
 
     def __init__(self, config: Options, cross: bool) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W_1 + b_1) W_2 + b_2 (equation 2), at each position alone."""
+    """max(0, x W_1 + b_1) W_2 + b_2 (equation 2), at each position separately."""
 
     def __init__(self, config: Options) -> None:
         super().__init__()
@@ -82,7 +82,9 @@ def normalisation(config: Options) -> nn.Module:
 
 
 class Residual(nn.Module):
-    """Around a sub-layer f: N(x + f(x)) as in the paper (section 3.1), or pre-norm, x + f(N(x)) (Xiong et al. 2020)."""
+    """Residual connection around a sub-layer f: N(x + f(x)) (section 3.1), or pre-norm, x + f(N(x)) (Xiong et al.
+    2020).
+    """
 
     def __init__(self, config: Options) -> None:
         super().__init__()
@@ -110,7 +112,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Figure 1, right: self-attention that sees no later token, attention to the encoder, then feed-forward."""
+    """Figure 1, right: causal self-attention, attention to the encoder, then feed-forward."""
 
     def __init__(self, config: Options) -> None:
         super().__init__()
@@ -127,7 +129,7 @@ class DecoderLayer(nn.Module):
 
 
 class PlainTransformer(nn.Module):
-    """Encoder and decoder. config: `Transformer.config`, in which nothing is left to be derived; else ConfigError."""
+    """Encoder and decoder. config: `Transformer.config`, whose options are resolved; ConfigError for others."""
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -135,7 +137,7 @@ class PlainTransformer(nn.Module):
             if getattr(config, key) not in shown:
                 raise ConfigError(f"plain.py shows model.{key}={' or '.join(shown)}, not {getattr(config, key)}")
         if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
-            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.spelt_out(shared)")
+            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.resolved(shared)")
         self.scale = math.sqrt(config.d_model)
         # One module under two names is one matrix (section 3.4).
         target, shared = nn.Embedding(target_vocabulary, config.d_model), config.share_embeddings
@@ -164,7 +166,7 @@ class PlainTransformer(nn.Module):
         return states
 
     def decode(self, target_in: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, T), (B, S, D) -> (B, T, V): at each position, the logits of the token that comes next."""
+        """(B, T), (B, S, D) -> (B, T, V): at each position, the logits of the next token."""
         x = self.embed(target_in, self.target_embedding)
         past = torch.ones(x.size(1), x.size(1), dtype=torch.bool, device=x.device).tril()  # (T, T): key <= query
         for layer in self.decoder:
@@ -172,9 +174,9 @@ class PlainTransformer(nn.Module):
         return F.linear(self.decoder_norm(x), self.output_embedding.weight)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
-        """(B, S), (B,) tokens of each without padding, (B, T) behind <s> -> logits (B, T, V).
+        """(B, S), lengths (B,), (B, T) beginning with <s> -> logits (B, T, V).
 
-        Padding follows the tokens: the mask hides the source's, and no target token looks ahead to its own.
+        Padding follows the tokens: the mask hides the source's, and no target token attends to a later one.
         """
         tokens = torch.arange(source.size(1), device=source.device) < source_lengths[:, None]  # (B, S)
         mask = tokens[:, None, None, :]  # the same for all heads and queries

@@ -1,4 +1,4 @@
-"""Adafactor at a rate that is set from outside."""
+"""Adafactor with an external learning rate."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros div
 
 
 class Adafactor(torch.optim.Optimizer):
-    """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, at a rate that is set from outside.
+    """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, with an external learning rate.
 
     torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule that bends the chosen one, and waits
     for the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
@@ -25,7 +25,7 @@ class Adafactor(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
+        """Update every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
         assert closure is None
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -51,14 +51,14 @@ class Adafactor(torch.optim.Optimizer):
 
 
 def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
-    """The running mean under that key, after `new` was given its share of it; the first share is all."""
+    """Return the running mean under that key after `new` was averaged in; the first value is the mean."""
     state[key] = state[key].lerp_(new, share) if key in state else new
     mean: Tensor = state[key]
     return mean
 
 
 def _size(tensor: Tensor) -> Tensor:
-    """Root mean square, 0-dim."""
+    """Return the root mean square, 0-dim."""
     return tensor.square().mean().sqrt()
 
 
@@ -85,5 +85,4 @@ class AdafactorConfig(OptimizerConfig):
                 raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be above 0")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """See OptimizerConfig.build."""
         return Adafactor(trained_parameters(model), self.lr, self.decay, self.clip, self.least_size)

@@ -12,7 +12,7 @@ from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_
 
 @dataclass(frozen=True)
 class MomentsConfig(OptimizerConfig):
-    """What Adam and AdamW share; the betas are those of Vaswani et al. (2017)."""
+    """Options that Adam and AdamW share; the betas are those of Vaswani et al. (2017)."""
 
     beta1: float = 0.9
     """decay of the mean of gradients"""
@@ -42,7 +42,7 @@ class AdamWConfig(MomentsConfig):
         zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """See OptimizerConfig.build; fused: one kernel for all parameters instead of many for each."""
+        """Return a fused optimizer: one kernel for all parameters instead of many for each."""
         groups = with_decayed_matrices(model, self.weight_decay)
         return AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
 
@@ -56,6 +56,6 @@ class AdamConfig(MomentsConfig):
     """the kind of optimiser: adam"""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """See OptimizerConfig.build; fused as AdamW is."""
+        """Return a fused optimizer, as AdamW's."""
         betas = self.beta1, self.beta2
         return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)

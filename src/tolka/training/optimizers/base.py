@@ -1,4 +1,4 @@
-"""Optimisers by name."""
+"""The contract of optimizers, and their registry."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tolka.options.settings import setting
 
 @dataclass(frozen=True)
 class OptimizerConfig(ABC):
-    """Options of one optimiser."""
+    """Options of one optimizer."""
 
     lr: float = setting(
         0.001, needs=("scheduler.uses_lr", "a schedule whose peak it is (this one has scheduler.lr_init)")
@@ -27,7 +27,7 @@ class OptimizerConfig(ABC):
 
     @abstractmethod
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """An optimiser of the model's parameters."""
+        """Return an optimizer of the model's trained parameters."""
 
 
 OPTIMIZERS: Registry[OptimizerConfig] = Registry("optimizer", "tolka.training.optimizers")
@@ -38,7 +38,7 @@ def trained_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 def with_decayed_matrices(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Two parameter groups: matrices decay, norms and biases do not."""
+    """Return two parameter groups: matrices decay, norms and biases do not."""
     parameters = trained_parameters(model)
     return [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},

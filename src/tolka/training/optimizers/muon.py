@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are orthogonalised before they move the weights."""
+"""Muon: momentum whose matrices are orthogonalised before they change the weights."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.
 
 
 class Muon(torch.optim.Optimizer):
-    """Matrices move by their orthogonalised momentum (Jordan et al. 2024), the other groups as AdamW moves them.
+    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups.
 
     An update of an (m, n) matrix is 0.2 sqrt(max(m, n)) times as large as an orthogonal one, as large as AdamW's, so
     that one rate does for both (Liu et al. 2025, equation 4). torch.optim.Muon takes matrices only, one after the
@@ -40,7 +40,7 @@ class Muon(torch.optim.Optimizer):
         betas: tuple[float, float],
         eps: float,
     ) -> None:
-        """others: AdamW's groups. widths: of parameters that hold several maps below each other, each one's rows."""
+        """others: AdamW's groups. widths: rows of each map, for parameters that stack several."""
         inside = {"params": list(matrices), "momentum": momentum, "weight_decay": weight_decay}
         self.adamw = torch.optim.AdamW(others, lr=lr, betas=betas, eps=eps, fused=True)
         super().__init__([inside, *self.adamw.param_groups], {"lr": lr})
@@ -48,7 +48,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
+        """Update every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
         assert closure is None
         inside, *others = self.param_groups
         self._move(inside)
@@ -77,7 +77,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
-    """(k, m, n) -> (k, m, n): each matrix U S V^T to about U V^T, by Newton and Schulz' iteration."""
+    """(k, m, n) -> (k, m, n): map each matrix U S V^T to about U V^T, by the Newton-Schulz iteration."""
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=_LEAST_NORM)
@@ -106,7 +106,6 @@ class MuonConfig(AdamWConfig):
         share_below_one(self, "optimizer", "momentum")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """See OptimizerConfig.build."""
         modules = list(model.modules())
         tables: set[Tensor] = {module.weight for module in modules if isinstance(module, nn.Embedding)}
         tables |= set(model.logits_parameters()) if isinstance(model, Seq2Seq) else set()

@@ -35,10 +35,10 @@ class SGDConfig(OptimizerConfig):
             raise ConfigError("optimizer.nesterov (True) needs a velocity: set optimizer.momentum above 0, as in 0.9")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """See OptimizerConfig.build.
+        """Return an unfused optimizer.
 
-        Not fused: when fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was
-        never written, of which the next update makes weights (seen in torch 2.13).
+        When fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was never written,
+        which the next update uses (seen in torch 2.13).
         """
         groups = with_decayed_matrices(model, self.weight_decay)
         return SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)

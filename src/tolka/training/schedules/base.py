@@ -1,4 +1,4 @@
-"""Learning-rate schedules: pure functions of the step, which counts from 1, and of the time where they end with it."""
+"""The contract of learning-rate schedules: pure functions of the step, counted from 1, or of the wall time."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class SchedulerConfig(ABC):
 
     @abstractmethod
     def rate(self, step: int, peak: float) -> float:
-        """The learning rate of update `step` (from 1); peak: optimizer.lr."""
+        """Return the learning rate of update `step` (from 1). peak: optimizer.lr."""
 
     @property
     def uses_lr(self) -> bool:
@@ -29,24 +29,24 @@ class SchedulerConfig(ABC):
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether the schedule ends with the minutes of the training instead of at an update."""
+        """Whether the schedule ends with trainer.max_minutes instead of at an update."""
         return False
 
     def paced(self, step: int, share: float, updates: int) -> "SchedulerConfig":
-        """The schedule as it looks at update `step`, after `share` of the minutes; itself unless it is by the clock.
+        """Return the schedule as it looks at update `step`, after `share` of the minutes; itself if it ignores time.
 
         updates: how many there are at most, however many the minutes would allow.
         """
         return self
 
     def setting_of(self, peak: float) -> str:
-        """The setting that makes `peak` the highest rate, as one types it."""
+        """Return the setting that makes `peak` the highest rate, as one types it."""
         return f"optimizer.lr={peak:.2g}"
 
 
 @dataclass(frozen=True)
 class EndingConfig(SchedulerConfig):
-    """Linear warm-up to the peak, then down to a floor at an update that is known beforehand, or by the clock."""
+    """Linear warm-up to the peak, then decay to a floor, which ends at a known update or after trainer.max_minutes."""
 
     horizon: int = 20000
     """update at which the rate reaches its floor, wherever trainer.updates ends; 0 = with the last of max_minutes"""
@@ -66,7 +66,7 @@ class EndingConfig(SchedulerConfig):
             raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
 
     def rate(self, step: int, peak: float) -> float:
-        """peak * step / warmup, then peak * (1 - (1 - floor) * fallen(step))."""
+        """Return peak * step / warmup, then peak * (1 - (1 - floor) * fallen(step))."""
         if step < self.warmup:
             return peak * step / self.warmup
         if self.by_the_clock:
@@ -75,26 +75,25 @@ class EndingConfig(SchedulerConfig):
 
     @property
     def by_the_clock(self) -> bool:
-        """See SchedulerConfig.by_the_clock."""
         return self.horizon == 0
 
     def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
-        """See SchedulerConfig.paced: as many updates as there will be at the pace so far."""
+        """Return the schedule with as many updates as there will be at the pace so far."""
         if not self.by_the_clock:
             return self
         expected = round(step / share) if share > 0 else updates
         return self.ending_at(max(self.warmup + 1, min(expected, updates)))
 
     def ending_at(self, horizon: int) -> "EndingConfig":
-        """The same with another horizon."""
+        """Return the same with another horizon."""
         return replace(self, horizon=horizon)
 
     @abstractmethod
     def fallen(self, step: int) -> float:
-        """Share of the way from peak to floor, 0 at the warm-up's end, 1 at the horizon; warmup <= step <= horizon."""
+        """Return the share of the decay done, 0 at the end of warm-up, 1 at the horizon; warmup <= step <= horizon."""
 
     def way(self, step: int) -> float:
-        """Share of the updates between the warm-up's end and the horizon."""
+        """Return the share of the updates between the end of warm-up and the horizon."""
         return (step - self.warmup) / (self.horizon - self.warmup)
 
 

@@ -9,11 +9,11 @@ from tolka.training.schedules.base import SCHEDULERS, EndingConfig
 @SCHEDULERS.register("cosine")
 @dataclass(frozen=True)
 class CosineConfig(EndingConfig):
-    """Half a cosine down (Loshchilov and Hutter 2017, equation 5), without their restarts."""
+    """Cosine decay (Loshchilov and Hutter 2017, equation 5), without their restarts."""
 
     name: str = "cosine"
     """the kind of schedule: cosine"""
 
     def fallen(self, step: int) -> float:
-        """(1 - cos(pi * (step - warmup) / (horizon - warmup))) / 2."""
+        """Return (1 - cos(pi * (step - warmup) / (horizon - warmup))) / 2."""
         return (1.0 - math.cos(math.pi * self.way(step))) / 2.0

@@ -14,6 +14,6 @@ class InverseSqrtConfig(SchedulerConfig):
     """the kind of schedule: inverse_sqrt"""
 
     def rate(self, step: int, peak: float) -> float:
-        """peak * min(step / warmup, sqrt(warmup / step))."""
+        """Return peak * min(step / warmup, sqrt(warmup / step))."""
         warmup = max(self.warmup, 1)
         return float(peak * min(step / warmup, (warmup / step) ** 0.5))

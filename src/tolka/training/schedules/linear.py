@@ -8,11 +8,11 @@ from tolka.training.schedules.base import SCHEDULERS, EndingConfig
 @SCHEDULERS.register("linear")
 @dataclass(frozen=True)
 class LinearConfig(EndingConfig):
-    """A straight line down: better than inverse_sqrt when the length is known beforehand."""
+    """Linear decay: better than inverse_sqrt when the length is known beforehand."""
 
     name: str = "linear"
     """the kind of schedule: linear"""
 
     def fallen(self, step: int) -> float:
-        """(step - warmup) / (horizon - warmup)."""
+        """Return (step - warmup) / (horizon - warmup)."""
         return self.way(step)

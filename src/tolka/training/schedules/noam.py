@@ -24,7 +24,7 @@ class NoamConfig(SchedulerConfig):
             raise ConfigError(f"scheduler.lr_init ({self.lr_init}) must be above 0")
 
     def rate(self, step: int, peak: float) -> float:
-        """lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
+        """Return lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
 
     @property
@@ -33,5 +33,5 @@ class NoamConfig(SchedulerConfig):
         return False
 
     def setting_of(self, peak: float) -> str:
-        """See SchedulerConfig.setting_of: the peak is lr_init / sqrt(warmup)."""
+        """Return the lr_init whose peak, lr_init / sqrt(warmup), is `peak`."""
         return f"scheduler.lr_init={peak * max(self.warmup, 1) ** 0.5:.2g}"

@@ -11,7 +11,7 @@ from tolka.training.schedules.base import SCHEDULERS, EndingConfig
 @SCHEDULERS.register("wsd")
 @dataclass(frozen=True)
 class WarmupStableDecayConfig(EndingConfig):
-    """Warm-up, a stable stretch at the peak, and a short decay (Hu et al. 2024).
+    """Warm-up, a constant phase at the peak, and a short decay (Hu et al. 2024).
 
     The decay has the shape 1 - sqrt, which Hägele et al. (2024, section 3) found better than a straight line, and as
     good as a cosine once it takes a fifth of the updates.
@@ -32,9 +32,9 @@ class WarmupStableDecayConfig(EndingConfig):
             )
 
     def ending_at(self, horizon: int) -> EndingConfig:
-        """The same with another horizon, and a decay that fits into it."""
+        """Return the same with another horizon, and a decay that fits into it."""
         return replace(self, horizon=horizon, decay=min(self.decay, horizon - self.warmup))
 
     def fallen(self, step: int) -> float:
-        """sqrt((step - (horizon - decay)) / decay), before that 0."""
+        """Return sqrt((step - (horizon - decay)) / decay), and 0 before the decay."""
         return math.sqrt(max(0, step - (self.horizon - self.decay)) / self.decay)
