@@ -1,4 +1,4 @@
-"""What a user can cause, as three kinds of error; every message is one line that says what to try."""
+"""The errors that a user can cause; every message is one line that says what to try."""
 
 
 class TolkaError(Exception):
@@ -6,9 +6,9 @@ class TolkaError(Exception):
 
 
 class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end at once; there is nothing to save first. number: the signal's.
+    """A signal asks a command to end at once; nothing is to be saved first. number: the signal's.
 
-    Like Ctrl-C's own, it is no Exception, so that nobody takes it for a fault and goes on.
+    Like KeyboardInterrupt, it is not an Exception, so that nobody mistakes it for an error and continues.
     """
 
     def __init__(self, number: int) -> None:

@@ -1,1 +1,1 @@
-"""Token ids on disk, and batches of like length made of them."""
+"""Token ids on disk, and batches of similar length."""

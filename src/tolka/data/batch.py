@@ -1,4 +1,4 @@
-"""Sentences of one training or scoring step, padded to a rectangle.
+"""Batches of sentences, padded to a rectangle.
 
 Shapes: B sentences, S longest source, T longest target. Ids: `<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3, everywhere.
 """
@@ -39,7 +39,7 @@ class Batch:
 
     @property
     def targets(self) -> Tensor:
-        """(N,): the ids to be predicted, padding left out."""
+        """The ids to be predicted, (N,), without padding."""
         return self.target_out.flatten()[self.target_positions]
 
     def valid(self, states: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class Batch:
         return states.flatten(0, 1)[self.target_positions]
 
     def with_words_dropped(self, rate: float) -> "Batch":
-        """The same batch, but each token that is *read* (source, target_in) is `<unk>` with probability `rate`.
+        """Return the batch with each token that is *read* (source, target_in) replaced by `<unk>` at `rate`.
 
         Word dropout (Bowman et al. 2016, section 3.1); also what SimCut cuts here (Gao et al. 2022 cut embeddings to
         zero instead, and `<unk>` has one that is learnt). What is to be predicted stays, as do `<s>`, `</s>` and
@@ -58,10 +58,10 @@ class Batch:
         return replace(self, source=_dropped(self.source, rate), target_in=_dropped(self.target_in, rate))
 
     def filled(self, sentences: int, sources: int, targets: int, longest: int) -> "Batch":
-        """With as many pairs of <pad> behind it as make so many sentences, and so many tokens on each side, which count
-        for nothing: batches of unlike size get one shape, (sentences, longest) on both sides. On a CPU.
+        """Return the batch with padding pairs appended, up to so many sentences and tokens per side, on a CPU.
 
-        A pair has 1 to `longest` tokens on both sides, or none on either; ValueError where that cannot be.
+        The padding pairs do not count; batches of different size get one shape, (sentences, longest) on both sides. A
+        pair has 1 to `longest` tokens on both sides, or none on either; ValueError if that is impossible.
         """
         known = (self.source_lengths, sources), (self.target_lengths, targets)
         pairs = max(-(-(tokens - int(lengths.sum())) // longest) for lengths, tokens in known)
@@ -79,23 +79,25 @@ class Batch:
 
     @property
     def is_filled(self) -> bool:
-        """Whether some of its targets count for nothing."""
+        """Whether some targets are padding that does not count."""
         return self.tokens < len(self.target_positions)
 
     @property
     def positions(self) -> int:
-        """Padded ones of both sides: what its computation costs grows with them."""
+        """Padded positions of both sides, with which the cost of computation grows."""
         return self.source.numel() + self.target_in.numel()
 
     def halves(self) -> tuple["Batch", "Batch"]:
-        """Its first and its last pairs, each with no more padding than they need; ValueError of a single pair."""
+        """Return the first and the last half of its pairs, with only the padding that they need; ValueError for one
+        pair.
+        """
         middle = len(self.source) // 2
         if not middle:
             raise ValueError("a batch of one pair has no halves")
         return self._part(slice(None, middle)), self._part(slice(middle, None))
 
     def first(self, rows: int) -> "Batch":
-        """Its first pairs, with no more padding than they need."""
+        """Return its first pairs, with only the padding that they need."""
         return self._part(slice(None, rows))
 
     def _part(self, rows: slice) -> "Batch":
@@ -113,7 +115,7 @@ class Batch:
         )
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on `device`; copies from pinned memory overlap with computation."""
+        """Return the batch on `device`; copies from pinned memory overlap with computation."""
         if device.type == "cpu":
             return self
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
@@ -122,12 +124,12 @@ class Batch:
 
 
 def token_positions(lengths: Tensor, longest: int) -> Tensor:
-    """(N,): where in (B, longest), flattened, rows of `lengths` (B,) have their ids."""
+    """Return (N,): the positions in (B, longest), flattened, at which rows of `lengths` (B,) have their ids."""
     return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
 
 
 def _with_more(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest: int) -> Tensor:
-    """(sentences,): lengths, `pairs` more of 1 to `longest` that make the sum `tokens`, and 0 for the rest."""
+    """Return (sentences,): the lengths, `pairs` more of 1 to `longest` that sum up to `tokens`, and zeros."""
     none, left = sentences - len(lengths) - pairs, tokens - int(lengths.sum())
     if none < 0 or not 0 <= pairs <= left <= pairs * longest or int(lengths.max()) > longest:
         raise ValueError(
@@ -139,45 +141,45 @@ def _with_more(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest
 
 
 def _enlarged(ids: Tensor, sentences: int, longest: int) -> Tensor:
-    """(B, L) -> (sentences, longest), filled up with <pad>."""
+    """Pad (B, L) to (sentences, longest)."""
     room = ids.new_full((sentences, longest), PAD)
     room[: len(ids), : ids.size(1)] = ids
     return room
 
 
 def _dropped(ids: Tensor, rate: float) -> Tensor:
-    """Ids (B, L) with `<unk>` in place of a share of them; the special symbols are the ids below it."""
+    """Replace a share of the ids (B, L) by `<unk>`; the special symbols are the ids below it."""
     dropped = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(dropped, UNK)
 
 
 @dataclass(frozen=True)
 class Flat:
-    """Rows of ids, one after the other: ids (all of them,), lengths (B,)."""
+    """Rows of ids, concatenated: ids (total,), lengths (B,)."""
 
     ids: npt.NDArray[np.integer]
     lengths: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, rows: Sequence[Ids]) -> "Flat":
-        """Rows that are at hand one by one, at least one."""
+        """Concatenate rows; at least one."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         return cls(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), lengths)
 
     def ended(self) -> tuple[Tensor, Tensor]:
-        """(B, longest) int64, each row with its </s>, filled up with <pad>; and their lengths (B,)."""
+        """Return (B, longest) int64, each row followed by </s> and padding, and their lengths (B,)."""
         padded = self._padded(0)
         padded[np.arange(len(padded)), self.lengths] = EOS
         return torch.from_numpy(padded), torch.from_numpy(self.lengths + 1)
 
     def begun(self) -> Tensor:
-        """(B, longest) int64, each row behind a <s>, filled up with <pad>."""
+        """Return (B, longest) int64, each row after a <s>, then padding."""
         padded = self._padded(1)
         padded[:, 0] = BOS
         return torch.from_numpy(padded)
 
     def _padded(self, first: int) -> npt.NDArray[np.int64]:
-        """Rows that begin at column `first`, with room for one symbol."""
+        """Return rows that begin at column `first`, with space for one symbol."""
         padded = np.full((len(self.lengths), int(self.lengths.max()) + 1), PAD, dtype=np.int64)
         places = np.arange(padded.shape[1]) - first
         padded[(places >= 0) & (places < self.lengths[:, None])] = self.ids
@@ -185,12 +187,12 @@ class Flat:
 
 
 def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """Pairs of id rows without special symbols -> a Batch, which adds <s> and </s>."""
+    """Return the Batch of id rows without special symbols; <s> and </s> are added."""
     return collate_flat(Flat.of(sources), Flat.of(targets))
 
 
 def collate_flat(sources: Flat, targets: Flat) -> Batch:
-    """As `collate`."""
+    """Return the Batch of concatenated rows, as `collate`."""
     (source, source_lengths), (target_out, target_lengths) = sources.ended(), targets.ended()
     return Batch(
         source=source,

@@ -1,4 +1,4 @@
-"""Which sentences go into a batch together: those of like length, under a ceiling of padded tokens."""
+"""Batching: sentences of similar length together, under a ceiling of padded tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BatchingConfig:
-    """Size of a batch."""
+    """Size and order of batches."""
 
     tokens: int = 4096
     """ceiling on a batch: sentences times the longest side, padding and </s> included"""
@@ -50,7 +50,7 @@ class BatchingConfig:
 
 @dataclass(frozen=True)
 class Padding:
-    """What so many of an epoch's batches spend on padding: positions in all, and those that hold a token, per side."""
+    """Padded positions and tokens per side, of a number of batches."""
 
     batches: int
     source_positions: int
@@ -77,7 +77,7 @@ class Padding:
 def make_batches(
     source: Lengths, target: Lengths, config: BatchingConfig, seed: int, epoch: int, mixture: Mixture | None = None
 ) -> list[Indices]:
-    """All sentences of one epoch in batches of like length, batches in random order; the same for the same seed.
+    """Return all sentences of one epoch in batches of similar length, in random order; a function of the seed.
 
     source, target: (pairs,) lengths without </s>. mixture: how often which are drawn; each once without it. Sorting by
     target, then source, keeps nearly all padding out of the decoder, where a position costs most; the source goes up
@@ -96,8 +96,7 @@ def make_batches(
 
 
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
-    """Sort rows in place by target, then source (of targets of odd length the longest first), then where they stood;
-    gives the longer side of each, </s> included.
+    """Sort rows in place by target, then source (alternating direction), then position; return the longer lengths.
 
     The three are packed into one number each: faster than `numpy.lexsort`, and no rows are gathered a second time.
     """
@@ -112,12 +111,12 @@ def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.in
 
 
 def _turned(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Where the target's length is odd, what sorts the source the other way round; twice, it is the source again."""
+    """Reverse the order of sources where the target's length is odd; twice, it is the source again."""
     return np.where(targets & np.uint64(1), _SOURCE - sources, sources)
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:
-    """Consecutive runs of `order` with (sentences x longest) <= tokens; a longer sentence stands alone.
+    """Return consecutive runs of `order` with (sentences x longest) <= tokens; a longer sentence is alone.
 
     lengths: of the sentences in `order`, </s> included.
     """
@@ -134,24 +133,27 @@ def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences
 
 
 def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Row numbers in batches of like length, under a ceiling of padded tokens; a longer row stands alone.
+    """Return row numbers in batches of similar length, under a ceiling of padded tokens, the longest first.
 
-    The longest come first: what does not fit into memory fails at once.
+    What does not fit into memory fails at once. A longer row is alone.
     """
     known, order = _longest_first(lengths)
     return [rows.tolist() for rows in cut(known, order, max(1, tokens))]
 
 
 def _longest_first(lengths: Sequence[int]) -> tuple[Indices, Indices]:
-    """The lengths from the longest on, and their numbers."""
+    """Return the lengths in descending order, and their row numbers."""
     known = np.array(lengths, dtype=np.int64)
     order = np.argsort(-known, kind="stable")
     return known[order], order
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
-    """The same under the lowest ceiling with which there are at most as many batches as there must be, or `least`,
-    rounded up to a `multiple`: even, so that none is left for one worker while the others have nothing to do."""
+    """Return `longest_first` batches under the lowest ceiling that gives no more batches than needed.
+
+    At least `least` of them, rounded up to a `multiple`: evenly filled, so that no worker is left with one while others
+    idle.
+    """
     known, order = _longest_first(lengths)
     low, high = 0, max(1, tokens)
     wanted = -(-max(least, len(cut(known, order, high))) // multiple) * multiple
@@ -162,13 +164,13 @@ def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multip
 
 
 def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:
-    """The number of the batch with the most padded positions of both sides; of many, among the first ones."""
+    """Return the number of the batch with the most padded positions of both sides; of many, among the first ones."""
     longest = [(len(rows), source[rows].max() + 1, target[rows].max() + 1) for rows in batches[:_MEASURED]]
     return int(np.argmax([rows * (int(one) + int(other)) for rows, one, other in longest]))
 
 
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
-    """Positions and tokens of these batches, </s> counted as a token; of many, of the first ones."""
+    """Return positions and tokens of these batches, counting </s>; of many, of the first ones."""
     batches = batches[:_MEASURED]
     rows = np.concatenate(batches)
     sizes = np.array([len(batch) for batch in batches])

@@ -1,4 +1,4 @@
-"""How often an epoch draws from each part of a text that has several."""
+"""Mixing several training texts in an epoch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mixture:
-    """rows: the pairs of each part, as they follow each other in the store.
+    """How much of each text an epoch takes. rows: pairs of each text, as they follow each other in the store.
 
     sizes: how many different ones of them an epoch takes. draws: how many it takes in all, repetitions counted.
     """
@@ -26,7 +26,7 @@ class Mixture:
     def of(
         cls, rows: Sequence[int], weights: Sequence[float] = (), temperature: float = 1.0, caps: Sequence[int] = ()
     ) -> "Mixture":
-        """weights, temperature, caps: see CorpusConfig. An epoch is as long as all parts, each at most its cap.
+        """Return the mixture for weights, temperature and caps (see CorpusConfig). An epoch is as long as all texts.
 
         A part of which a cap leaves n pairs has the share that its weight says, or with a temperature T one in
         proportion to n ** (1 / T) (Arivazhagan et al. 2019), however often these n are repeated for it.
@@ -44,7 +44,7 @@ class Mixture:
         return cls(tuple(rows), tuple(sizes), tuple(draws))
 
     def draw(self, rng: np.random.Generator) -> Rows:
-        """Row numbers of one epoch in random order.
+        """Return the row numbers of one epoch in random order.
 
         A part with a cap is first cut down to its size, at random. One of which more is drawn than that comes whole, as
         often as that goes, and then in part, at random.
@@ -61,7 +61,7 @@ class Mixture:
         return rng.permutation(np.concatenate(drawn))
 
     def summary(self, names: Sequence[str]) -> str:
-        """A phrase: 'news 2000 of 1000 pairs, web 500 of 90000'; names: of the parts.
+        """Return a phrase: 'news 2000 of 1000 pairs, web 500 of 90000'. names: of the texts.
 
         Where a capped part is repeated: 'web 800 of 100 (of 90000)'.
         """

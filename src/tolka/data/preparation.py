@@ -41,7 +41,8 @@ _ABANDONED_DAYS = 7
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training reads. tally: what became of the pairs. parts: how many pairs each entry of corpus.train has.
+    """A prepared training text. tally: counts of its pairs. parts: pairs of each entry of corpus.train. remarks: the
+    tokenizer's notes.
 
     remarks: what the tokenizer had to say.
     """
@@ -73,13 +74,13 @@ class Order:
 
     @cached_property
     def task(self) -> Task:
-        """What is done to each shard."""
+        """Return what is done to each shard."""
         languages = self.config.source, self.config.target
         marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
         return Task(self.cleaning, languages, self.batching.max_length, *marks)
 
     def key(self) -> str:
-        """A digest of the training text and of all that shapes the ids."""
+        """Return a digest of the training text and of all that determines the ids."""
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
@@ -137,7 +138,7 @@ def _make(folder: Path, work: Path, order: Order, processes: int) -> None:
 
 
 def _remove_abandoned(cache: Path) -> None:
-    """Work that nobody has gone on with for days."""
+    """Delete unfinished work that nobody has continued for days."""
     for work in cache.glob(".*.work"):
         if time.time() - work.stat().st_mtime > _ABANDONED_DAYS * 24 * 3600:
             shutil.rmtree(work, ignore_errors=True)
@@ -158,7 +159,9 @@ class _Workshop:
 
     @cached_property
     def _plan(self) -> dict[str, Any]:
-        """entries: the first and the last shard, exclusive, of each entry of corpus.train. pairs: in each shard."""
+        """The plan of the shards. entries: first and last shard, exclusive, of each entry of corpus.train. pairs: per
+        shard.
+        """
         return dict(json.loads(self._read.read_text()))
 
     def read(self) -> None:
@@ -182,7 +185,7 @@ class _Workshop:
         replace_text(self._read, json.dumps({"entries": entries, "pairs": sizes}))
 
     def clean(self) -> None:
-        """Each shard by itself, then what came before over all of them."""
+        """Clean each shard by itself, then drop duplicates across all of them."""
         self._each("clean", "cleaning")
         if duplicate_key(self._order.cleaning):
             seen = Seen()
@@ -192,7 +195,7 @@ class _Workshop:
             raise DataError(f"no training pair is left after cleaning ({self._tally('cleaned').summary()})")
 
     def train_tokenizer(self) -> None:
-        """Or take the one that is there."""
+        """Train the tokenizer, or use the given one."""
         if self._tokenizer.exists():
             return
         tokenizer, remarks = self._order.tokenizer, list[str]()
@@ -215,11 +218,11 @@ class _Workshop:
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 
     def encode(self) -> None:
-        """Text to ids."""
+        """Encode text as ids."""
         self._each("encode", "encoding")
 
     def deliver(self, final: Path) -> None:
-        """The whole store, with all that belongs to it."""
+        """Write the whole store, with all that belongs to it."""
         tokenizer = Tokenizer.load(self._work)
         tokenizer.save(final)
         sizes = tokenizer.source_size, tokenizer.target_size
@@ -246,7 +249,7 @@ class _Workshop:
             work_on(self._work, step, self._processes, lambda shard: progress.update(pairs[shard.folder]))
 
     def _tally(self, step: str) -> Tally:
-        """Of the whole text, after a step: what both steps left out, and what the last of them kept."""
+        """Return the tally of the whole text after a step: what both steps dropped, and what the last one kept."""
         tallies = [shard.tally("cleaned") for shard in self._shards]
         changed = sum((tally.changed for tally in tallies), Counter[str]())
         if step == "encoded":
@@ -258,9 +261,9 @@ class _Workshop:
 
 
 def _sample(shards: Sequence[Shard], kept: Sequence[int], wanted: int) -> Iterator[Pair]:
-    """So many pairs, always the same ones, in order, every set of them as likely; memory does not grow with the text.
+    """Draw a fixed random sample of that size, in order; memory does not grow with the text.
 
-    kept: how many each shard has. Each shard's share follows the hypergeometric distribution.
+    kept: how many pairs each shard has. Each shard's share follows the hypergeometric distribution.
     """
     rng = np.random.default_rng(0)
     remaining = sum(kept)

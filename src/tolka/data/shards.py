@@ -1,4 +1,4 @@
-"""A training text on its way to a token store: in shards, each cleaned and encoded by itself, by whatever process.
+"""Shards of a training text, each cleaned and encoded independently, by any process.
 
 A shard is a folder. Its files, as they come: `raw` (pairs as read), `text` (cleaned) with `cleaned.json`, `new.npy`
 (which of them did not come before in the text), a token store with `encoded.json`. The two JSON files are written last:
@@ -29,7 +29,7 @@ _MARKS = ("held_out", "set_aside")
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done to every shard. held_out, set_aside: see `judge`."""
+    """What is done to every shard. held_out, set_aside: see `judge`."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str]
@@ -38,7 +38,7 @@ class Task:
     set_aside: Marks = frozenset()
 
     def save(self, folder: Path) -> None:
-        """For processes that know only the folder."""
+        """Save for processes that know only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
         facts = {"cleaning": asdict(self.cleaning), "languages": self.languages, "max_length": self.max_length}
@@ -46,7 +46,7 @@ class Task:
 
     @classmethod
     def load(cls, folder: Path) -> "Task":
-        """What `save` wrote."""
+        """Load what `save` wrote."""
         facts = json.loads((folder / "task.json").read_text())
         marks = [(folder / name).read_bytes() for name in _MARKS]
         sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
@@ -54,7 +54,7 @@ class Task:
 
 
 class Shard:
-    """Some pairs that stand together in the text."""
+    """Consecutive pairs of the text."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,14 +70,14 @@ class Shard:
         return (self.folder / "encoded.json").exists()
 
     def write(self, pairs: list[Pair]) -> None:
-        """Begin with the pairs as they were read; no text may hold a line feed."""
+        """Write the pairs as they were read; no text may contain a line feed."""
         self.folder.mkdir(parents=True)
         _write_pairs(self.folder / "raw", pairs)
         flaws = {number: pair.flaw for number, pair in enumerate(pairs) if pair.flaw}
         (self.folder / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
 
     def clean(self, task: Task) -> None:
-        """Take each pair by itself: change it, or leave it out; and note what duplicates of it would have in common."""
+        """Change or drop each pair by itself; write the marks by which duplicates are recognised."""
         tally = Tally()
         flaws = json.loads((self.folder / "flaws.json").read_text(encoding="utf-8"))
         raw = _read_pairs(self.folder / "raw")
@@ -92,11 +92,11 @@ class Shard:
         (self.folder / "raw").unlink()
 
     def marks(self) -> npt.NDArray[np.uint64]:
-        """(pairs,): equal where pairs are duplicates; after `clean`."""
+        """Return (pairs,), equal where pairs are duplicates; after `clean`."""
         return np.asarray(np.load(self.folder / "marks.npy"))
 
     def keep(self, new: npt.NDArray[np.bool_]) -> None:
-        """Say which of the cleaned pairs did not come before."""
+        """Note which of the cleaned pairs are not duplicates."""
         np.save(self.folder / "new.npy", new)
 
     def _new(self) -> npt.NDArray[np.bool_] | None:
@@ -105,26 +105,26 @@ class Shard:
 
     @property
     def kept(self) -> int:
-        """Pairs left after `clean` and `keep`."""
+        """Number of pairs left after `clean` and `keep`."""
         new = self._new()
         return self.tally("cleaned").kept if new is None else int(new.sum())
 
     def _cleaned(self) -> Iterator[Pair]:
-        """All that `clean` kept; DataError unless they are all there."""
+        """Yield all that `clean` kept; DataError if the file is incomplete."""
         pairs = list(_read_pairs(self.folder / "text"))
         if len(pairs) != self.tally("cleaned").kept:
             raise DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
         return iter(pairs)
 
     def pairs(self) -> Iterator[Pair]:
-        """Those pairs."""
+        """Yield the pairs left."""
         new = self._new()
         for number, pair in enumerate(self._cleaned()):
             if new is None or new[number]:
                 yield pair
 
     def encode(self, task: Task, tokenizer: Tokenizer) -> None:
-        """Ids of the pairs that are left, but for those with too many."""
+        """Encode the pairs left, except those with too many tokens."""
         new, tally = self._new(), Tally()
         with RejectsFile(self.folder / "encoding.tsv") as rejects:
 
@@ -144,22 +144,22 @@ class Shard:
         replace_text(self.folder / "encoded.json", json.dumps(tally.as_dict()))
 
     def store(self) -> TokenStore:
-        """The ids; after `encode`."""
+        """Return the ids; after `encode`."""
         return TokenStore.open(self.folder)
 
     def tally(self, what: str) -> Tally:
-        """Of a step that is done: cleaned, encoded."""
+        """Return the tally of a finished step: cleaned, encoded."""
         return Tally.of(json.loads((self.folder / f"{what}.json").read_text(encoding="utf-8")))
 
     def rejected(self) -> bytes:
-        """Lines of all that was left out, in both steps."""
+        """Return lines of all that was dropped in both steps."""
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
 def fitting_rows(
     pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, leave_out: Reject
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Ids of the pairs with at most `max_length` pieces on each side; `leave_out` is told the others, and why."""
+    """Encode pairs with at most `max_length` subwords on each side; `leave_out` gets the others, and why."""
     sources = tokenizer.encode_source([pair.source for pair in pairs])
     targets = tokenizer.encode_target([pair.target for pair in pairs])
     for pair, source, target in zip(pairs, sources, targets, strict=True):

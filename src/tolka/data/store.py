@@ -1,4 +1,4 @@
-"""Token ids of a corpus as memory-mapped arrays: written as a stream, opened in no time, shared between processes."""
+"""The token store: ids of a corpus as memory-mapped arrays, written as a stream and shared between processes."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class TokenStore:
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
     def batch(self, rows: npt.NDArray[np.int64]) -> Batch:
-        """The pairs of these numbers, in this order."""
+        """Return the Batch of the pairs with these numbers, in this order."""
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
         return collate_flat(*(_gathered(ids, offsets, rows) for ids, offsets in sides))
 
@@ -72,7 +72,7 @@ class TokenStore:
 
     @classmethod
     def from_rows(cls, sources: list[list[int]], targets: list[list[int]]) -> "TokenStore":
-        """The same in memory, for validation sets and tests."""
+        """Return a store in memory, for validation sets and tests."""
         arrays: list[Any] = []
         for rows in (sources, targets):
             arrays.append(np.fromiter(chain.from_iterable(rows), np.int32))
@@ -81,7 +81,7 @@ class TokenStore:
 
 
 def _gathered(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Flat:
-    """Rows of one side, without a step of Python for each: there may be thousands in a batch."""
+    """Gather rows of one side with vectorised operations: a batch may have thousands."""
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
     begins = np.cumsum(lengths) - lengths
@@ -89,7 +89,7 @@ def _gathered(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows
 
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
-    """Differences, with little more memory than they need themselves."""
+    """Return differences of offsets, with little extra memory."""
     lengths = np.empty(len(offsets) - 1, dtype=np.int32)
     for start in range(0, len(lengths), _AT_ONCE):
         part = offsets[start : start + _AT_ONCE + 1]
@@ -98,7 +98,7 @@ def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
 
 
 def joined(stores: Sequence[TokenStore]) -> TokenStore:
-    """The pairs of several stores as one, in memory."""
+    """Return several stores as one, in memory."""
     arrays: list[Any] = []
     for ids, offsets in (("source_ids", "source_offsets"), ("target_ids", "target_offsets")):
         lengths = [np.diff(getattr(store, offsets)) for store in stores]
@@ -108,7 +108,7 @@ def joined(stores: Sequence[TokenStore]) -> TokenStore:
 
 
 def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:
-    """Map a file whose size is known; an empty one cannot be mapped."""
+    """Map a file of known size; an empty one cannot be mapped."""
     if path.stat().st_size != count * dtype.itemsize:
         raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {count * dtype.itemsize}")
     if count == 0:
@@ -117,7 +117,7 @@ def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:
 
 
 class _Side:
-    """Writes one side: ids as they come, offsets beside them."""
+    """Writes one side: ids as they come, and offsets."""
 
     def __init__(self, folder: Path, side: str, vocabulary: int) -> None:
         self.dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.int32)
@@ -127,7 +127,7 @@ class _Side:
         self.offsets.write(np.int64(0).tobytes())
 
     def append(self, ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> None:
-        """The rows of a store; its offsets begin with 0."""
+        """Append the rows of a store, whose offsets begin with 0."""
         self.ids.write(ids.astype(self.dtype, copy=False).tobytes())
         self.offsets.write((offsets[1:] + self.tokens).tobytes())
         self.tokens += len(ids)
@@ -138,7 +138,7 @@ class _Side:
 
 
 def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[int, int]) -> int:
-    """Write the pairs of several stores into `folder`, one store at a time; returns how many pairs."""
+    """Write the pairs of several stores into `folder`, one store at a time; return how many pairs."""
     sides = [_Side(folder, side, size) for side, size in zip(_SIDES, vocabularies, strict=True)]
     pairs = 0
     try:

@@ -1,4 +1,4 @@
-"""Batches of a text that is never stored: a buffer of it at a time, whose place is remembered."""
+"""Batches of a text that is never stored: one buffer at a time, whose position is remembered."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +18,7 @@ _CHUNK_PAIRS = 10_000
 
 
 class StreamLoader(Batches):
-    """What `Loader` does, a buffer standing for an epoch: shuffled and bucketed by itself, alike for the same seed."""
+    """A `Loader` whose epoch is one buffer of a stream, shuffled and bucketed by itself, as a function of the seed."""
 
     round = "buffer"
 
@@ -33,18 +33,20 @@ class StreamLoader(Batches):
         log: Callable[[str], None],
         resample: Resample | None = None,
     ) -> None:
-        """buffer: pairs read at once. log: is told of each buffer what was left out. Duplicates go within a buffer."""
+        """buffer: pairs read at once. log: called for each buffer with what was dropped. Duplicates are dropped per
+        buffer.
+        """
         super().__init__(config, seed)
         self._stream, self._tokenizer, self._task = stream, tokenizer, task
         self._size, self._log, self._resample = buffer, log, resample
         self._known: dict[int, dict[str, Any]] = {0: {}}  # buffer -> where in the stream it begins
 
     def state(self) -> dict[str, Any]:
-        """Plain values to go on from: where the buffer at hand begins, and the next one."""
+        """Return plain values to resume from: where the current buffer begins, and the next one."""
         return {"begins": {str(number): place for number, place in self._known.items()}}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Resume from what `state` returned."""
         self._known = {int(number): place for number, place in state["begins"].items()}
         self._round = None
 
@@ -56,7 +58,7 @@ class StreamLoader(Batches):
         return self._resample(store, number) if self._resample else store
 
     def _filled(self, number: int) -> TokenStore:
-        """Ids of the pairs that are kept of the next `buffer` of the stream."""
+        """Return the ids of the pairs kept of the next `buffer` of the stream."""
         for _ in range(_EMPTY_BUFFERS):
             tally = Tally()
             rows = list(self._encoded(tally, f"reading buffer {number + 1}"))

@@ -1,4 +1,4 @@
-"""Subword regularisation (Kudo 2018): each epoch reads the same words in other pieces."""
+"""Subword regularisation (Kudo 2018): each epoch reads another segmentation of the same words."""
 
 import numpy as np
 
@@ -10,17 +10,17 @@ _CHUNK_PAIRS = 10_000
 
 
 class SubwordSampler:
-    """Draws an epoch's pieces: a fixed function of (seed, epoch), made of the store alone, without the text.
+    """Draws an epoch's segmentations, as a function of (seed, epoch) and of the store alone, without the text.
 
-    About 0.3 ms a pair of short sentences on one core; the epoch's ids stand in memory.
+    About 0.3 ms per pair of short sentences on one core; the epoch's ids are in memory.
     """
 
     def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int) -> None:
-        """amount: see BatchingConfig.sampling. max_length: a pair that grew beyond it keeps the store's pieces."""
+        """amount: see BatchingConfig.sampling. max_length: a pair that gets longer keeps the store's segmentation."""
         self._tokenizer, self._amount, self._seed, self._max_length = tokenizer, amount, seed, max_length
 
     def __call__(self, store: TokenStore, epoch: int) -> TokenStore:
-        """The same pairs in the same order, cut into other pieces."""
+        """Return the same pairs in the same order, segmented differently."""
         chunks = []
         with bar(f"cutting words anew for epoch {epoch + 1}", len(store), " pairs") as progress:
             for start in range(0, len(store), _CHUNK_PAIRS):

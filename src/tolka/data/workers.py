@@ -1,4 +1,4 @@
-"""Shards cleaned and encoded by several processes at once, with the same result as by one."""
+"""Cleaning and encoding shards in several processes, with the same result as in one."""
 
 import os
 import sys
@@ -16,18 +16,18 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def shard_folders(work: Path) -> list[Path]:
-    """The shards of a text, in order."""
+    """Return the shards of a text, in order."""
     return sorted(path for path in work.glob("shard-*") if path.is_dir())
 
 
 def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], object]) -> None:
-    """Bring every shard of `work` a step further: `clean`, or `encode` with the tokenizer that lies there.
+    """Run a step, `clean` or `encode`, on every shard of `work`.
 
     processes: at most so many; none is started where there is but one shard to do. done: told of each shard as it is
     ready. TolkaError when a process dies.
@@ -68,7 +68,7 @@ def _is_done(shard: Shard, step: str) -> bool:
 
 
 def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], object]) -> None:
-    """The step on these shards, one after the other."""
+    """Run the step on these shards, one after the other."""
     task = Task.load(work)
     tokenizer = Tokenizer.load(work) if step == "encode" else None
     for name in names:
@@ -81,7 +81,7 @@ def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], obj
 
 
 def _complain(worker: Child, anyway: bool) -> None:
-    """TolkaError when it ended badly; `anyway` says that it should not have ended at all."""
+    """Raise TolkaError if the process failed; `anyway` if it should not have ended at all."""
     code = worker.process.poll()
     if code or (anyway and code is not None):
         raise TolkaError(
@@ -95,7 +95,7 @@ def _start(work: Path, step: str, names: Sequence[str]) -> Child:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """One process's share: folder, step, names of shards."""
+    """Run one process's share: folder, step, names of shards."""
     end_with_parent()
     work, step, *names = arguments
     with naming(Path(work)):

@@ -67,7 +67,7 @@ def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
         with torch.enable_grad():
             seen = model.inspect(batch)
             if not seen.recurrence:
-                raise ConfigError(f"{type(model).__name__} has no recurrence along which a gradient could flow")
+                raise ConfigError(f"{model.architecture} has no recurrence along which a gradient could flow")
             loss = torch.stack([part.sum() for part in token_nll(model, seen.features, batch.targets)]).sum()
             places = [tensor for steps in seen.recurrence.values() for state in steps for tensor in state]
             gradients = iter(torch.autograd.grad(loss, places, allow_unused=True, materialize_grads=True))

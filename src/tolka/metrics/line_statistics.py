@@ -1,4 +1,4 @@
-"""What sacrebleu counts in each line (its sufficient statistics), in compact matrices, and bootstrap resamples of it.
+"""Sufficient statistics of sacrebleu's metrics per line, in compact matrices, and bootstrap resamples of them.
 
 L lines, K statistics of a line under one metric, R resamples.
 """
@@ -18,7 +18,7 @@ _ROWS_AT_ONCE = 2**16  # of the statistics, as float64
 
 
 def line_statistics(metric: Any, systems: Sequence[Sequence[str]], references: Sequence[str]) -> list[Counts]:
-    """(L, K) of each system under a sacrebleu metric, by the metric's own count, a chunk of lines at a time.
+    """Return (L, K) statistics of each system under a sacrebleu metric, computed in chunks of lines.
 
     Lines are compared with one reference each, so that all statistics are whole numbers.
     """
@@ -33,13 +33,13 @@ def line_statistics(metric: Any, systems: Sequence[Sequence[str]], references: S
 
 
 def totals(statistics: Counts) -> list[int]:
-    """(K,): sums over the lines."""
+    """Return the sums over the lines, (K,)."""
     found: list[int] = statistics.sum(0, dtype=np.int64).tolist()
     return found
 
 
 def resampled(statistics: Sequence[Counts], resamples: int, seed: int) -> list[Sums]:
-    """(R, K) of each matrix: sums over L lines drawn with replacement, the same lines for all of them.
+    """Return (R, K) of each matrix: sums over L lines drawn with replacement, the same lines for all of them.
 
     The draws are those of sacrebleu for this seed. It adds in float32, which is exact up to 2 ** 24; here sums are
     exact, and rounded to float32 in the end.

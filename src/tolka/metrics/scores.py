@@ -1,4 +1,4 @@
-"""Corpus scores as the `sacrebleu` command prints them, each with its interval and the signature of how it was made."""
+"""Corpus scores as the `sacrebleu` command prints them, each with its confidence interval and signature."""
 
 import difflib
 import importlib.util
@@ -62,7 +62,7 @@ def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]
 
 @dataclass(frozen=True)
 class MetricsConfig:
-    """Which scores to compute, and how; `ConfigError` names the key, what it was and what is allowed."""
+    """Which scores to compute, and how."""
 
     RESUMABLE: ClassVar[bool] = True
 
@@ -97,8 +97,8 @@ class MetricsConfig:
 class Score:
     """One corpus score, unrounded.
 
-    interval: 95% of the resamples, as sacrebleu's mean - ci and mean + ci, which it writes beyond 0 and 100, too: here
-    it ends where the scale does (TER's has no upper end).
+    interval: 95% of the resamples, as sacrebleu's mean - ci and mean + ci, cut off at the ends of the scale (TER's has
+    no upper end).
     """
 
     name: str
@@ -113,16 +113,17 @@ class Score:
     __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the value is called "score", as sacrebleu does."""
+        """Return plain values, for JSON; the value is called "score", as in sacrebleu."""
         return {"name": self.name, "score": self.value, "signature": self.signature, "interval": self.interval}
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What the trainer needs to know of a validation. values: by name: nll, ppl, bleu, chrf. text: for people.
+    """The result of a validation. values: by name: nll, ppl, bleu, chrf. text: a line for people.
 
-    signatures: of those values that have one, by the same names. copied, repeated: shares of the translations that are
-    their source, where the reference is not, and that say something over and over, where the reference does not.
+    signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
+    repeat themselves, where the reference does not. translations: of all sentences. gradient_flow: where it was
+    measured.
     """
 
     values: dict[str, float]
@@ -136,7 +137,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems under one metric: `difference` is b minus a, `p_value` how easily chance alone would give it."""
+    """Two systems under one metric. difference: b minus a. p_value: of the paired bootstrap test."""
 
     name: str
     a: Score
@@ -208,7 +209,7 @@ def compare(
 def _statistics(
     metrics: Mapping[str, Any], systems: Sequence[Sequence[str]], references: Sequence[str]
 ) -> list[list[Counts]]:
-    """For each metric the matrices of each system."""
+    """Return, for each metric, the matrices of each system."""
     found: dict[str, list[Counts]] = {}
     both = PRINTED_NAMES["chrf"], PRINTED_NAMES["chrf++"]
     for name in sorted(metrics, key=lambda name: name == both[0]):
@@ -221,7 +222,7 @@ def _statistics(
 
 
 def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
-    """Printed name -> sacrebleu metric with the command's settings, for one reference."""
+    """Return printed name -> sacrebleu metric with the command's settings, for one reference."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -253,8 +254,7 @@ def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
 
 
 def _of_one_kind(metric: Any) -> None:
-    """chrF and TER score a resample in float32, but as a plain 0.0 where nothing matched; sacrebleu's mean of a mixture
-    is a TypeError."""
+    """Make chrF and TER return resampled scores of one type: a mixture of float32 and 0.0 is an error in sacrebleu."""
     compute = metric._compute_score_from_stats
 
     def scored(stats: Any) -> Any:
@@ -267,7 +267,7 @@ def _of_one_kind(metric: Any) -> None:
 
 
 def _comparison(name: str, metric: Any, statistics: Sequence[Counts], samples: Sequence[Sums]) -> Comparison:
-    """Of two systems: their statistics and resampled sums, the baseline's first."""
+    """Compare two systems, from their statistics and resampled sums, the baseline's first."""
     from sacrebleu import significance
 
     signature = str(metric.get_signature())
@@ -281,7 +281,7 @@ def _comparison(name: str, metric: Any, statistics: Sequence[Counts], samples: S
 
 
 def _interval(name: str, mean: float, half_width: float) -> tuple[float, float]:
-    """sacrebleu's mean - ci and mean + ci, cut off where the metric's scale ends."""
+    """Return sacrebleu's mean - ci and mean + ci, cut off at the ends of the metric's scale."""
     if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):
         return float(mean) - float(half_width), float(mean) + float(half_width)  # its scale is not known
     highest = math.inf if name == PRINTED_NAMES["ter"] else 100.0

@@ -20,7 +20,7 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str) -> s
 
 
 def score_table(scores: Sequence[Score]) -> str:
-    """Show scores to people: name, two decimals, 95% interval where there is one, and all signatures beneath."""
+    """Return a table of scores: name, two decimals, 95% interval, with the signatures beneath."""
     columns = 2 if all(score.interval is None for score in scores) else 3
     rows = [[score.name, f"{score.value:.2f}", _interval(score)][:columns] for score in scores]
     signatures = [f"{score.name}: {score.signature}" for score in scores]
@@ -28,12 +28,12 @@ def score_table(scores: Sequence[Score]) -> str:
 
 
 def between(interval: Sequence[float] | None) -> str:
-    """'10.00 to 14.00', or nothing where there is no interval."""
+    """Return '10.00 to 14.00', or "" without an interval."""
     return f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
 
 
 def display_width(text: str) -> int:
-    """Count the terminal columns that a text takes: two for a wide character, none for a combining mark."""
+    """Return the terminal columns of a text: two for a wide character, none for a combining mark."""
     # NFC first: a Hangul syllable spelt as two or three letters is shown, and counted, as the one it composes to.
     return sum(map(_character_width, unicodedata.normalize("NFC", text)))
 

@@ -69,6 +69,11 @@ class Seq2Seq(nn.Module, ABC):
     recompute: bool = False
     """Whether training keeps of each layer its input alone (Chen et al. 2016), where an architecture can."""
 
+    @property
+    def architecture(self) -> str:
+        """Name for people; the class's, unless overridden."""
+        return type(self).__name__
+
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """Compute, with teacher forcing, the features (N, D) of the valid target tokens, row by row."""
@@ -88,7 +93,7 @@ class Seq2Seq(nn.Module, ABC):
 
         mode, backend: torch.compile's.
         """
-        raise ConfigError(f"{type(self).__name__} has no layers to compile")
+        raise ConfigError(f"{self.architecture} has no layers to compile")
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
@@ -107,7 +112,7 @@ class Seq2Seq(nn.Module, ABC):
 
     def inspect(self, batch: Batch) -> Inspection:
         """Compute features with attention maps and encoder states; ConfigError for an architecture without any."""
-        raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
+        raise ConfigError(f"{self.architecture} has no attention maps or encoder states to inspect")
 
     def parameter_count(self) -> int:
         """Return the number of parameters, each shared one counted once."""

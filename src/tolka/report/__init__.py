@@ -1,1 +1,1 @@
-"""What a person reads about a finished run or a set of scores: tables, plots and pages, made without torch."""
+"""Reports for people about finished runs and scores: tables, plots and pages. Nothing here needs torch."""

@@ -1,4 +1,4 @@
-"""Attention maps as pictures and as numbers."""
+"""Attention maps as pictures and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _LONGEST_SIDE = 80.0  # inches of a picture, nearly 10 000 dots
 
 
 class AttentionFolder:
-    """Writes the maps of one text after the other; remembers what kept them from being drawn as they should be."""
+    """Writes the maps of one text after the other, and notes why some could not be drawn."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class AttentionFolder:
     def write(
         self, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
     ) -> None:
-        """Write `stem`.json and, where there are maps and matplotlib, `stem`.png: pieces on both axes of each map.
+        """Write `stem`.json and, if there are maps and matplotlib, `stem`.png with subwords on both axes.
 
         maps: `AttentionMap.as_dict`.
         """
@@ -44,7 +44,7 @@ class AttentionFolder:
 
     @property
     def complaint(self) -> str:
-        """Why there are no pictures, or boxes in them; nothing when all is well."""
+        """Return why there are no pictures, or boxes in them; "" if all is well."""
         complaints = [self._undrawn] if self._undrawn else []
         if self._missing:
             characters = "".join(sorted(self._missing)[:20])
@@ -56,7 +56,7 @@ class AttentionFolder:
 
 
 def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Width and height in inches."""
+    """Return width and height in inches."""
     columns = min(_MOST_COLUMNS, len(maps))
     lines = -(-len(maps) // columns)
     widest, longest = max(len(each["columns"]) for each in maps), max(len(each["rows"]) for each in maps)
@@ -64,7 +64,7 @@ def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 
 def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
-    """A heat map of each map; returns the characters that no font on this machine has.
+    """Draw a heat map of each map; return the characters that no font on this machine has.
 
     TolkaError when matplotlib is not installed.
     """

@@ -1,4 +1,4 @@
-"""Pictures of several runs beside each other. Needs the extra `plots`.
+"""Plots that compare several runs. Needs the extra `plots`.
 
 A run keeps its colour from picture to picture; what has no attention is dashed.
 """
@@ -19,9 +19,9 @@ _SHORT_LABEL = 14  # characters of which three stand side by side in a legend
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG, and what it shows. caption: one sentence; term: its entry in the glossary.
+    """A plot as PNG and SVG. caption: one sentence. term: its entry in the glossary.
 
-    signatures: how the scores in it were computed, each of which is written into the PNG, but not into the SVG.
+    signatures: of the scores in it, written into the PNG only.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class Picture:
 
 
 def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
-    """Draw all that the runs have measured in common; TolkaError when matplotlib is not installed."""
+    """Draw all that the runs have in common; TolkaError when matplotlib is not installed."""
     drawn = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
     for test in dict.fromkeys(test for run in runs for test in run.tests):
         drawn.append(
@@ -53,7 +53,7 @@ _FLOW = (
 
 
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
-    """Learning curves of a measurement on the validation set, over updates and over time."""
+    """Draw learning curves of a validation score, over updates and over time."""
     bleu = key == "bleu"
     what = (
         "BLEU of the validation set, translated greedily; higher is better."
@@ -90,7 +90,7 @@ _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]
 def _draw(
     runs: Sequence[FinishedRun], picture: Picture, plot: _Plot, labels: tuple[str, str], log: bool = False
 ) -> Picture | None:
-    """Draw one picture of all runs; None, and no file, where no run has anything to draw."""
+    """Draw one picture of all runs; None, and no file, if no run has data for it."""
     figure = new_figure(*_SIZE)
     from matplotlib import colormaps
 

@@ -1,4 +1,4 @@
-"""What was found in a corpus, for a terminal: facts, faults with an example each, and what to do about them."""
+"""The findings about a corpus as text for a terminal: facts, problems with an example each, and advice."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,7 +43,7 @@ _ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
-    """Lines for a terminal. checkup: `DataCheck.as_dict`."""
+    """Return lines for a terminal. checkup: `DataCheck.as_dict`."""
     lines: list[str] = []
     for found in checkup["training"]:
         lines += ["", f"{found['name']}: {found['pairs']} pairs", ""]
@@ -64,7 +64,7 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
 
 
 def passes_note(updates: int, passes: float) -> str:
-    """What to type where training would go through the text needlessly often; empty where it would not.
+    """Return advice where training would read the text needlessly often; else "".
 
     passes: how often all the updates together go through it.
     """
@@ -78,12 +78,12 @@ def passes_note(updates: int, passes: float) -> str:
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
-    """What to do, each said once. checkup: `DataCheck.as_dict`."""
+    """Return what to do, each piece of advice once. checkup: `DataCheck.as_dict`."""
     return list(dict.fromkeys(_advice(checkup)))
 
 
 def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
-    """What to do about a fault; empty where there is nothing to do, too little of it, or the settings do it already.
+    """Return what to do about a problem; "" if nothing, if it is rare, or if the settings do it already.
 
     cleaning: the settings of that group.
     """
@@ -94,12 +94,12 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
 
 def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Of the validation text, then of the test sets. checkup: `DataCheck.as_dict`."""
+    """Return the leaks of the validation text, then of the test sets. checkup: `DataCheck.as_dict`."""
     return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
 
 
 def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
-    """The same of held-out text that stands in the training text."""
+    """Return what to do about held-out text in the training text."""
     _, _, what = finding["what"].partition(": ")
     kind = "source" if what.startswith("source") else "whole pair"
     if kind == "whole pair" and finding["count"] == finding["looked_at"]:
@@ -109,7 +109,7 @@ def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
 
 def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
-    """Lines about the stretch that is not parallel; none where there is none."""
+    """Return lines about the misaligned range; none if there is none."""
     if shift is None:
         return
     before, inside = shift["correlation"]
@@ -122,7 +122,7 @@ def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def duration(minutes: float) -> str:
-    """'1 h 05 min'."""
+    """Return '1 h 05 min'."""
     hours, rest = divmod(round(minutes), 60)
     return f"{hours} h {rest:02} min"
 
@@ -168,7 +168,7 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
 
 
 def epochs_in_words(epochs: float | None) -> str:
-    """', 16.5 times through the text'; nothing for a stream."""
+    """Return ', 16.5 times through the text'; "" for a stream."""
     return "" if epochs is None else f", {epochs:.1f} times through the text"
 
 

@@ -1,4 +1,4 @@
-"""What was found in a corpus, on one page: HTML that opens from disk, with nothing to fetch."""
+"""The findings about a corpus as an HTML page that needs nothing else."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # whose settings deci
 
 
 def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
-    """Write check.html into a folder, which need not be there; returns its path.
+    """Write check.html into a folder, which is created if need be; return its path.
 
     settings: `TrainConfig.as_dict`; checkup: `DataCheck.as_dict`.
     """
@@ -55,7 +55,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
 
 
 def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
-    """The whole in a few words."""
+    """Return the summary."""
     training = checkup["training"]
     kinds = sum(len(part["findings"]) for part in training)
     leaks = leak_findings(checkup)
@@ -71,12 +71,12 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
 
 
 def _some(count: int, what: str, rest: str = "") -> str:
-    """'1 kind', '2 kinds', with what follows."""
+    """Return '1 kind', '2 kinds', with what follows."""
     return f"{count:,} {what}{'' if count == 1 else 's'} {rest}".rstrip()
 
 
 def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, Any]) -> dict[str, Any]:
-    """One training source."""
+    """Return the values for one training source."""
     return {
         "name": part["name"],
         "pairs": f"{part['pairs']:,}",
@@ -87,7 +87,7 @@ def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, 
 
 
 def _pictures(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
-    """The two histograms, drawn to one scale, and what is said of each. unit: of the lengths."""
+    """Return the two histograms, drawn to one scale, with captions. unit: of the lengths."""
     highest = max(max(side["histogram"]["counts"]) for side in sides) or 1
     return [
         {
@@ -116,7 +116,7 @@ def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
 
 
 def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[str, Any]]:
-    """height: in percent of the highest bar of both sides; title: what a bar stands for."""
+    """Return the bars. height: in percent of the highest bar of both sides. title: what a bar stands for."""
     starts, counts = histogram["starts"], histogram["counts"]
     made = []
     for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
@@ -128,7 +128,7 @@ def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[st
 
 
 def _ticks(starts: Sequence[int]) -> list[tuple[float, str]]:
-    """(percent of the width, label) of some bars' left edges, the last bar's among them."""
+    """Return (percent of the width, label) of some bars' left edges, including the last bar's."""
     last = len(starts) - 1
     every = max(1, round(last / _TICKS))
     places = [*(place for place in range(0, last, every) if last - place > every / 2), last]
@@ -136,7 +136,7 @@ def _ticks(starts: Sequence[int]) -> list[tuple[float, str]]:
 
 
 def _shares(languages: Mapping[str, float]) -> list[tuple[str, float, str]]:
-    """(code, percent, as it is shown), the most common first, the rest together."""
+    """Return (code, percent, text), the most common first, the rest together."""
     named = list(languages.items())[:_LANGUAGES]
     rest = sum(languages.values()) - sum(share for _, share in named)
     shown = [*named, ("others", rest)] if len(languages) > _LANGUAGES else named
@@ -148,7 +148,7 @@ def _percent(share: float) -> str:
 
 
 def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
-    """examples: their numbers, and each side as `_visible` parts."""
+    """Return the values for one problem. examples: their numbers, and each side as `_visible` parts."""
     share = finding["count"] / finding["looked_at"]
     return {
         "what": finding["what"],
@@ -161,9 +161,9 @@ def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
 
 
 def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
-    """(whether it is a character's code, text) of each part of an example that is shown, and a word on what is not.
+    """Return (whether it is a character's code, text) of each part of an example, and a note on what is not shown.
 
-    What would not be seen, or would change how the rest is shown, is spelt as U+200B; blanks of all widths are not.
+    Invisible characters are spelt as U+200B; spaces of all widths are not.
     """
     parts: list[tuple[bool, str]] = []
     for hidden, group in groupby(text[:_SHOWN], _is_hidden):
@@ -177,7 +177,7 @@ def _is_hidden(character: str) -> bool:
 
 
 def _kept(tally: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the settings make of the text; rows: (class, what, count, percent, share), none where it is unfit."""
+    """Return what the settings keep. rows: (class, what, count, percent, share), none for an unfit text."""
     if tally is None:
         return {"rows": [], "changed": []}
     total = tally["kept"] + sum(tally["dropped"].values())

@@ -1,4 +1,4 @@
-"""Fonts for pictures: whatever the text is written in, its characters as glyphs and not as boxes. Needs matplotlib."""
+"""Fonts for plots that have the characters of the text. Needs matplotlib."""
 
 import importlib.util
 import logging
@@ -38,7 +38,7 @@ WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the
 
 
 def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
-    """Font families that have every character of the texts, in order of use; and the characters that none has.
+    """Return font families that have every character of the texts, in order of use, and the characters none has.
 
     matplotlib takes each glyph from the first of them that has it.
     """
@@ -61,7 +61,7 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
 
 @contextmanager
 def quiet_fonts() -> Iterator[None]:
-    """Without matplotlib's line for each glyph that no font has, and for each family that has no regular weight.
+    """Suppress matplotlib's warnings about missing glyphs and font weights.
 
     What no font has is in the second part of `families_for`.
     """
@@ -78,7 +78,7 @@ def quiet_fonts() -> Iterator[None]:
 
 @cache
 def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Families on this machine and of font packages: preferred ones in their order, and the others."""
+    """Return the families on this machine and of font packages: preferred ones in their order, and the others."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
@@ -90,14 +90,14 @@ def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _ranked(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those that begin with a name of _PREFERRED, in its order, and the others, without any that has no glyphs."""
+    """Return the preferred families in the order of _PREFERRED, and the others, without any that has no glyphs."""
     usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
     preferred = [name for start in _PREFERRED for name in usable if name.startswith(start)]
     return tuple(dict.fromkeys(preferred)), tuple(name for name in usable if name not in preferred)
 
 
 def _packaged() -> list[str]:
-    """Font files of _PACKAGES, none of which is imported."""
+    """Return the font files of _PACKAGES, none of which is imported."""
     found = []
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)
@@ -108,7 +108,7 @@ def _packaged() -> list[str]:
 
 @cache
 def _characters(family: str) -> frozenset[str]:
-    """What the family's regular font can write."""
+    """Return the characters of the family's regular font."""
     from matplotlib import font_manager
     from matplotlib.ft2font import FT2Font
 

@@ -1,4 +1,4 @@
-"""What each figure on a page is, in a sentence, which way is better, and where it comes from.
+"""The glossary: what each figure on a page means, which way is better, and its source.
 
 A page opens from disk, where no documentation lies beside it: it brings the entries that it needs, and links to them.
 """
@@ -11,7 +11,7 @@ HIGHER, LOWER = "higher", "lower"
 
 @dataclass(frozen=True)
 class Term:
-    """An entry. better: HIGHER, LOWER, or empty where neither is; sentence: what it is; more: its limits and source."""
+    """An entry. better: HIGHER, LOWER or "". sentence: what it is. more: its limits and source."""
 
     anchor: str
     name: str
@@ -21,7 +21,7 @@ class Term:
 
     @property
     def arrow(self) -> str:
-        """Which way is better, as a sign beside a name."""
+        """An arrow that shows which way is better."""
         return {HIGHER: "↑", LOWER: "↓"}.get(self.better, "")
 
 
@@ -158,16 +158,16 @@ _BY_NAME = {term.name: term for term in _TERMS}
 
 
 def entry(anchor: str) -> Term:
-    """The entry of an anchor; a KeyError for one that is not there."""
+    """Return the entry of an anchor; KeyError if there is none."""
     return _BY_ANCHOR[anchor]
 
 
 def entry_of(column: str) -> Term | None:
-    """The entry of a table's column by its printed name, "PPL per token" being a kind of PPL; None for one unknown."""
+    """Return the entry of a table's column by its printed name ("PPL per token" is a kind of PPL); None if unknown."""
     return _BY_NAME.get(column) or _BY_NAME.get(column.split()[0])
 
 
 def in_order(anchors: Iterable[str]) -> list[Term]:
-    """The entries of these anchors, each once, in the glossary's order."""
+    """Return the entries of these anchors, each once, in the glossary's order."""
     wanted = set(anchors)
     return [term for term in _TERMS if term.anchor in wanted]

@@ -1,4 +1,4 @@
-"""One page about a run, or about several side by side: HTML that opens from disk, with nothing to fetch."""
+"""The report page about one run, or several side by side: HTML that needs nothing else."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _MOST_SUBWORDS = 80  # on a side of a map that is laid out; longer ones are in t
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """The page about a finished run."""
+    """Options of the report page about a finished run."""
 
     RESUMABLE: ClassVar[bool] = True
 
@@ -39,7 +39,7 @@ class ReportConfig:
 
 
 def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str]) -> Path:
-    """Write report.html into a folder, its pictures as SVG into the page and as PNG into `plots/`; returns its path.
+    """Write report.html into a folder, with its plots as SVG in the page and as PNG in `plots/`; return its path.
 
     runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. Without matplotlib
     the page has no pictures, and says so.
@@ -85,13 +85,13 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
 
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
-    """What holds for every run."""
+    """Return what is the same for every run."""
     common = dict(runs[0].facts) if runs else {}
     return {label: fact for label, fact in common.items() if all(run.facts.get(label) == fact for run in runs)}
 
 
 def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:
-    """What was scored -> its signatures, one unless the runs are scored in different ways; none is repeated."""
+    """Return what was scored -> its signatures, one unless the runs are scored differently."""
     found: dict[str, list[str]] = {}
 
     def add(what: str, signature: str) -> None:
@@ -111,7 +111,7 @@ def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dic
 
 
 def _sentences(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
-    """Each sentence shown, with what every run made of it."""
+    """Return each example sentence with every run's translation."""
     sources = dict.fromkeys(shown["source"] for run in runs for shown in run.shown)
     for source in sources:
         made = [(run, shown) for run in runs for shown in run.shown if shown["source"] == source]

@@ -1,4 +1,4 @@
-"""Pictures of a finished run, drawn from its files. Needs the extra `plots`."""
+"""Plots of a finished run, drawn from its files. Needs the extra `plots`."""
 
 import json
 import re
@@ -93,7 +93,7 @@ def gradient_flow_curves(run: Path) -> Path:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure, in inches; TolkaError when matplotlib is not installed."""
+    """Return an empty figure, in inches; TolkaError when matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -103,7 +103,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> Path:
-    """Write a figure as PNG, into a folder that is made if need be; returns its path."""
+    """Write a figure as PNG, into a folder that is created if need be; return its path."""
     path.parent.mkdir(exist_ok=True)
     picture = BytesIO()
     with quiet_fonts():
@@ -113,7 +113,7 @@ def save_figure(figure: Any, path: Path) -> Path:
 
 
 def svg_of(figure: Any) -> str:
-    """The figure as an SVG element for a page: its text in the page's font, black and grid in the page's colours."""
+    """Return the figure as an SVG element in the page's font and colours."""
     from matplotlib import rc_context, rcParams
 
     written = StringIO()

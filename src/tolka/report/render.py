@@ -1,4 +1,4 @@
-"""Pages from the templates beside this file: what they are given stays text."""
+"""Rendering of the HTML templates beside this file."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tolka.version import __version__
 
 
 def render(template: str, **values: Any) -> str:
-    """The page that a template makes of the values; all of them are escaped, and one that is missing is an error."""
+    """Return the page of a template; all values are escaped, and a missing one is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("tolka.report")

@@ -1,4 +1,4 @@
-"""A finished run as pictures and pages read it: its settings, scores, measurements and shown sentences."""
+"""Reading a finished run's files: settings, scores, measurements and example sentences."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SHOWN = "shown"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a run's files hold. label: what tells it from the runs beside it."""
+    """The content of a run's files. label: distinguishes it from the runs beside it."""
 
     label: str
     config: Mapping[str, Any]
@@ -27,60 +27,60 @@ class FinishedRun:
 
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
-        """Test set -> what scores.json holds of it."""
+        """Test set -> its entry in scores.json."""
         found: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
         return found
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the model card begins with."""
+        """The facts in the model card."""
         found: Mapping[str, str] = self.scores["facts"]
         return found
 
     @property
     def parameters(self) -> str:
-        """How many, as the model card writes it."""
+        """Number of parameters, as the model card writes it."""
         return self.facts["architecture"].partition(", ")[2].removesuffix(" parameters")
 
     @property
     def updates(self) -> int:
-        """How many there were."""
+        """Number of updates."""
         return max((int(line["update"]) for line in self.metrics), default=0)
 
     @property
     def minutes(self) -> float:
-        """That the training took, with all that was measured on the way."""
+        """Minutes of training, with validations."""
         return max((line["seconds"] for line in self.metrics if "seconds" in line), default=0.0) / 60
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Target tokens, in training: the median over metrics.jsonl; None for a run too short for a line there."""
+        """Median target tokens per second in training; None for a run too short for a line."""
         found: list[float] = [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line]
         return median(found) if found else None
 
     @property
     def validations(self) -> list[dict[str, Any]]:
-        """Of each update validated, without those of averaged models."""
+        """One line per update validated, without averaged models."""
         return [line for line in self.metrics if "valid_loss" in line and "mean_of_updates" not in line]
 
     @property
     def gradient_flows(self) -> list[dict[str, Any]]:
-        """Lines with "update" and "gradient_flow"; none where they were not asked for."""
+        """Lines with "update" and "gradient_flow"; none if they were not asked for."""
         return [line for line in self.metrics if "gradient_flow" in line]
 
     @property
     def without_attention(self) -> bool:
-        """Whether one vector is all that the decoder knows of the source."""
+        """Whether one vector is all that the decoder gets of the source."""
         return bool(self.config["model"].get("attention") == "none")
 
     def sentences_per_second(self, test: str) -> float | None:
-        """How fast a test set was translated; None if an older version did it, which did not write that down."""
+        """Decoding speed on a test set; None if an earlier version did not record it."""
         timed = [line for line in self.metrics if line.get("test") == test]
         return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
 
 
 def read_run(folder: Path, label: str) -> FinishedRun:
-    """Of a run's folder; CheckpointError when a file is missing or damaged."""
+    """Read a run's folder; CheckpointError when a file is missing or damaged."""
     try:
         return FinishedRun(
             label,
@@ -96,5 +96,5 @@ def read_run(folder: Path, label: str) -> FinishedRun:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Every line of a run's metrics.jsonl."""
+    """Return every line of a run's metrics.jsonl."""
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

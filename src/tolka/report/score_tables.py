@@ -1,4 +1,4 @@
-"""The tables of a page about runs: scores, what they cost, and what going on from another model has changed."""
+"""The tables of a report page: scores, costs, and changes by fine-tuning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table. small: beneath the label; cells: (text, small text beneath it), one for each column."""
+    """A line of a table. small: beneath the label. cells: (text, small text beneath it), one per column."""
 
     label: str
     small: str
@@ -42,14 +42,14 @@ class ScoreTable:
 
     @property
     def terms(self) -> set[str]:
-        """Anchors of all that it shows, the interval's where a score has one."""
+        """Glossary anchors of all that the table shows."""
         terms = [*(column.term for column in self.columns), *(row.term for row in self.rows)]
         shown = {term.anchor for term in terms if term}
         return shown | ({"interval"} if any(small for row in self.rows for _, small in row.cells) else set())
 
 
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
-    """One table of all test sets for a run alone; else one for each test set, with a row for each run."""
+    """Return one table of all test sets for a single run; else one per test set, with a row per run."""
     tests = list(dict.fromkeys(test for run in runs for test in run.tests))
     if len(runs) == 1:
         names = _names(runs, tests)
@@ -65,7 +65,7 @@ def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
 
 def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreTable:
-    """Size and training of each run. common: facts that hold for every run and are not repeated."""
+    """Return size and training cost of each run. common: facts that hold for every run and are not repeated."""
     rows = []
     for run in runs:
         own = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
@@ -76,7 +76,7 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
 
 
 def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
-    """Before and after going on from another model: one for each run and test set that was scored with both."""
+    """Return scores before and after fine-tuning, for each run and test set that was scored with both."""
     tables = []
     for run in runs:
         for test, found in run.tests.items():
@@ -88,7 +88,7 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
 
 def _names(runs: Sequence[FinishedRun], tests: Sequence[str]) -> list[str]:
-    """Printed names of the scores, in the order that they were asked for."""
+    """Return printed names of the scores, in the order configured."""
     scored = (run.tests.get(test, {}).get("metrics", []) for run in runs for test in tests)
     return [*dict.fromkeys(each["name"] for metrics in scored for each in metrics), *_AFTER_METRICS]
 
@@ -114,5 +114,5 @@ def _changed(change: Mapping[str, Any]) -> Row:
 
 
 def _rate(value: float) -> str:
-    """Two digits at least."""
+    """Return a rate with at least two digits."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

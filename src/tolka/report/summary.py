@@ -1,4 +1,4 @@
-"""The last thing that mt-train shows: scores with their signatures, and what to type next."""
+"""The last lines of mt-train: scores with their signatures, and what to type next."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
 
 
 def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lines for a terminal. facts: label -> value; tests: as scores.json holds them under "test"."""
+    """Return lines for a terminal. facts: label -> value. tests: as in scores.json under "test"."""
     rows, signatures = [], {}
     for name, result in tests.items():
         for entry in result["metrics"]:
@@ -34,7 +34,7 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
 
 
 def side_by_side(runs: Sequence[FinishedRun]) -> str:
-    """Lines for a terminal: a table of several finished runs, and the signatures of its scores."""
+    """Return lines for a terminal: a table of several finished runs, and the signatures of its scores."""
     rows: list[list[str]] = []
     signatures: dict[str, None] = {}
     for run in runs:
@@ -61,7 +61,7 @@ def side_by_side(runs: Sequence[FinishedRun]) -> str:
 
 
 def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What going on from another model has changed, test set by test set: better on the new text, worse on the old?"""
+    """Return what fine-tuning changed, test set by test set."""
     rows = [
         [
             name,

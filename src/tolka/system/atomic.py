@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, and only one process at work on one."""
+"""Files and folders that are replaced atomically, and locks for one process at a time."""
 
 import errno
 import os
@@ -16,9 +16,9 @@ _FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasat
 
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
-    """A temporary folder beside `final` that takes its place, synced to disk, when the block ends well.
+    """Yield a temporary folder that replaces `final`, synced to disk, when the block ends without an error.
 
-    A `final` that exists stays readable until the moment of the exchange; an error leaves it as it was.
+    An existing `final` stays readable until the exchange; an error leaves it as it was.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
@@ -50,7 +50,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
-    """Only one process at a time is inside, of all that name this file; `waiting` is called if another one is.
+    """Admit one process at a time, of all that name this file; call `waiting` if another one is inside.
 
     The system frees the lock when a process ends, however it ends. The last one out removes the file.
     """
@@ -78,9 +78,9 @@ def _is_file_of(stream: IO[str], path: Path) -> bool:
 
 
 def try_lock(stream: IO[str], wait: bool = False) -> bool:
-    """Lock an open file until it is closed; False when another process has it, unless told to wait for that one.
+    """Lock an open file until it is closed; return False when another process has it, unless told to wait.
 
-    True also where the file system knows no locks of any kind.
+    Returns True also where the file system has no locks.
     """
     if sys.platform == "win32":
         return _lock_on_windows(stream, wait)
@@ -98,7 +98,7 @@ def try_lock(stream: IO[str], wait: bool = False) -> bool:
 
 
 def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
-    """The first byte of it, which need not be there."""
+    """Lock the first byte, which need not exist."""
     if sys.platform != "win32":
         raise NotImplementedError
     import msvcrt
@@ -115,7 +115,7 @@ def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
 
 
 def standing(final: Path) -> Path:
-    """The folder to read: `final`, or what a crash between the two renames of an exchange left of it.
+    """Return the folder to read: `final`, or its backup if a crash interrupted an exchange.
 
     Changes nothing, so that a reader never gets in the way of a writer.
     """
@@ -126,15 +126,15 @@ def standing(final: Path) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or the next start after a crash, finds the old or the new one.
+    """Replace a text file atomically.
 
-    Where it quotes a name that is not UTF-8, it has escapes, which JSON and YAML read back as they were.
+    Names that are not UTF-8 are escaped, as JSON and YAML read them back.
     """
     replace_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """The same of bytes."""
+    """Replace a binary file atomically."""
     beside = partial(path)
     try:
         with naming(path):
@@ -148,12 +148,12 @@ def replace_bytes(path: Path, content: bytes) -> None:
 
 
 def partial(path: Path) -> Path:
-    """Where the new text of a file is until it is whole; a crash may leave it."""
+    """Return where the new content of a file is written first; a crash may leave it behind."""
     return path.with_name(f".{path.name}.partial")
 
 
 def recover(final: Path) -> None:
-    """For the writer, before it begins: put the old folder back if a crash left `final` missing, remove leftovers."""
+    """Clean up before writing: restore the old folder if a crash left `final` missing, and remove leftovers."""
     old = sorted(final.parent.glob(f".{final.name}.*.old"))
     if old and not final.exists():
         old[-1].rename(final)
@@ -162,7 +162,7 @@ def recover(final: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """fsync a file or, where the system allows it, a folder."""
+    """Sync a file or, where the system allows it, a folder to disk."""
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY)
@@ -173,7 +173,7 @@ def _sync(path: Path) -> None:
 
 
 def umask() -> int:
-    """The bits that new files of this process go without."""
+    """Return the permission bits that new files of this process do not get."""
     with suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as status:
         return int(next(line for line in status if line.startswith("Umask:")).split()[1], 8)
     mask = os.umask(0)  # elsewhere one can only read it by setting it, for all threads
@@ -183,7 +183,7 @@ def umask() -> int:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A full disk's error says what was being written: the system gives it no name once the file is open."""
+    """Add the file's name to errors of a full disk, which do not have one once the file is open."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Processes of our own that do a part of the work and end with it: they hear no signal, their parent ends them."""
+"""Child processes that do a part of the work: they ignore signals, and end with their parent."""
 
 import os
 import subprocess
@@ -14,26 +14,26 @@ from tolka.system import stopping
 
 @dataclass
 class Child:
-    """A process at work, and the file that takes what it says on stderr."""
+    """A running child process, and the file that collects its stderr."""
 
     process: "subprocess.Popen[bytes]"
     words: IO[bytes]
 
     def reason(self) -> str:
-        """The last thing that it said, for one that ended badly."""
+        """Return the last line on its stderr, for one that failed."""
         self.words.seek(0)
         lines = self.words.read().decode(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "killed; was there enough memory?")[:300]
 
     def end(self) -> None:
-        """Whatever it is doing."""
+        """Kill it."""
         self.process.kill()
         self.process.communicate()
         self.words.close()
 
 
 def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> Child:
-    """Run `python -m module` with these arguments and a pipe to its standard input; answers: and from its output."""
+    """Run `python -m module` with these arguments and a pipe to its standard input. answers: and from its output."""
     # No multiprocessing: it would import the user's own script anew. -P: nor what lies in the folder they are in.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-P", "-m", module, *arguments]
@@ -45,7 +45,7 @@ def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> 
 
 
 def end_with_parent() -> None:
-    """In a child: end when standard input does, however the parent ended, and leave Ctrl-C to the parent."""
+    """In a child: end when standard input does, however the parent ended, and ignore Ctrl-C."""
     import signal
 
     for number in stopping.SIGNALS:

@@ -16,10 +16,10 @@ MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process
 
 
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
-    """`auto` takes the first CUDA device, else the CPU; `cpu`, `cuda`, `cuda:N` are taken at their word.
+    """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
-    key: the setting that `name` came from, for the message of the ConfigError. cuDNN's attention is not used from then
-    on: it makes a plan for every shape anew, and texts have many.
+    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention, which makes a plan for
+    every new shape, of which texts have many.
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
@@ -36,13 +36,13 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
 
 
 def use_threads(count: int) -> None:
-    """Let torch calculate with so many CPU threads from now on; 0 leaves it as it is."""
+    """Let torch compute with so many CPU threads; 0 leaves it as it is."""
     if count:
         torch.set_num_threads(count)
 
 
 def has_fast_bf16(device: torch.device) -> bool:
-    """Whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
+    """Return whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
@@ -57,19 +57,19 @@ class Precision:
 
     @contextmanager
     def autocast(self) -> Iterator[None]:
-        """The forward pass's context; does nothing in fp32."""
+        """Enter autocast for a forward pass; does nothing in fp32."""
         dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
         with torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32"):
             yield
 
     @property
     def needs_scaler(self) -> bool:
-        """fp16's smallest gradients vanish unless the loss is scaled; bf16 has fp32's range."""
+        """Whether the loss must be scaled: fp16's smallest gradients underflow, bf16 has fp32's range."""
         return self.name == "fp16"
 
 
 def describe(device: torch.device) -> str:
-    """One phrase for logs and model cards: the device, and the threads where it is a CPU."""
+    """Return a phrase for logs and model cards: the device, and the threads of a CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()

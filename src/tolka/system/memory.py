@@ -1,4 +1,4 @@
-"""How much memory the machine and this process have, and what their allocators keep."""
+"""Memory of the machine and of this process, and settings of the allocators."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc to keep freed blocks; returns whether this machine's allocator understood.
+    """Tell glibc to keep freed blocks; return whether this machine's allocator supports it.
 
     By default large blocks go back to the kernel when freed and are faulted in page by page at the next training
     step. Set from inside the process, so that nobody has to export an environment variable.
@@ -29,7 +29,7 @@ def keep_freed_memory() -> bool:
 
 
 def available_memory_bytes() -> int:
-    """What this process can still have without others losing theirs, within its container; 0 where unknown."""
+    """Return how much more this process can allocate, within its container; 0 where unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -48,7 +48,7 @@ def available_memory_bytes() -> int:
 
 
 def resident_memory_bytes() -> int:
-    """What this process has now; its peak where only that is known."""
+    """Return the resident memory of this process; its peak where only that is known."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def resident_memory_bytes() -> int:
 
 
 def peak_memory_bytes() -> int:
-    """Peak resident memory of this process (Linux reports KiB, macOS bytes); 0 where unknown (Windows)."""
+    """Return the peak resident memory of this process; 0 where unknown (Windows)."""
     try:
         import resource
     except ImportError:
@@ -67,18 +67,18 @@ def peak_memory_bytes() -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether it says that a device, or this machine, has no memory left."""
+    """Return whether an error means that the device or the machine is out of memory."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in _NO_MEMORY)
 
 
 def empty_cache(device: torch.device) -> None:
-    """Give freed blocks of GPU memory back, so that larger ones can be made of them."""
+    """Return cached blocks of GPU memory to the driver, so that larger ones can be allocated."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
 
 def total_memory_bytes() -> int:
-    """The machine's memory, or what a container may have of it; 0 where unknown."""
+    """Return the machine's memory, or its container's limit; 0 where unknown."""
     limits = []
     try:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -1,4 +1,4 @@
-"""Numbers for people and for JSON, where they are out of all measure."""
+"""Formatting of very large and non-finite numbers, for people and for JSON."""
 
 import json
 import math
@@ -9,14 +9,14 @@ _LARGEST = "over 1e304"  # exp(700): about where a float ends
 
 
 def shown(value: float | None, digits: int = 2) -> str:
-    """A perplexity for people: 12.34, from a million on 1.4e13; None is one that no float can hold."""
+    """Return a perplexity for people: 12.34, from a million on 1.4e13; None means infinite."""
     if value is None or math.isinf(value):
         return _LARGEST
     return f"{value:.{digits}f}" if value < _LONGEST else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
 def json_text(value: Any, ensure_ascii: bool = True, indent: int | None = None) -> str:
-    """As `json.dumps`, and JSON for certain: what is infinite or no number, which JSON cannot say, becomes null."""
+    """Return valid JSON as `json.dumps` does, with null for NaN and inf, which JSON does not have."""
     return json.dumps(_finite(value), ensure_ascii=ensure_ascii, indent=indent, allow_nan=False)
 
 

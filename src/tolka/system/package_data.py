@@ -1,4 +1,4 @@
-"""Where the files that travel with the package are: the checkout's own folder, else the copy inside the wheel."""
+"""The files that come with the package: the checkout's own folders, else the copies inside the wheel."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def config_dir() -> Path:
-    """The folder of the YAML config groups, absolute: Hydra resolves a relative one against its caller."""
+    """Return the folder of the YAML config groups, absolute: Hydra resolves a relative one against its caller."""
     return _find("configs", "_configs")
 
 
 def sample_dir() -> Path:
-    """The folder of the embedded English-Korean corpus."""
+    """Return the folder of the embedded English-Korean corpus."""
     return _find("data/sample", "_data/sample")
 
 

@@ -1,4 +1,4 @@
-"""Progress bars on stderr: every stage shows how far it is, how fast, and how long it will take."""
+"""Progress bars and messages on stderr."""
 
 import sys
 from contextlib import suppress
@@ -8,12 +8,12 @@ from tqdm import tqdm
 
 
 def shows_bars() -> bool:
-    """Whether stderr is a terminal, where bars show what goes on; a log file has lines instead."""
+    """Return whether stderr is a terminal; a log file gets lines instead of bars."""
     return sys.stderr.isatty()
 
 
 def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bool = True) -> "tqdm[Any]":
-    """A bar with rate and time left; erased when done, and absent when stderr is no terminal (logs stay readable).
+    """Return a progress bar, erased when done, and hidden when stderr is not a terminal.
 
     shown: False where a terminal has other things to show in that line.
     """
@@ -32,9 +32,9 @@ def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bo
 
 
 def say(message: str = "") -> None:
-    """One line of talk on stderr that does not tear a bar that is on the screen; stdout is for data.
+    """Print a line on stderr without tearing a bar; stdout is for data.
 
-    Lost where nobody can read it: on a terminal that was closed, or a full disk.
+    Ignored if nobody can read it: on a closed terminal, or a full disk.
     """
     with suppress(OSError):
         tqdm.write(message, file=sys.stderr)

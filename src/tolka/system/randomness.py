@@ -18,7 +18,7 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """Where Python's and NumPy's generators stand, in values that fit into JSON; torch's are tensors of their own."""
+    """Return the state of Python's and NumPy's generators as JSON values; torch's are tensors of their own."""
     version, numbers, gauss = random.getstate()
     name, key, *rest = np.random.get_state(legacy=True)
     return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
@@ -26,7 +26,7 @@ def random_state() -> dict[str, Any]:
 
 @contextmanager
 def torch_random_kept(device: torch.device) -> Iterator[None]:
-    """Whatever a block draws, torch's generators go on as if it had not been."""
+    """Restore torch's generators after a block, whatever it draws."""
     before, before_cuda = torch.get_rng_state(), None
     if device.type == "cuda":
         before_cuda = torch.cuda.get_rng_state(device)
@@ -39,7 +39,7 @@ def torch_random_kept(device: torch.device) -> Iterator[None]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
-    """Go on from what `random_state` gave."""
+    """Restore what `random_state` returned."""
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     name, key, *rest = state["numpy"]
@@ -47,7 +47,7 @@ def set_random_state(state: Mapping[str, Any]) -> None:
 
 
 def make_deterministic() -> None:
-    """Have torch take no kernel whose result may differ from run to run; an operation that has none other fails.
+    """Let torch use deterministic kernels only; an operation that has none raises an error.
 
     Slower on a GPU. On a CPU the same number of threads gives the same result anyway.
     """

@@ -1,4 +1,4 @@
-"""Signals that ask a command to end, whatever it is doing: one exception, one line, 128 + the signal's number.
+"""Signals that ask a command to end: one exception, one line, exit code 128 + the signal's number.
 
 SIGINT (Ctrl-C), SIGTERM (a machine that is about to go), SIGHUP (the terminal was closed).
 """
@@ -25,10 +25,10 @@ _swallowed, _leaving = threading.Event(), threading.Event()
 
 
 def listen() -> bool:
-    """From here on each of these signals raises SignalReceived in the main thread; whether this changed anything.
+    """Make each of these signals raise SignalReceived in the main thread; return whether this changed anything.
 
-    What is ignored stays ignored: SIGHUP under nohup, SIGINT of a script's background job. So do a program's own
-    handlers. Outside the main thread Python hands out no signals.
+    Ignored signals stay ignored: SIGHUP under nohup, SIGINT of a script's background job. A program's own handlers stay
+    as well. Outside the main thread Python delivers no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -39,36 +39,36 @@ def listen() -> bool:
 
 
 def unlisten() -> None:
-    """Python's own ways again, for a program that goes on after a command."""
+    """Restore Python's handlers, for a program that continues after a command."""
     for number in SIGNALS:
         if signal.getsignal(number) is _raise:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def received() -> int:
-    """The signal that asked for an end, also if the exception was lost on its way; 0 if none did."""
+    """Return the signal that asked for an end, even if the exception was lost on its way; 0 if none did."""
     return _received[0][0] if _received else 0
 
 
 def check() -> None:
-    """SignalReceived if a signal asked for an end and the exception was lost: to be called between stages."""
+    """Raise SignalReceived if a signal asked for an end and the exception was lost: call it between stages."""
     if _received:
         raise SignalReceived(received())
 
 
 def forget() -> None:
-    """The command has ended; in the same process another one may begin."""
+    """Forget the signal: in the same process another command may begin."""
     _received.clear()
     _swallowed.clear()
 
 
 def is_repeated(since: float) -> bool:
-    """Whether a signal that comes now is but the echo of one that came at `since` (time.monotonic)."""
+    """Return whether a signal that comes now only echoes one that came at `since` (time.monotonic)."""
     return time.monotonic() - since < SAME_SECONDS
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    """The handler. A second signal, while what the first one has begun is being put away, ends the process at once."""
+    """Handle a signal. A second one, during the clean-up after the first, ends the process at once."""
     if _received and not _swallowed.is_set():
         if is_repeated(_received[0][1]):
             return
@@ -81,19 +81,19 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def number_of(error: KeyboardInterrupt) -> int:
-    """The signal that raised it."""
+    """Return the number of the signal that raised the exception."""
     return error.number if isinstance(error, SignalReceived) else signal.SIGINT
 
 
 def in_words(number: int) -> str:
-    """How the last line of a command begins that was ended by this signal."""
+    """Return how the last line of a command ended by this signal begins."""
     return "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
 
 
 def tell(line: str) -> None:
-    """Say it on stderr, as far as there is one: a terminal that was closed, or a full disk, takes no more words.
+    """Print on stderr, if that is possible: a closed terminal, or a full disk, takes no more words.
 
-    What Python holds back for it then goes nowhere, or the exit code would become 120.
+    Buffered output is discarded then, or the exit code would become 120.
     """
     if sys.stderr is None:
         return
@@ -107,7 +107,7 @@ def tell(line: str) -> None:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Processes that are started meanwhile never hear these signals, also while they start: their parent ends them."""
+    """Block these signals in processes started inside the block: their parent ends them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -125,14 +125,14 @@ def leave(code: int) -> NoReturn:
 
 
 def take_hooks() -> None:
-    """For a command that is still being imported: also what reaches Python's own hooks is one line and an exit code."""
+    """Turn what reaches Python's own hooks into one line and an exit code, while a command is being imported."""
     sys.excepthook = _excepthook
     sys.unraisablehook = _unraisablehook
     atexit.register(_ignore)  # the first to be registered is the last to be called
 
 
 def _ignore() -> None:
-    """Python now takes its handlers away, and after the last words a signal would end the process with -15."""
+    """Ignore the signals: Python removes its handlers at exit, and a signal would end the process with -15."""
     for number in SIGNALS:
         if signal.getsignal(number) is _raise:
             signal.signal(number, signal.SIG_IGN)
@@ -148,7 +148,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Tracebac
 
 
 def _unraisablehook(lost: Any) -> None:
-    """In a destructor, or a function that C code calls, an exception gets nowhere: the signal comes once more."""
+    """Send a signal again whose exception was lost in a destructor or in a callback of C code."""
     if isinstance(lost.exc_value, SignalReceived):
         _swallowed.set()
         again = threading.Timer(_LATER_SECONDS, _send, [lost.exc_value.number])
@@ -159,7 +159,7 @@ def _unraisablehook(lost: Any) -> None:
 
 
 def _send(number: int) -> None:
-    """To the main thread: it may be asleep, and another thread's signal would not wake it."""
+    """Send a signal to the main thread, which may be asleep; a signal to another thread would not wake it."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:

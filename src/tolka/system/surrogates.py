@@ -1,11 +1,11 @@
-"""Names of files that are not UTF-8: Python reads such a byte as half of a surrogate pair, which no text may hold."""
+"""File names that are not UTF-8: Python reads such bytes as lone surrogates, which cannot be written as text."""
 
 
 def is_utf8(name: str) -> bool:
-    """Whether it can be written into a text file."""
+    """Return whether the name can be written as text."""
     return printable(name) == name
 
 
 def printable(name: str) -> str:
-    """The name as messages and files show it: caf\\udce9 for a byte e9."""
+    """Return the name as messages and files show it: caf\\udce9 for a byte e9."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")

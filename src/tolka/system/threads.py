@@ -1,4 +1,4 @@
-"""Threads that compute side by side.
+"""Worker threads for computation.
 
 Two of them with one of torch's threads each get more done than one with two: no operation is too small to be divided,
 and none waits until all its parts are done.
@@ -13,24 +13,24 @@ import torch
 
 
 class _Here(Executor):
-    """Whatever it is given is done at once."""
+    """An executor that runs jobs at once, in the caller's thread."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """See Executor.submit; an error is raised at once too."""
+        """Run the job; an error is raised at once too."""
         done: Future[Any] = Future()
         done.set_result(fn(*args, **kwargs))
         return done
 
 
 class _Threads(ThreadPoolExecutor):
-    """Worker threads that begin nothing more after an error in one of them."""
+    """Worker threads that start nothing more after an error in one of them."""
 
     def __init__(self, count: int, share: int) -> None:
         super().__init__(count, initializer=lambda: torch.set_num_threads(share))
         self._failed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """See Executor.submit."""
+        """Queue a job, unless another one has failed."""
         return super().submit(self._work, fn, *args, **kwargs)
 
     def _work(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

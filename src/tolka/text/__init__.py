@@ -1,1 +1,1 @@
-"""Text as people write it: reading, cleaning, SentencePiece."""
+"""Text: reading, cleaning, checking, tokenization."""

@@ -1,4 +1,4 @@
-"""xz and bz2 files read to their last byte: Python's own readers silently ignore what follows the compressed data."""
+"""Reading xz and bz2 files to their last byte: Python's own readers silently ignore what follows compressed data."""
 
 import bz2
 import io
@@ -11,7 +11,7 @@ _BLOCK = 2**16
 
 
 class _Decompressor(Protocol):
-    """What bz2's and lzma's have in common, for one stream of a file."""
+    """The common interface of bz2's and lzma's decompressors of one stream."""
 
     @property
     def eof(self) -> bool: ...
@@ -33,9 +33,9 @@ def open_bz2(path: Path, mode: str) -> IO[bytes]:
 
 
 class _Decompressed(io.RawIOBase):
-    """One compressed stream after another, as both formats allow, with zeros after them, as tapes leave them.
+    """A file of one or more compressed streams, with zero padding after them.
 
-    Reading raises EOFError where a stream is cut, and OSError or LZMAError for what is no stream.
+    Reading raises EOFError for a truncated stream, and OSError or LZMAError for invalid data.
     """
 
     def __init__(self, path: Path, new: Callable[[], _Decompressor], kind: str) -> None:
@@ -45,7 +45,7 @@ class _Decompressed(io.RawIOBase):
         self._first = True
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        """See io.RawIOBase."""
+        """Read into a buffer, as io.RawIOBase does."""
         view = memoryview(buffer).cast("B")
         text = self._read(len(view))
         view[: len(text)] = text
@@ -77,7 +77,7 @@ class _Decompressed(io.RawIOBase):
         return text
 
     def _after_the_stream(self) -> bytes:
-        """The beginning of what follows, zeros left out; nothing at the end of the file."""
+        """Return the beginning of the next stream, without zero padding; nothing at the end of the file."""
         following = self._stream.unused_data.lstrip(b"\0")
         while not following and (block := self._file.read(_BLOCK)):
             following = block.lstrip(b"\0")

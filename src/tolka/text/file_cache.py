@@ -1,4 +1,4 @@
-"""What was once found out about a large file, for as long as it does not change: reading it anew takes seconds."""
+"""A cache of facts about large files, valid while the file is unchanged: reading it again takes seconds."""
 
 import json
 import time
@@ -13,7 +13,7 @@ _SECONDS_OF_DOUBT = 2.0  # a file that was just written may change again within 
 
 
 class KnownFiles:
-    """Facts by file, in a JSON file; one that cannot be read or written is as good as none."""
+    """Facts by file, in a JSON file; if that cannot be read or written, nothing is cached."""
 
     def __init__(self, store: Path | None = None) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class KnownFiles:
             pass
 
     def recall(self, what: str, path: Path, find: Callable[[Path], Any]) -> Any:
-        """`find(path)`, which must be plain JSON, or what it gave for this very content before."""
+        """Return `find(path)`, which must be plain JSON, or its earlier result for the same content."""
         try:
             state = path.stat()
         except OSError:

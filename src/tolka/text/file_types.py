@@ -1,4 +1,4 @@
-"""What is no plain text, one sentence a line: documents by how their name ends, binary files by how they begin."""
+"""Files that are not plain text: documents by the ending of their name, binary files by their first bytes."""
 
 from pathlib import Path
 
@@ -49,10 +49,10 @@ _BINARY = {
 
 
 def document_kind(path: Path) -> tuple[str, str]:
-    """What a file of that name is, and what of it is no text; two empty texts for what may be plain text."""
+    """Return what a file of that name is, and which part of it is not text; two empty strings for plain text."""
     return _DOCUMENTS.get(path.suffix.lower(), ("", ""))
 
 
 def binary_kind(head: bytes) -> tuple[str, str]:
-    """What a file that begins so is, and what to do, unless it is UTF-8 after all; two empty texts if not known."""
+    """Return what a file that begins so is, and what to do, unless it is valid UTF-8; two empty strings if unknown."""
     return next((kind for mark, kind in _BINARY.items() if head.startswith(mark)), ("", ""))

@@ -1,4 +1,4 @@
-"""Validation and test sets taken out of the training text, where a corpus has none of its own.
+"""Validation and test sets held out of the training text, where a corpus has none of its own.
 
 Pairs are chosen by a hash of their text: the same on every machine, whatever the cleaning, and of a text that has grown
 a share holds the share of before. They are kept as plain files beside the token stores. What training must leave out
@@ -30,7 +30,7 @@ _SOUND = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
 def with_sets_aside(corpus: Corpus, languages: tuple[str, str], cache: Path) -> tuple[Corpus, Path]:
-    """The corpus with the sets that corpus.sizes asks for, and the folder under `cache` that has their files.
+    """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
     DataError where the text has too few pairs for them.
     """
@@ -76,7 +76,7 @@ def _write(corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
 
 
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, taken: Marks) -> list[Pair]:
-    """The pairs with the smallest hashes, each once and in that order. taken: what other held-out sets have."""
+    """Return the pairs with the smallest hashes, each once and in that order. taken: those of other held-out sets."""
     is_free, steps = set_aside_reason(taken), steps_of(_SOUND, ("", ""))
     limit = int(size.share * _HASHES) if size.share else _HASHES
     most = 0 if size.share else size.pairs or _AUTO_MOST
@@ -106,7 +106,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, taken: Mark
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:
-    """Pairs without flaws and blank sides, stripped."""
+    """Yield pairs without flaws and blank sides, stripped."""
     for pair in chain.from_iterable(source.read() for source in sources):
         tick(1)
         stripped = Pair(pair.source.strip(), pair.target.strip())

@@ -1,4 +1,4 @@
-"""Which language a text is in, where py3langid (of the extra `langid`) is there to tell."""
+"""Language identification by py3langid, if it is installed (extra `langid`)."""
 
 from collections.abc import Mapping
 
@@ -16,10 +16,10 @@ Likelihoods = Mapping[str, float]
 
 
 class LanguageIdentifier:
-    """Asks py3langid, whose probabilities are of the languages that it knows."""
+    """Identifies languages; probabilities are over the languages that py3langid knows."""
 
     def __init__(self) -> None:
-        """ConfigError where it is not installed."""
+        """Raise ConfigError if py3langid is not installed."""
         try:
             from py3langid.langid import MODEL_FILE
             from py3langid.langid import LanguageIdentifier as Langid
@@ -33,14 +33,14 @@ class LanguageIdentifier:
         self._alike: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
 
     def likelihoods(self, text: str) -> Likelihoods | None:
-        """None of a text that is too short to tell."""
+        """Return log-likelihoods; None for a text that is too short."""
         return dict(self._langid.rank(text)) if len(text) >= _SHORTEST else None
 
     def is_other(self, likelihoods: Likelihoods, language: str) -> bool:
-        """Whether the text is surely not in this language; false of one that the identifier does not know.
+        """Return whether the text is surely not in this language; False for an unknown language.
 
-        That the most likely one is another is not asked: of a short sentence in English that may be half a dozen, none
-        of which is Korean.
+        It is not enough that another language is more likely: for a short English sentence half a dozen may be, none of
+        which is Korean.
         """
         if language not in self._alike:
             code = plain_code(language)
@@ -50,6 +50,6 @@ class LanguageIdentifier:
 
 
 def surely(likelihoods: Likelihoods) -> str | None:
-    """The language that the text is in, if that is beyond doubt."""
+    """Return the language of the text if it is beyond doubt."""
     best = max(likelihoods, key=lambda language: likelihoods[language])
     return best if likelihoods[best] > _SURE else None

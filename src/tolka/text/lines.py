@@ -30,7 +30,7 @@ BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 def _zstandard(path: Path, mode: str) -> IO[bytes]:
-    """pyarrow, which `datasets` needs anyway, has a reader."""
+    """Open with pyarrow, which `datasets` needs anyway."""
     import pyarrow
 
     return cast(IO[bytes], io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
@@ -48,7 +48,7 @@ COMPRESSIONS = tuple(_COMPRESSIONS)
 
 
 def user_path(text: str) -> Path:
-    """A path as people write it: a leading ~ is a home folder, unless nobody has that home."""
+    """Return a path as people write it: a leading ~ is a home folder, if that exists."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -56,12 +56,12 @@ def user_path(text: str) -> Path:
 
 
 def without_compression(path: Path) -> Path:
-    """train.tsv of train.tsv.gz."""
+    """Return train.tsv for train.tsv.gz."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError when it cannot be."""
+    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError if it cannot be opened."""
     opener = _COMPRESSIONS.get(path.suffix.lower(), Path.open)
     try:
         return cast(IO[bytes], opener(path, "rb"))
@@ -79,7 +79,7 @@ Repair = Callable[[int, bytes], str]
 
 @dataclass(frozen=True)
 class LineLimit:
-    """The most bytes that a line may have, without its end: some files have no line feeds, and memory is finite.
+    """The maximum number of bytes of a line, without its end: a file may have no line feeds, and memory is finite.
 
     key: the setting, for messages.
     """
@@ -88,16 +88,16 @@ class LineLimit:
     key: str = "corpus.max_line_bytes"
 
     def check(self, text: str, place: str, what: str = "the text") -> None:
-        """DataError with `place` when a text has more bytes."""
+        """Raise DataError with `place` when a text has more bytes."""
         if len(text) > self.max_bytes // 4 and len(text.encode("utf-8", "surrogatepass")) > self.max_bytes:
             raise self.error(place, what)
 
     def error(self, place: str, what: str) -> DataError:
-        """That a line, or what stands for one, is longer."""
+        """Return the error for a longer line."""
         return DataError(f"{place}: {self.complaint(what)}")
 
     def complaint(self, what: str) -> str:
-        """The same without the place."""
+        """Return its message without the place."""
         size = f"{what} is longer than {self.max_bytes} bytes ({self.key})"
         return f"{size}; is this text, one sentence a line? If so, raise it"
 
@@ -106,7 +106,7 @@ LINE_LIMIT = LineLimit()
 
 
 def read_lines(path: Path, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT) -> Iterator[str]:
-    """Every line of a UTF-8 file without its end; a BOM at the start is left out."""
+    """Yield every line of a UTF-8 file without its end; a BOM at the start is left out."""
     with open_bytes(path) as stream:
         yield from decode_lines(stream, str(path), repair, limit)
 
@@ -114,7 +114,7 @@ def read_lines(path: Path, repair: Repair | None = None, limit: LineLimit = LINE
 def decode_lines(
     stream: IO[bytes], name: str, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT
 ) -> Iterator[str]:
-    """Lines of a byte stream, split at line feeds; DataError with `name` and line number.
+    """Yield the lines of a byte stream, split at line feeds; DataError with `name` and line number.
 
     One trailing carriage return is taken off, so that files from Windows read the same. No more than `limit` is read
     of a line.
@@ -154,13 +154,13 @@ _known = KnownFiles()
 
 
 def remember_files(store: Path) -> None:
-    """From now on keep line counts and digests of large files in `store`, for the next start."""
+    """Keep line counts and digests of large files in `store`, for later calls."""
     global _known
     _known = KnownFiles(store)
 
 
 def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, str]:
-    """Number of lines (an unfinished last one counts) and SHA-256 of the content, in one pass over the bytes.
+    """Return the number of lines (an unfinished last one counts) and the SHA-256 of the content, in one pass.
 
     DataError for UTF-16, for NUL bytes and where no line feed comes for a long time: what such a file has between line
     feeds are no lines. A line that is a little beyond `limit` is found when it is read.
@@ -197,7 +197,7 @@ def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of the content, whatever it is; DataError when it cannot be read to its end."""
+    """Return the SHA-256 of the content; DataError when it cannot be read to its end."""
     return str(_known.recall("content", path, _digest_of))
 
 
@@ -218,13 +218,13 @@ def _wide(name: str, head: bytes) -> DataError:
 
 
 def _binary(name: str, head: bytes) -> DataError | None:
-    """Of what is no text: what it is instead, if its first bytes tell."""
+    """Return what a file that is not text is, if its first bytes tell."""
     kind, advice = binary_kind(head)
     return DataError(f"{name}: this is {kind}, not plain text; {advice}") if kind else None
 
 
 def _is_utf8(block: bytes) -> bool:
-    """Whether it is, up to a character that the block's end may cut."""
+    """Return whether a block is UTF-8; a character may be cut at its end."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(block)
     except UnicodeDecodeError:
@@ -237,7 +237,7 @@ def _nul(name: str, number: int) -> DataError:
 
 
 def _neighbours(path: Path) -> str:
-    """What the folder holds instead, as the end of a message."""
+    """Return what the folder has instead, as the end of a message."""
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())

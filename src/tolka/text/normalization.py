@@ -1,4 +1,4 @@
-"""What looks alike and is spelt in two ways: letters with their accents apart, Hangul in its parts (Unicode NFC)."""
+"""Unicode normalisation (NFC): texts that look alike with and without composed characters."""
 
 from collections.abc import Mapping, Sequence
 from unicodedata import is_normalized
@@ -10,17 +10,17 @@ _REMEDY = "to score only what is read, compose the file first (for example: ucon
 
 
 def spelt(text: str, form: str) -> str:
-    """The text in the form that CleaningConfig.unicode names."""
+    """Return the text in the form that CleaningConfig.unicode names."""
     return composed(text) if form == "nfc" else text
 
 
 def normalized_pair(pair: Pair, form: str) -> Pair:
-    """The same for both sides: the pair as a model trained with that setting reads and writes it."""
+    """Return the pair with both sides in that form, as a model trained with that setting reads and writes."""
     return Pair(spelt(pair.source, form), spelt(pair.target, form), pair.flaw) if form == "nfc" else pair
 
 
 def references_note(references: Sequence[str], form: str, name: str) -> str:
-    """A line for the user where a model composes what it writes and references are not composed; else nothing.
+    """Return a note where a model writes composed characters and the references do not; else "".
 
     form: as in `spelt`. name: of the references. They are scored exactly as they are.
     """
@@ -35,7 +35,7 @@ def references_note(references: Sequence[str], form: str, name: str) -> str:
 
 
 def unlike_note(texts: Mapping[str, Sequence[str]]) -> str:
-    """A line for the user where one text has accents apart from their letters, and another has not; else nothing.
+    """Return a note where one text has decomposed accents and another has not; else "".
 
     texts: by name. The same words do not look the same to a metric.
     """

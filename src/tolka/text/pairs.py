@@ -14,7 +14,7 @@ from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 
 @dataclass(frozen=True)
 class Pair:
-    """A source sentence and its translation. flaw: what the reader knows to be wrong with it, or nothing."""
+    """A source sentence and its translation. flaw: what the reader found wrong with it, or ""."""
 
     source: str
     target: str
@@ -22,45 +22,47 @@ class Pair:
 
 
 class PairSource(ABC):
-    """One place that pairs can be read from, as often as needed."""
+    """A source of pairs that can be read as often as needed."""
 
     name: str
     """short name for tables and logs"""
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
-        """All pairs, in order, without line feeds; DataError with file and line."""
+        """Yield all pairs, in order, without line feeds; DataError with file and line."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Changes when the content does."""
+        """Return a digest that changes with the content."""
 
     @abstractmethod
     def count(self) -> int:
-        """How many pairs `read` will give, for progress bars: about, where only reading would tell."""
+        """Return how many pairs `read` will yield, for progress bars; an estimate where only reading would tell."""
 
 
 class PairStream(ABC):
-    """Pairs that are read as they come and kept nowhere; when they end, they begin anew."""
+    """Pairs that are read once and not stored; at the end, the stream starts again."""
 
     name: str
     """short name for logs"""
 
     @abstractmethod
     def take(self, count: int) -> list[Pair]:
-        """The next pairs, fewer where the text ends: the next call begins anew. DataError when it has none at all."""
+        """Return the next pairs, fewer at the end of the text; the next call starts again. DataError when there are
+        none.
+        """
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """The place, as plain values."""
+        """Return the position, as plain values."""
 
     @abstractmethod
     def seek(self, state: dict[str, Any]) -> None:
-        """Go to a place that `state` gave; {} is the beginning."""
+        """Go to a position that `state` returned; {} is the beginning."""
 
 
 class ParallelFiles(PairSource):
-    """Two files, sentence by sentence; checked for equal line counts before the first pair is given."""
+    """Two files, line by line; checked for equal line counts before the first pair."""
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.limit = name, limit
@@ -68,7 +70,7 @@ class ParallelFiles(PairSource):
         self._facts: tuple[int, str] | None = None
 
     def _examine(self) -> tuple[int, str]:
-        """Line count and digest of both; DataError when they cannot be a corpus."""
+        """Return line count and digest of both; DataError when they cannot be a corpus."""
         if self._facts is None:
             source, target = self.paths
             count, source_digest = count_and_digest(source, self.limit)
@@ -87,15 +89,12 @@ class ParallelFiles(PairSource):
         return self._facts
 
     def count(self) -> int:
-        """See PairSource.count."""
         return self._examine()[0]
 
     def fingerprint(self) -> str:
-        """See PairSource.fingerprint."""
         return self._examine()[1]
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         self._examine()
         sides = (read_lines(path, limit=self.limit) for path in self.paths)
         for source, target in zip(*sides, strict=True):
@@ -106,7 +105,7 @@ T = TypeVar("T")
 
 
 def in_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of `size` items; the last may be shorter."""
+    """Yield lists of `size` items; the last may be shorter."""
     remaining = iter(items)
     while chunk := list(islice(remaining, size)):
         yield chunk

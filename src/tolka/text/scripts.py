@@ -1,4 +1,4 @@
-"""Which scripts languages are written in, by the tables of Unicode and its CLDR."""
+"""Writing systems of languages, by the tables of Unicode and its CLDR."""
 
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ _BOTH_WAYS = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Ar
 
 @cache
 def is_known(language: str) -> bool:
-    """Whether this is the code of a language."""
+    """Return whether this is the code of a language."""
     import langcodes
 
     return langcodes.tag_is_valid(language) and plain_code(language) != "und"
@@ -17,7 +17,7 @@ def is_known(language: str) -> bool:
 
 @cache
 def plain_code(language: str) -> str:
-    """en of eng, de of de-AT; the code itself, in small letters, where it is not a known one."""
+    """Return en for eng, de for de-AT; the code itself, in lower case, if it is unknown."""
     import langcodes
 
     if not langcodes.tag_is_valid(language):
@@ -26,7 +26,7 @@ def plain_code(language: str) -> str:
 
 
 def letters_of(language: str) -> Any:
-    """A pattern that matches one letter of a script that the language is written in; None for an unknown code."""
+    """Return a pattern that matches a letter of the language's scripts; None for an unknown code."""
     import langcodes
     import regex
 

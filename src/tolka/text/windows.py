@@ -1,4 +1,4 @@
-"""Windows of lines, each translated at once: full ones of a file, what is there of a stream that is still written."""
+"""Windows of lines that are translated together: full ones of a file, or what has arrived of a stream."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _SECONDS_OF_A_WAIT = 1.0  # on Windows, Ctrl-C does not interrupt a wait, but is
 
 
 def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of `size` lines, the last one shorter; an error in reading them comes after the lines before it."""
+    """Yield lists of `size` lines, the last one shorter; a reading error comes after the lines before it."""
     window: list[str] = []
     try:
         for line in lines:
@@ -31,7 +31,7 @@ def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def is_still_written(stream: IO[str]) -> bool:
-    """Whether reading it may have to wait for somebody: a pipe, a socket or a terminal, and no file."""
+    """Return whether reading may have to wait: for a pipe, a socket or a terminal, not for a file."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except OSError:  # no descriptor: text in memory
@@ -39,10 +39,10 @@ def is_still_written(stream: IO[str]) -> bool:
 
 
 class ArrivingLines:
-    """Lines of a stream that somebody may still be writing, read by a thread of its own."""
+    """Lines of a stream that is still being written, read in a thread."""
 
     def __init__(self, lines: Iterable[str], size: int) -> None:
-        """size: lines of a window, and that are read ahead, at most."""
+        """size: lines per window, and lines read ahead, at most."""
         self._lines, self._size = lines, size
         self._arrived: deque[str] = deque()
         self._ended = False
@@ -50,7 +50,7 @@ class ArrivingLines:
         self._changed = threading.Condition()
 
     def windows(self) -> Iterator[list[str]]:
-        """What has arrived, up to `size` lines, as soon as there is any; an error comes after the lines before it."""
+        """Yield what has arrived, up to `size` lines, as soon as there is any; an error comes after it."""
         # The thread may wait for a line for ever: as a daemon it does not keep the process from ending.
         threading.Thread(target=self._read, daemon=True).start()
         while window := self._window():

@@ -66,6 +66,11 @@ class RecurrentSeq2Seq(Seq2Seq):
                 module.fill_forget_bias(config.forget_bias)
 
     @property
+    def architecture(self) -> str:
+        """Name for people."""
+        return "Rnn"
+
+    @property
     def _encoder_layers(self) -> list[RecurrentLayer]:
         return cast(list[RecurrentLayer], list(self.encoder))
 

@@ -50,6 +50,11 @@ class Transformer(Seq2Seq):
         normal = config.embedding_initialization == "normal"
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5 if normal else None)
 
+    @property
+    def architecture(self) -> str:
+        """Name for people."""
+        return "Transformer"
+
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
         """Return what is added to embeddings; rotary positions act inside attention instead."""
         if self.config.positions == "rotary":

@@ -1,4 +1,4 @@
-"""What is in a corpus, and what is wrong with it: counted in one pass, with examples and their numbers."""
+"""The diagnosis of a corpus: facts and problems counted in one pass, with examples."""
 
 import re
 from array import array
@@ -44,7 +44,7 @@ Tick = Callable[[int], object]
 
 @dataclass
 class Finding:
-    """One thing that is wrong with `count` of the `looked_at` pairs. examples: number from 1, source, target."""
+    """One kind of problem, found in `count` of the `looked_at` pairs. examples: number from 1, source, target."""
 
     what: str
     count: int = 0
@@ -52,7 +52,7 @@ class Finding:
     examples: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, number: int, pair: Pair) -> None:
-        """One more."""
+        """Count one more pair."""
         self.count += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append((number, pair.source, pair.target))
@@ -60,7 +60,8 @@ class Finding:
 
 @dataclass
 class Side:
-    """One language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the longest.
+    """Facts about one language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the
+    longest.
 
     histogram: of characters, with the same bars for both sides. languages: code -> share of the texts asked about that
     are surely in it, and "unsure", of those that are surely in none.
@@ -75,7 +76,7 @@ class Side:
 
 @dataclass
 class Diagnosis:
-    """Of one file with both sides, or of two."""
+    """The diagnosis of one corpus file with both sides, or of two files."""
 
     name: str
     pairs: int
@@ -87,7 +88,7 @@ class Diagnosis:
 
 @dataclass
 class Leaks:
-    """How many held-out sources, and whole pairs, the training text has, but for case, punctuation and blanks."""
+    """How many held-out sources, and whole pairs, are in the training text, ignoring case, punctuation and spaces."""
 
     sources: int = 0
     pairs: int = 0
@@ -95,10 +96,10 @@ class Leaks:
 
 
 class HeldOut:
-    """Validation and test sets: which of their sentences stand in the training text."""
+    """Validation and test sets, to be searched for in the training text."""
 
     def __init__(self, sets: Mapping[str, Sequence[Pair]], cleaning: CleaningConfig | None = None) -> None:
-        """cleaning: whose changes are made to both sides before they are compared, as a training makes them."""
+        """cleaning: its changes are applied to both sides before they are compared, as in training."""
         self._sets = sets
         self._changes = changes_of(cleaning) if cleaning else []
         self._places: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
@@ -111,7 +112,7 @@ class HeldOut:
         self._otherwise: dict[str, set[int]] = {name: set() for name in sets}
 
     def look(self, pair: Pair) -> None:
-        """At a pair of the training text."""
+        """Compare with a pair of the training text."""
         source, target = self._bare(pair)
         for name, number, held in self._places.get(source, ()):
             self._found[name].setdefault(number, self._sets[name][number - 1])
@@ -122,7 +123,7 @@ class HeldOut:
         return bare(changed.source), bare(changed.target)
 
     def leaks(self, names: Iterable[str]) -> Leaks:
-        """Of these sets."""
+        """Return the leaks from these sets."""
         leaks = Leaks()
         for name in names:
             found, whole = self._found[name], self._whole[name]
@@ -142,7 +143,7 @@ class HeldOut:
 def diagnose(
     source: PairSource, languages: tuple[str, str], held_out: HeldOut, tick: Tick = lambda pairs: None
 ) -> Diagnosis:
-    """Examine one part of a training text; `tick` is told how many more pairs are done.
+    """Examine one part of a training text; `tick` gets how many more pairs are done.
 
     Files are read whatever is wrong with their lines: those that are not UTF-8 are taken for Windows-1252, those that
     are no row are flawed, and what one of two files has more than the other is left out; all are findings. DataError
@@ -164,7 +165,7 @@ def diagnose(
 
 
 class _Reading:
-    """A source's pairs, whatever is wrong with its files."""
+    """A source's pairs, read whatever is wrong with its files."""
 
     def __init__(self, source: PairSource) -> None:
         self._source = source
@@ -181,11 +182,11 @@ class _Reading:
         return isinstance(self._source, BothSides)
 
     def count(self) -> int:
-        """How many pairs there are, about."""
+        """Return about how many pairs there are."""
         return min(self._lines)
 
     def pairs(self) -> Iterator[Pair]:
-        """All there are."""
+        """Yield all pairs."""
         for pair in self._read():
             texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
             for side, text in enumerate(texts):
@@ -213,7 +214,7 @@ class _Reading:
         return text
 
     def findings(self) -> list[Finding]:
-        """What is wrong with the files."""
+        """Return what is wrong with the files."""
         longer = abs(self._lines[0] - self._lines[1])
         which = "the source" if self._lines[0] > self._lines[1] else "the target"
         unequal = Finding(f"lines that {which} has more than the other side", longer, max(self._lines))
@@ -224,10 +225,10 @@ class _Reading:
 
 
 class _Examined:
-    """What the pairs have shown so far."""
+    """Statistics of the pairs so far."""
 
     def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
-        """pairs: how many there will be, about."""
+        """pairs: about how many there will be."""
         self.lengths = (array("I"), array("I"))
         self._words = [0, 0]
         self._held_out = held_out
@@ -244,7 +245,7 @@ class _Examined:
         self._languages = _Languages(languages, pairs)
 
     def look(self, number: int, pair: Pair) -> None:
-        """At one more pair, stripped."""
+        """Examine one more pair, stripped."""
         for side, text in enumerate((pair.source, pair.target)):
             self.lengths[side].append(len(text))
             self._words[side] += len(text.split())
@@ -278,14 +279,14 @@ class _Examined:
         self._waiting.clear()
 
     def findings(self) -> list[Finding]:
-        """All, also those that count none."""
+        """Return all kinds of problems, also those with a count of 0."""
         self._look_for_repetition()
         steps = [finding for finding, _ in self._steps]
         again = [finding for finding, _, _ in self._again]
         return [self._flawed, self._blank, self._broken, self._returns, *steps, *again, *self._languages.findings]
 
     def sides(self) -> tuple[Side, Side]:
-        """The facts of each language's texts."""
+        """Return the facts of each language's texts."""
         lengths = [np.asarray(each) for each in self.lengths]
         source, target = (
             Side(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
@@ -295,10 +296,10 @@ class _Examined:
 
 
 class _Languages:
-    """Which languages the sides are in, of pairs spread over the text, where py3langid is there to tell."""
+    """Language identification on pairs spread over the text, if py3langid is installed."""
 
     def __init__(self, languages: tuple[str, str], pairs: int) -> None:
-        """pairs: how many there are, about."""
+        """pairs: about how many there are."""
         self._every = max(1, pairs // _TO_IDENTIFY)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
         self._wanted = languages
@@ -309,7 +310,7 @@ class _Languages:
             self._identifier = None
 
     def look(self, number: int, pair: Pair) -> None:
-        """At a pair, if it is one of those whose turn it is."""
+        """Identify the languages of a pair, if it is in the sample."""
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
@@ -323,7 +324,7 @@ class _Languages:
                 self.findings[side].add(number, pair)
 
     def shares(self, side: int) -> dict[str, float]:
-        """The most common first."""
+        """Return the share of each language, the most common first."""
         found, asked = self._found[side], self.findings[side].looked_at
         shares = {language: count / asked for language, count in found.most_common()}
         unsure = asked - found.total()

@@ -1,4 +1,4 @@
-"""How long texts are: bars of equal width, chosen so that one long line does not squash the rest."""
+"""Histograms of text lengths, with bars of equal width that one long line does not compress."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -15,14 +15,14 @@ Lengths = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Histogram:
-    """starts: the smallest length of each bar; counts: how many texts are in it. The last bar has no upper end."""
+    """A histogram. starts: the smallest length of each bar. counts: texts in it. The last bar has no upper end."""
 
     starts: list[int]
     counts: list[int]
 
 
 def histograms(*sides: Lengths) -> list[Histogram]:
-    """One of each side's lengths, (texts,) whole and from 0 on; all with the same bars, so that they compare."""
+    """Return one histogram per side, of lengths (texts,), all with the same bars."""
     limit = max((int(np.quantile(side, _USUAL)) for side in sides if len(side)), default=0)
     width = next(w for w in (r * 10**power for power in count() for r in _ROUND) if w * (_MOST_BARS - 1) > limit)
     starts = np.arange(limit // width + 2) * width
@@ -31,5 +31,5 @@ def histograms(*sides: Lengths) -> list[Histogram]:
 
 
 def quarters(lengths: Lengths) -> list[int]:
-    """The shortest, a quarter, half, three quarters, and the longest; [] of none."""
+    """Return the minimum, the quartiles and the maximum; [] for no texts."""
     return np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).astype(int).tolist() if len(lengths) else []

@@ -1,4 +1,4 @@
-"""Where two texts that should be parallel stop being so, by their lengths alone (as Gale and Church 1993 align)."""
+"""Misalignment: where two texts stop being parallel, judged by their lengths alone (as Gale and Church 1993 align)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ Lengths = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Shift:
-    """From pair `first` (from 1) to `last` the lengths of the sides have nothing to do with each other.
+    """A range of pairs, `first` (from 1) to `last`, whose sides' lengths do not correlate.
 
     lines: how far the target is behind the source there (1: a line too many in the target, or one too few in the
     source); 0 when no shift of a few lines mends it. correlation: of log lengths, before and in it.
@@ -27,7 +27,7 @@ class Shift:
 
 
 def find_shift(source: Lengths, target: Lengths) -> Shift | None:
-    """The longest stretch that is not parallel while the rest is; None where there is none, or too little text to tell.
+    """Return the longest misaligned range while the rest is aligned; None if there is none, or too little text.
 
     source, target: (pairs,) characters of each side.
     """
@@ -51,14 +51,14 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
 
 
 def correlation(x: Lengths, y: Lengths) -> float:
-    """Pearson's; 0 where a side does not vary."""
+    """Return Pearson's correlation; 0 where a side does not vary."""
     if len(x) < 2 or not x.std() or not y.std():
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])
 
 
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """(begin, end) of the longest run of true; equal when there is none."""
+    """Return (begin, end) of the longest run of true values; begin equals end if there is none."""
     best, begin = (0, 0), None
     for place, flag in enumerate([*flags.tolist(), False]):
         if flag and begin is None:
@@ -70,7 +70,7 @@ def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:
-    """By how many lines the target must be moved for the stretch to be parallel; 0 when none of a few does."""
+    """Return by how many lines the target must be moved to be parallel; 0 if no shift of a few lines helps."""
     found = {}
     for lag in range(-_FARTHEST, _FARTHEST + 1):
         begin, end = first + lag, first + lag + len(x)
@@ -81,7 +81,7 @@ def _best_lag(x: Lengths, y: Lengths, first: int) -> int:
 
 
 def _edge(x: Lengths, y: Lengths, begin: int, end: int, lag: int, usual: float) -> int:
-    """Where in begin..end the sides stop to fit line by line and fit, from there on, with a lag."""
+    """Return where in begin..end the sides stop matching line by line and start matching with a lag."""
     rows = np.arange(begin, end)
     plain = np.abs(y[rows] - x[rows] - usual)
     moved = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)

@@ -1,4 +1,4 @@
-"""What is taken out of a text, and which pairs are left out: counted, by reason. Pairs are kept or dropped together."""
+"""Cleaning: what is changed in pairs, and which pairs are dropped, counted by reason. Pairs are dropped whole."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ _BETWEEN_WORDS = regex.compile(r"(?:\p{DI}|[^\p{L}\p{M}\p{N}]\p{M}*)+")
 
 @dataclass
 class Tally:
-    """What became of pairs: how many are kept, dropped by reason, and kept with something taken out."""
+    """Counts of pairs: kept, dropped by reason, and kept with a change."""
 
     kept: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -34,11 +34,11 @@ class Tally:
 
     @property
     def total(self) -> int:
-        """All pairs."""
+        """Number of all pairs."""
         return self.kept + self.dropped.total()
 
     def summary(self) -> str:
-        """One phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
+        """Return one phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
         text = f"{self.total} pairs, {self.kept} kept"
         if self.dropped:
             reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.dropped.items()))
@@ -48,12 +48,12 @@ class Tally:
         return text
 
     def as_dict(self) -> dict[str, Any]:
-        """For a JSON file."""
+        """Return plain values, for a JSON file."""
         return {"kept": self.kept, "dropped": dict(self.dropped), "changed": dict(self.changed)}
 
     @classmethod
     def of(cls, values: Any) -> "Tally":
-        """From what `as_dict` gave."""
+        """Return the tally that `as_dict` was made of."""
         return cls(int(values["kept"]), Counter(values["dropped"]), Counter(values["changed"]))
 
 
@@ -72,10 +72,10 @@ def clean(
     reject: Reject = lambda pair, reason: None,
     held_out: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """The pairs that are kept, stripped of surrounding blanks; adds all of them to the tally.
+    """Yield the pairs that are kept, stripped of surrounding whitespace; adds all of them to the tally.
 
-    reject: is told each pair that is dropped, with the reason. held_out: `held_out_marks` of what training must not
-    see. Duplicates cost 16 bytes of memory a pair at most.
+    reject: called with each dropped pair and the reason. held_out: `held_out_marks` of pairs that training must not
+    see. Duplicates take at most 16 bytes of memory per pair.
     """
     judged = judge(pairs, config, languages, tally, reject, held_out)
     key = duplicate_key(config)
@@ -100,7 +100,7 @@ def judge(
     held_out: Marks,
     set_aside: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """The pairs that no step drops, whatever came before them; those dropped or changed are added to the tally.
+    """Yield the pairs that no step drops, without regard to duplicates; counts dropped and changed ones in the tally.
 
     set_aside: see `set_aside_reason`.
     """
@@ -130,19 +130,19 @@ def judge(
 
 
 def _unless_held_out(what: str, marks: Marks) -> Step:
-    """what: see CleaningConfig.leaks."""
+    """Return a step that drops held-out pairs. what: see CleaningConfig.leaks."""
     reason, key = f"held-out {what}", _LEAK_KEYS[what]
     return lambda pair: reason if key(pair) in marks else pair
 
 
 def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
-    """What `clean` needs to know of validation and test sets: their pairs, rewritten as the training text is."""
+    """Return the marks of validation and test pairs, rewritten as the training text is."""
     key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config)
     return frozenset(key(rewritten(pair, changes)) for pair in pairs) if key else frozenset()
 
 
 def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
-    """What `set_aside_reason` needs to know of pairs that were taken out of the training text."""
+    """Return the marks of pairs that were held out of the training text."""
     found = set[bytes]()
     for pair in pairs:
         found.update(_side_keys(pair))
@@ -150,9 +150,9 @@ def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
 
 
 def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
-    """Tells why a pair cannot be trained on beside those set aside, or nothing. marks: `set_aside_marks` of these.
+    """Return a function that says why a pair cannot be trained on beside those held out; "" if it can.
 
-    Compared is what is left of both when markup and control characters are taken out, whatever the cleaning is.
+    marks: from `set_aside_marks`. Markup and control characters are removed before comparing, whatever the cleaning is.
     """
 
     def reason(pair: Pair) -> str:
@@ -170,27 +170,27 @@ def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
 
 
 def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
-    """What equal pairs have in common; None where they are kept."""
+    """Return the function whose value equal pairs share; None where duplicates are kept."""
     return {"exact": plain_key, "near": near_key}.get(config.duplicates)
 
 
 def duplicate_reason(config: CleaningConfig) -> str:
-    """Why a pair that came before is dropped."""
+    """Return the reason given for dropping a duplicate."""
     return "duplicate" if config.duplicates == "exact" else "near duplicate"
 
 
 def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
-    """(pairs,): a key of eight bytes each."""
+    """Return (pairs,): an 8-byte key per pair."""
     return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
 
 
 def plain_key(pair: Pair) -> bytes:
-    """Eight bytes that only the same pair has, as good as surely."""
+    """Return 8 bytes that identify the pair."""
     return _mark(f"{pair.source}\n{pair.target}")
 
 
 def near_key(pair: Pair) -> bytes:
-    """The same of what is left of case, punctuation and blanks."""
+    """Return 8 bytes that identify the pair without case, punctuation and spaces."""
     return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
 
 
@@ -206,7 +206,9 @@ _LEAK_KEYS = {"pair": near_key, "source": _source_key}  # by CleaningConfig.leak
 
 
 def bare(text: str) -> str:
-    """Its letters with their combining marks and its digits, small and composed; the text itself where none is left."""
+    """Return letters with their combining marks and digits, in lower case and composed; the text itself if none are
+    left.
+    """
     if text.isascii():
         return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same as below, in half the time
     small = text.casefold().replace("i\u0307", "i")  # what the Turkish İ becomes, whose small letter is i
@@ -214,10 +216,10 @@ def bare(text: str) -> str:
 
 
 def read_split(sources: Sequence[PairSource], what: str) -> tuple[list[Pair], Tally]:
-    """A validation or test set in memory; what has a blank side, or a flaw that its reader knows of, is left out.
+    """Return a validation or test set; pairs with a blank side, or a flaw that the reader found, are left out.
 
-    Nothing else is ever left out of what is scored, and nothing in it is changed but the blanks around it. DataError
-    when nothing remains.
+    Nothing else is left out of what is scored, and only surrounding whitespace is changed. DataError when nothing
+    remains.
     """
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())

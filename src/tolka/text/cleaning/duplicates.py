@@ -1,17 +1,17 @@
-"""Which of many things came before, at eight bytes each."""
+"""Detection of duplicates, with 8 bytes per item."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 class Seen:
-    """A set of 64-bit marks, in sorted arrays each at least twice as long as the next: 8 bytes each, 16 in a merge."""
+    """A set of 64-bit marks in sorted arrays, each at least twice as long as the next: 8 bytes a mark, 16 in a merge."""
 
     def __init__(self) -> None:
         self._levels: list[npt.NDArray[np.uint64]] = []
 
     def add(self, marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """(n,) marks -> (n,) whether each is new: neither added before nor earlier among these."""
+        """Add marks (n,); return (n,), true where a mark is new: neither added before nor earlier among these."""
         values, first = np.unique(marks, return_index=True)
         known = np.zeros(len(values), dtype=np.bool_)
         for level in self._levels:

@@ -1,4 +1,4 @@
-"""What was left out of a text, for people to look through: a line each, reason, source, target."""
+"""The file of dropped pairs, for people to read: reason, source, target per line."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ _NO_CELL = re.compile(r"[\t\n\r]")
 
 
 class RejectsFile:
-    """A file to write to, one pair at a call."""
+    """A file that takes one dropped pair per call."""
 
     def __init__(self, path: Path) -> None:
         self._stream = path.open("w", encoding="utf-8", newline="\n")
 
     def __call__(self, pair: Pair, reason: str) -> None:
-        """One more pair; what would break a line or a cell becomes a blank."""
+        """Write one pair; characters that would break a line or a column become spaces."""
         self._stream.write("\t".join(_NO_CELL.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
 
     def __enter__(self) -> "RejectsFile":

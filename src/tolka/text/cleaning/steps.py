@@ -20,7 +20,7 @@ _RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three 
 
 @dataclass(frozen=True)
 class CleaningConfig:
-    """The steps; whatever they say, a pair with a blank side is left out."""
+    """The steps of cleaning; a pair with a blank side is always left out."""
 
     unicode: str = "keep"
     """one spelling for what looks alike: keep, or nfc = compose letters and their accents, also when translating"""
@@ -74,7 +74,7 @@ _BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
 
 
 def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
-    """(what a change is called, step) of the steps that rewrite a pair and drop none, in order."""
+    """Return (name, step) of the steps that rewrite a pair and drop none, in order."""
     steps: list[tuple[str, Step]] = []
     if config.unicode == "nfc":
         steps.append(("composed (NFC)", _compose))
@@ -86,7 +86,7 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
 
 
 def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
-    """The pair after `changes_of`, stripped of surrounding blanks first, as training text is."""
+    """Return the pair after `changes_of`, stripped of surrounding whitespace first, as training text is."""
     pair = Pair(pair.source.strip(), pair.target.strip())
     for _, step in changes:
         changed = step(pair)
@@ -96,7 +96,7 @@ def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 
 def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
-    """(what a change is called, step), in order."""
+    """Return (name, step) of all steps, in order."""
     steps = changes_of(config)
     if config.control == "drop":
         steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
@@ -121,7 +121,7 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
 
 
 def composed(text: str) -> str:
-    """Unicode's canonical composition (NFC): an e and an accent become one character."""
+    """Apply Unicode's canonical composition (NFC): an e and an accent become one character."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -147,7 +147,7 @@ def _strip_markup(pair: Pair) -> Pair:
 
 
 def _unless(bad: Callable[[str], bool], reason: str) -> Step:
-    """Drops pairs of which a side is bad."""
+    """Return a step that drops pairs with a bad side."""
     return lambda pair: reason if bad(pair.source) or bad(pair.target) else pair
 
 
@@ -192,12 +192,12 @@ def _unless_numbers_differ(pair: Pair) -> Pair | str:
 
 
 def _numbers(text: str) -> list[int]:
-    """In ascending order; digits of any script."""
+    """Return the numbers in a text, sorted, with digits of any script."""
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
 def _script_steps(languages: tuple[str, str]) -> Iterator[Step]:
-    """Of each side whose language's scripts are known."""
+    """Return the script steps of each side whose language's scripts are known."""
     for side, language in zip(("source", "target"), languages, strict=True):
         expected = letters_of(language)
         if expected:
@@ -215,7 +215,7 @@ def _unless_other_script(side: str, expected: Any) -> Step:
 
 
 def _unless_other_language(languages: tuple[str, str]) -> Step:
-    """Of sides that are long enough to tell, in languages that the identifier knows."""
+    """Return a step that identifies the language of sides long enough, if the identifier knows it."""
     identifier = LanguageIdentifier()
     sides = tuple(zip(("source", "target"), languages, strict=True))
 

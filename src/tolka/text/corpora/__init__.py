@@ -1,1 +1,1 @@
-"""Kinds of corpus, one registered name each."""
+"""Kinds of corpora by name."""

@@ -18,9 +18,9 @@ _LONGEST_NUMBER = 20
 
 @dataclass(frozen=True)
 class SetSize:
-    """How much of the training text becomes a held-out set: a share of the pairs, or so many; with neither, `auto`.
+    """How much of the training text becomes a held-out set: a share, a number of pairs, or `auto`.
 
-    asked: as it was typed.
+    asked: the setting as it was typed.
     """
 
     asked: str
@@ -29,7 +29,7 @@ class SetSize:
 
     @classmethod
     def of(cls, key: str, entries: Sequence[str]) -> "SetSize | None":
-        """What corpus.<key> asks for; None where it names texts. ConfigError for a number that is no size."""
+        """Return what corpus.<key> asks for; None if it names texts. ConfigError for a number that is no size."""
         asked = entries[0] if len(entries) == 1 else ""
         if asked == "auto":
             return cls(asked)
@@ -47,7 +47,7 @@ class SetSize:
 
 @dataclass(frozen=True)
 class CorpusConfig(ABC):
-    """Options that every kind of corpus has."""
+    """Options of every kind of corpus."""
 
     source: str = setting("en", literal=True)
     """language code of the source; a string, so write 'no' with its quotes in YAML"""
@@ -89,11 +89,11 @@ class CorpusConfig(ABC):
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes, for those who read."""
+        """max_line_bytes as a LineLimit."""
         return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
 
     def open(self) -> "Corpus":
-        """Find the data; DataError or ConfigError with what is missing."""
+        """Find the data, and check weights and caps; DataError or ConfigError with what is missing."""
         corpus = self.find()
         for key in ("weights", "caps"):
             given, texts = len(getattr(self, key)), len(corpus.entries)
@@ -106,7 +106,7 @@ class CorpusConfig(ABC):
 
     @abstractmethod
     def find(self) -> "Corpus":
-        """What `open` gives, whatever weights and caps say."""
+        """Find the data."""
 
 
 CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
@@ -114,11 +114,11 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 
 @dataclass(frozen=True)
 class Corpus:
-    """What to train on, to validate on, and the test sets, each scored on its own.
+    """Training, validation and test texts; each test set is scored on its own.
 
-    entries: the sources that each entry of corpus.train stands for, together one part of the text. stream: what is
-    trained on in their stead, where they are but its beginning, `buffer` pairs at a time. sizes: of the sets ("valid",
-    "test") that are to be taken out of the training text, by `tolka.text.held_out`.
+    entries: the sources of each entry of corpus.train, which together are one part of the text. stream: read instead of
+    them, `buffer` pairs at a time; the entries are only its beginning. sizes: of the sets ("valid", "test") that
+    `tolka.text.held_out` shall take out of the training text.
     """
 
     entries: list[list[PairSource]]
@@ -130,7 +130,7 @@ class Corpus:
 
     @property
     def train(self) -> list[PairSource]:
-        """All that is trained on."""
+        """All training sources."""
         return [source for entry in self.entries for source in entry]
 
     @property
@@ -139,6 +139,6 @@ class Corpus:
         return [entry[0].name + (f" and {len(entry) - 1} more" if len(entry) > 1 else "") for entry in self.entries]
 
     def fingerprint(self) -> str:
-        """Changes when the training text does, or its parts."""
+        """Return a digest that changes with the training text or its parts."""
         parts = ["\n".join(source.fingerprint() for source in entry) for entry in self.entries]
         return hashlib.sha256("\n\n".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Pairs of text files, found from a prefix, and files with both sides; the embedded sample, which is the former."""
+"""Corpora of text files, found from a prefix, or with both sides in one file; the embedded sample."""
 
 import glob
 import os
@@ -36,7 +36,6 @@ class FilesConfig(CorpusConfig):
     """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
 
     def find(self) -> Corpus:
-        """See CorpusConfig.find."""
         for key in ("train", "valid"):
             if not getattr(self, key):
                 raise ConfigError(
@@ -49,7 +48,7 @@ class FilesConfig(CorpusConfig):
         return Corpus(train, list(chain(*valid)), list(chain(*tests)), sizes=sizes)
 
     def _size(self, key: str) -> SetSize | None:
-        """Of a set that is taken out of the training text; None where corpus.<key> names texts."""
+        """Return the size of a set held out of the training text; None if corpus.<key> names texts."""
         entries = getattr(self, key)
         bases = [self._folder() / user_path(entry) for entry in entries]
         if any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
@@ -57,13 +56,13 @@ class FilesConfig(CorpusConfig):
         return SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
-        """What each entry of a list stands for."""
+        """Return the sources of each entry of a list."""
         entries = [self._expanded(entry, key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(base) for base in chain(*entries)]))
         return [[self._find(base, next(names), key) for base in bases] for bases in entries]
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
-        """The prefixes and files that an entry stands for: itself, or what fits a pattern, ordered by name."""
+        """Return the prefixes and files that an entry means: itself, or what matches a pattern, sorted by name."""
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
             raise ConfigError(
@@ -92,7 +91,7 @@ class FilesConfig(CorpusConfig):
         return ParallelFiles(source, target, name, self.line_limit)
 
     def _half_named(self, base: Path) -> str:
-        """A word on leaving the end out, where only one side is named."""
+        """Return a hint to leave the ending out, if only one side is named."""
         name = without_compression(base).name
         ends = [f".{language}" for language in (self.source, self.target) if name.endswith(f".{language}")]
         return f"; leave out {ends[0]}: a prefix stands for both sides" if ends else ""
@@ -104,7 +103,7 @@ class FilesConfig(CorpusConfig):
 @CORPORA.register("sample")
 @dataclass(frozen=True)
 class SampleConfig(FilesConfig):
-    """The English-Korean sample that travels with the package."""
+    """The English-Korean sample in the package."""
 
     name: str = "sample"
     """the kind of corpus: sample"""
@@ -122,7 +121,9 @@ class SampleConfig(FilesConfig):
 
 
 def _names(bases: Sequence[Path]) -> list[str]:
-    """Short names, with as many of the folders as tell them apart: new/test and old/test are new-test and old-test."""
+    """Return short names, with as many of the folders as distinguish them: new/test and old/test are new-test and
+    old-test.
+    """
     for parts in range(1, max((len(base.parts) for base in bases), default=0) + 1):
         names = ["-".join(base.parts[-parts:]) for base in bases]
         if len(set(names)) == len(names):
@@ -131,12 +132,12 @@ def _names(bases: Sequence[Path]) -> list[str]:
 
 
 def _without_format(base: Path) -> Path:
-    """data/test of data/test.tsv.gz; a prefix as it is."""
+    """Return data/test for data/test.tsv.gz; a prefix unchanged."""
     return without_compression(base).with_suffix("") if reader_of(base) else base
 
 
 def _sides(base: Path, language: str) -> list[Path]:
-    """The files of a prefix and a language that are there, plain before compressed."""
+    """Return the existing files of a prefix and a language, plain before compressed."""
     beside = [base.with_name(f"{base.name}.{language}{compression}") for compression in COMPRESSIONS]
     return [path for path in beside if path.is_file()]
 
@@ -149,7 +150,7 @@ def _refuse_a_pipe(path: Path, key: str) -> None:
 
 
 def _existing(base: Path, language: str, key: str, hint: str) -> Path:
-    """hint: on what is wrong with the prefix, if that is known."""
+    """Return the files of a prefix; DataError if there are none. hint: on what may be wrong."""
     found = _sides(base, language)
     if found:
         return found[0]

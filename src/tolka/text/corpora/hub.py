@@ -25,7 +25,7 @@ _SECONDS_TO_REACH_THE_HUB = 3.0
 @CORPORA.register("hub")
 @dataclass(frozen=True)
 class HubConfig(CorpusConfig):
-    """A data set by name: with a `translation` column, or one column per language code."""
+    """A data set by name, with a `translation` column or one column per language code."""
 
     name: str = "hub"
     """the kind of corpus: hub"""
@@ -72,7 +72,7 @@ class HubConfig(CorpusConfig):
                 )
 
     def find(self) -> Corpus:
-        """See CorpusConfig.find; downloads the data set unless it is in the cache, or `root` holds it."""
+        """Download the data set, unless it is in the cache or in `root`."""
         if self.streaming:
             stream = HubStream(self)
             head = StreamHead(stream, self.buffer)
@@ -103,10 +103,10 @@ class HubConfig(CorpusConfig):
 
 
 class _Rows:
-    """Turns the rows of a split into pairs."""
+    """Converts the rows of a split to pairs."""
 
     def __init__(self, config: HubConfig, split: str, names: list[str], first: Callable[[], Any]) -> None:
-        """names: of the columns. first: gives a row's `translation`. DataError unless both languages are found."""
+        """names: of the columns. first: a row whose `translation` shows the languages. DataError if one is missing."""
         self._config, self._split = config, split
         wanted = (config.source, config.target)
         self._nested = "translation" in names
@@ -120,7 +120,7 @@ class _Rows:
                 raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
 
     def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
-        """A pair for each. Line feeds inside a row become blanks: a sentence is one line."""
+        """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
         for number, row in enumerate(self._sound(rows)):
             cells = (row["translation"] or {}) if self._nested else row
             texts = [cells.get(self._config.source), cells.get(self._config.target)]
@@ -132,7 +132,7 @@ class _Rows:
             yield Pair(*((text or "").replace("\n", " ") for text in texts))
 
     def _sound(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """The rows; whatever the library raises on the way becomes a DataError."""
+        """Yield the rows; errors of the library become a DataError."""
         number = 0
         try:
             for row in rows:
@@ -146,7 +146,7 @@ class _Rows:
 
 
 class HubSplit(PairSource):
-    """One split of a data set; in a streamed data set too it is read from its first to its last row."""
+    """One split of a data set, read from its first to its last row, even if it is streamed."""
 
     def __init__(self, config: HubConfig, split: str) -> None:
         self.name = split
@@ -155,17 +155,14 @@ class HubSplit(PairSource):
         self._reader = _reader(config, split, self._rows)
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         return self._reader.pairs(self._rows)
 
     def fingerprint(self) -> str:
-        """See PairSource.fingerprint."""
         if self._config.streaming:  # read as it comes, it has no name for its content
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
         return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 
     def count(self) -> int:
-        """See PairSource.count."""
         return 0 if self._config.streaming else len(self._rows)
 
 
@@ -179,7 +176,7 @@ class HubStream(PairStream):
         self._begin(0, None)
 
     def _begin(self, times: int, place: Any) -> None:
-        """times: how often the text was read to its end. place: in the data set, as it gave it, or its first row."""
+        """Start reading. times: how often the text was read to its end. place: the position; None for the beginning."""
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
@@ -190,7 +187,6 @@ class HubStream(PairStream):
         self._pairs = self._reader.pairs(self._rows)
 
     def take(self, count: int) -> list[Pair]:
-        """See PairStream.take."""
         pairs = list(islice(self._pairs, count))
         if len(pairs) == count:
             self._place = self._rows.state_dict()
@@ -201,11 +197,9 @@ class HubStream(PairStream):
         return pairs or self.take(count)
 
     def state(self) -> dict[str, Any]:
-        """See PairStream.state."""
         return {"times": self._times, "place": copy.deepcopy(self._place)}
 
     def seek(self, state: dict[str, Any]) -> None:
-        """See PairStream.seek."""
         wanted = {"times": 0, "place": None, **state}
         if wanted != self.state():
             self._begin(wanted["times"], copy.deepcopy(wanted["place"]))
@@ -219,11 +213,10 @@ class StreamHead(PairSource):
         self._config, self._pairs = stream.config, pairs
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         yield from HubStream(self._config).take(self._pairs)
 
     def fingerprint(self) -> str:
-        """Of what names the data set, and of its first pairs: reading all would defeat the purpose."""
+        """Return a digest of the data set's name and its first pairs: reading all would defeat the purpose."""
         config = self._config
         named = [config.path, config.subset, config.revision, self.name, config.source, config.target, str(self._pairs)]
         first = [
@@ -232,7 +225,7 @@ class StreamHead(PairSource):
         return hashlib.sha256("\0".join([*named, *first]).encode()).hexdigest()
 
     def count(self) -> int:
-        """At most."""
+        """Return at most how many pairs there are."""
         return self._pairs
 
 
@@ -242,7 +235,7 @@ def _reader(config: HubConfig, split: str, rows: Any) -> _Rows:
 
 
 def _load(config: HubConfig, split: str) -> Any:
-    """The split as a `datasets.Dataset`; every way to fail becomes one line."""
+    """Return the split as a `datasets.Dataset`; every failure becomes one line."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -268,9 +261,9 @@ def _load(config: HubConfig, split: str) -> Any:
 
 
 def _spare_retries() -> None:
-    """Put the libraries into their offline mode when the Hub cannot be reached: they would try again for half a minute.
+    """Put the libraries into offline mode when the Hub cannot be reached: they would retry for half a minute.
 
-    What is in their cache is still found.
+    Their cache is still used.
     """
     import datasets
     import huggingface_hub

@@ -1,4 +1,4 @@
-"""What the readers of files with both sides have in common."""
+"""The contract of readers of files with both sides, and their registry."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Reader)
 
 
 def register_reader(*endings: str) -> Callable[[R], R]:
-    """Class decorator: read files whose name ends so (".tsv") with the class."""
+    """Return a class decorator that makes the class read files whose name ends so (".tsv")."""
 
     def add(reader: R) -> R:
         FORMATS.update(dict.fromkeys(endings, reader))
@@ -61,28 +61,26 @@ class BothSides(PairSource):
             )
 
     def _text_lines(self) -> Iterator[str]:
-        """Of the file, decoded."""
+        """Yield the lines of the file, decoded."""
         return read_lines(self.path, self.repair, self.limit)
 
     def fingerprint(self) -> str:
-        """See PairSource.fingerprint."""
         self._digest = self._digest or digest_of(self.path)
         parts = [type(self).__name__, self._digest, *self.languages, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @cached_property
     def lines(self) -> int:
-        """How many the file has; DataError when it has none, or what it has are no lines."""
+        """Number of lines; DataError when the file is empty or has no lines."""
         lines, self._digest = count_and_digest(self.path, self.limit)
         if not lines:
             raise DataError(f"{self.path}: the file is empty")
         return lines
 
     def count(self) -> int:
-        """See PairSource.count."""
         return self.lines
 
 
 def one_line(text: str) -> str:
-    """A sentence is one line: line feeds, and blanks beside them, become a blank."""
+    """Replace line feeds, and spaces beside them, by a space: a sentence is one line."""
     return " ".join(part for part in map(str.strip, text.split("\n")) if part) if "\n" in text else text

@@ -1,4 +1,4 @@
-"""Columns of text: separated by tabs (TSV), or by commas and quoted (CSV, RFC 4180)."""
+"""Columns separated by tabs (TSV), or by commas and quoted (CSV, RFC 4180)."""
 
 import csv
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _MOST_LINES = 20  # of a cell: so many are no sentence, but a quotation mark tha
 
 @register_reader(".tsv")
 class TsvFile(BothSides):
-    """No quoting: a quotation mark is a quotation mark.
+    """TSV without quoting: a quotation mark is a character like any other.
 
     corpus.columns has numbers, from 1, or names, which stand in the first line; without it, the languages do.
     """
@@ -22,7 +22,6 @@ class TsvFile(BothSides):
     between = "tabs"
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         rows = self._rows()
         if self._by_number:
             numbers = [int(column) for column in self.columns]
@@ -50,16 +49,16 @@ class TsvFile(BothSides):
         return bool(self.columns) and all(column.isdecimal() for column in self.columns)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The cells of each row, and the number of the line that it ends in."""
+        """Yield the cells of each row, and the number of the line that it ends in."""
         for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
 
     def _flaw(self, cells: list[str]) -> str:
-        """What is wrong with a row, beside its columns; a line has room for nothing."""
+        """Return what is wrong with a row, beside its columns; never anything in TSV."""
         return ""
 
     def _named(self, header: list[str]) -> list[int]:
-        """Numbers of the columns that the first line names."""
+        """Return the numbers of the columns named in the first line."""
         names = [name.strip() for name in header]
         wanted = self.columns or self.languages
         for name in wanted:
@@ -72,13 +71,12 @@ class TsvFile(BothSides):
         return [names.index(name) + 1 for name in wanted]
 
     def count(self) -> int:
-        """See PairSource.count."""
         return super().count() - (not self._by_number)
 
 
 @register_reader(".csv")
 class CsvFile(TsvFile):
-    """A cell in quotation marks may hold commas, line feeds and doubled quotation marks.
+    """CSV: a quoted cell may contain commas, line feeds and doubled quotation marks.
 
     Semicolons or tabs do for commas, where the first line has more of them.
     """
@@ -104,6 +102,6 @@ class CsvFile(TsvFile):
             ) from None
 
     def _flaw(self, cells: list[str]) -> str:
-        """A cell that goes on and on."""
+        """Return the flaw of a row with a cell that is far too long."""
         endless = any(cell.count("\n") >= _MOST_LINES for cell in cells)
         return f"a cell of {_MOST_LINES} lines or more" if endless else ""

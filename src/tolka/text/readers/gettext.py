@@ -1,4 +1,4 @@
-"""Messages of programs with their translations (gettext, PO files)."""
+"""Translated messages of programs (gettext, PO files)."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,6 @@ class GettextFile(BothSides):
     """
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         if self.columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         entry: dict[str, str] = {}
@@ -40,7 +39,7 @@ class GettextFile(BothSides):
         yield from _pairs(entry, fuzzy)
 
     def _add(self, entry: dict[str, str], line: str, key: str, number: int) -> str:
-        """Put a line's text where it belongs; returns the keyword that it belongs to."""
+        """Add a line's text to its keyword; return the keyword."""
         found = _LINE.fullmatch(line)
         if not found or not (found[1] or key):
             raise DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')

@@ -1,4 +1,4 @@
-"""A JSON object a line: {"translation": {"en": ..., "de": ...}}, or the texts under keys of its own."""
+"""One JSON object per line: {"translation": {"en": ..., "de": ...}}, or texts under keys of one's choice."""
 
 import json
 import re
@@ -18,7 +18,7 @@ class JsonLinesFile(BothSides):
     """corpus.columns has the keys; without it they are the languages, in the object or in its "translation"."""
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read. Blank lines are no pairs."""
+        """Yield all pairs; blank lines are skipped."""
         wanted = self.columns or self.languages
         for number, line in enumerate(self._text_lines(), 1):
             if line.strip():

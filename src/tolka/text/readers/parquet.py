@@ -15,7 +15,6 @@ class ParquetFile(BothSides):
     """corpus.columns has the names of the columns; without it they are the languages, or a column `translation`."""
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         names = list(self._file.schema_arrow.names)
         wanted = list(self.columns or self.languages)
         nested = not self.columns and "translation" in names
@@ -48,12 +47,11 @@ class ParquetFile(BothSides):
         return Pair(*(one_line(text or "") for text in texts))
 
     def count(self) -> int:
-        """See PairSource.count."""
         return int(self._file.metadata.num_rows)
 
     @cached_property
     def _file(self) -> Any:
-        """Opened; DataError when it is no Parquet."""
+        """Open the file; DataError when it is not Parquet."""
         from pyarrow import parquet
 
         try:

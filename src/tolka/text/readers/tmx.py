@@ -1,4 +1,4 @@
-"""Translation memories (TMX 1.4), as translators exchange them, parsed as a stream.
+"""Translation memories (TMX 1.4), parsed as a stream.
 
 The parser is expat with nothing that could reach beyond the file or blow it up: an entity declaration is an error, a
 document type is skipped and never fetched. Entities that nothing in the file declares have HTML's meaning (&eacute;); a
@@ -32,7 +32,6 @@ class TmxFile(BothSides):
     """
 
     def read(self) -> Iterator[Pair]:
-        """See PairSource.read."""
         if self.columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         place = str(self.path)
@@ -58,7 +57,7 @@ class TmxFile(BothSides):
             raise DataError(f"{place}: no <tmx> is in it; this is another kind of XML")
 
     def count(self) -> int:
-        """See PairSource.count: the beginnings of units."""
+        """Return the number of beginnings of units."""
         return self._beginnings
 
     @cached_property
@@ -76,18 +75,18 @@ class TmxFile(BothSides):
 
 
 class _RefusedError(Exception):
-    """Something that no translation memory needs."""
+    """XML that no translation memory needs."""
 
 
 class _Segment(NamedTuple):
-    """The text of a unit in one language. flaw: what is wrong with it, or nothing."""
+    """The text of a unit in one language. flaw: what is wrong with it, or ""."""
 
     text: str
     flaw: str
 
 
 class _Units:
-    """What expat has found so far."""
+    """The units that expat has parsed so far."""
 
     def __init__(self, languages: tuple[str, str], limit: LineLimit, encoding: str | None = None) -> None:
         """encoding: see XmlDecoder."""
@@ -113,11 +112,11 @@ class _Units:
 
     @property
     def line(self) -> int:
-        """Where the parser is."""
+        """The parser's line number."""
         return self._parser.CurrentLineNumber
 
     def feed(self, block: bytes, last: bool) -> None:
-        """Go on with the file."""
+        """Parse the next block."""
         self._parser.Parse(block, last)
         self._fed += len(block)
         # What the parser keeps, a comment or a tag that it has not seen the end of, it keeps in memory.
@@ -125,7 +124,7 @@ class _Units:
             raise _RefusedError(self._limit.complaint("a tag or a comment"))
 
     def taken(self) -> list[Pair]:
-        """The units since the last call."""
+        """Return the units since the last call."""
         done, self._done = self._done, []
         return done
 
@@ -160,7 +159,7 @@ class _Units:
                 raise _RefusedError(self._limit.complaint("a segment"))
 
     def _undeclared(self, name: str, is_parameter: bool) -> None:
-        """An entity that the file does not declare."""
+        """Refuse an entity that the file does not declare."""
         if self._text is not None and not self._codes and not is_parameter:
             meaning = html5.get(f"{name};")
             self._characters(meaning or f"&{name};")
@@ -175,7 +174,7 @@ class _Units:
         return Pair(source.text, target.text, flaw)
 
     def _variant(self, language: str) -> _Segment | None:
-        """The wanted language's segment: of exactly this code, or of one that says more than it."""
+        """Return the segment in the wanted language: of exactly this code, or of a more specific one."""
         if language in self._variants:
             return self._variants[language]
         return next((segment for code, segment in self._variants.items() if code.startswith(f"{language}-")), None)

@@ -1,4 +1,4 @@
-"""The encoding of an XML file, decoded where expat cannot: of multi-byte ones it knows UTF-8 and UTF-16 alone."""
+"""Decoding XML files in encodings that expat does not know: of multi-byte ones it knows only UTF-8 and UTF-16."""
 
 import codecs
 import re
@@ -23,10 +23,10 @@ _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unico
 
 
 class XmlDecoder:
-    """Turns the blocks of a file into UTF-8, or leaves them as they are for expat to decode."""
+    """Converts the blocks of a file to UTF-8, or leaves them for expat to decode."""
 
     def __init__(self, name: str, head: bytes) -> None:
-        """name: of the file. head: its first block. DataError for an encoding that nothing here can decode."""
+        """name: of the file. head: its first block. DataError for an unknown encoding."""
         self._name = name
         self._declared, codec = _encoding_of(name, head[:_HEAD_BYTES])
         self._decoder = codec.incrementaldecoder() if codec and codec.incrementaldecoder else None
@@ -34,11 +34,11 @@ class XmlDecoder:
 
     @property
     def encoding(self) -> str | None:
-        """What expat is to take the blocks for, whatever they declare; None where it finds out by itself."""
+        """The encoding that expat shall assume, whatever the file declares; None to let it decide."""
         return "utf-8" if self._decoder else None
 
     def __call__(self, block: bytes, last: bool = False) -> bytes:
-        """The next block; DataError with the line where the bytes are not of the encoding."""
+        """Return the next block as UTF-8; DataError with the line of invalid bytes."""
         if self._decoder is None:
             return block
         try:
@@ -54,7 +54,7 @@ class XmlDecoder:
 
 
 def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
-    """The name of the encoding and its codec; no codec where expat decodes the file."""
+    """Return the name of the encoding and its codec; no codec where expat decodes the file."""
     if head.startswith(_UTF32_MARKS):
         return "UTF-32", codecs.lookup("utf-32")
     found = _DECLARED.match(head)

@@ -1,4 +1,4 @@
-"""SentencePiece models that were trained elsewhere, renumbered to this house's special symbols."""
+"""SentencePiece models trained elsewhere, renumbered so that special symbols have tolka's ids."""
 
 from importlib import import_module
 from pathlib import Path
@@ -11,9 +11,9 @@ _NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
 
 
 def adopted(path: Path) -> bytes:
-    """The serialised model with `<pad>`, `<s>`, `</s>` and `<unk>` first, and the other pieces after them, in order.
+    """Return the serialised model with `<pad>`, `<s>`, `</s>` and `<unk>` first, and the other subwords in order.
 
-    It cuts text into the same pieces as before. DataError when the file is no SentencePiece model.
+    Its segmentation does not change. DataError when the file is not a SentencePiece model.
     """
     from sentencepiece import SentencePieceProcessor
 

@@ -1,4 +1,4 @@
-"""Other pieces that spell the same words, drawn by a seed: the same draws in every process and on every machine.
+"""Random segmentations of words, drawn by a seed: the same in every process and on every machine.
 
 SentencePiece samples too, but with a generator that no seed makes repeat itself from one process to the next.
 """
@@ -20,10 +20,10 @@ Word = tuple[int, ...]
 
 
 class Resampler:
-    """Cuts the words of id rows anew, for one SentencePiece model."""
+    """Draws new segmentations of id rows, for one SentencePiece model."""
 
     def __init__(self, processor: Any) -> None:
-        """ConfigError when the model has but one way to cut a word."""
+        """Raise ConfigError when the model has only one segmentation of a word."""
         proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto
         model = proto.FromString(processor.serialized_model_proto())
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
@@ -43,7 +43,7 @@ class Resampler:
         self._segmentations = lru_cache(_REMEMBERED)(self._segmentations_of)
 
     def __call__(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Rows that spell what these do, the same for the same seed.
+        """Return rows with other segmentations of the same text, as a function of the seed.
 
         amount: for BPE the probability that a merge is left out (BPE-dropout, Provilkov et al. 2020); for unigram the
         exponent of the probabilities of a word's 64 best segmentations (Kudo 2018), where less is more random.
@@ -52,12 +52,12 @@ class Resampler:
         return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
 
     def _words(self, row: Sequence[int]) -> list[Word]:
-        """The row, cut before each blank."""
+        """Split the row before each word boundary."""
         starts = [place for place, piece in enumerate(row) if place and self._pieces[piece].startswith(_BLANK)]
         return [tuple(row[start:end]) for start, end in pairwise([0, *starts, len(row)])]
 
     def _drop_merges(self, word: Word, amount: float, rng: random.Random) -> list[int]:
-        """Merge the best pair of neighbours, of those that chance leaves, until none is left."""
+        """Merge the best pair of neighbours, of those not dropped by chance, until none is left."""
         symbols = list(self._symbols(word))
         while True:
             best, place = -math.inf, -1
@@ -70,13 +70,13 @@ class Resampler:
             symbols[place : place + 2] = [self._merged(symbols[place], symbols[place + 1])]
 
     def _merged(self, left: int, right: int) -> int:
-        """The piece that two make; -1 where there is none."""
+        """Return the subword that two make; -1 if there is none."""
         if self._atoms[left] or self._atoms[right]:
             return -1
         return self._ids.get(self._pieces[left] + self._pieces[right], -1)
 
     def _symbols_of(self, word: Word) -> Word:
-        """What merging begins with: the characters; bytes, symbols and what is unknown as they are."""
+        """Return the symbols that merging starts from: characters; bytes, user symbols and unknown ones stay."""
         symbols: list[int] = []
         for piece in word:
             characters = [self._ids.get(character, -1) for character in self._pieces[piece]]
@@ -84,13 +84,13 @@ class Resampler:
         return tuple(symbols)
 
     def _choose(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
-        """One of a word's segmentations, by its probability to the power of `amount`."""
+        """Draw one of a word's segmentations, by its probability to the power of `amount`."""
         found, scores = self._segmentations(word)
         best = max(scores)
         return rng.choices(found, [math.exp(amount * (score - best)) for score in scores])[0]
 
     def _segmentations_of(self, word: Word) -> tuple[list[Word], list[float]]:
-        """The best ones that spell the word, with their log-probabilities; itself where none does."""
+        """Return the best segmentations of the word with their log-probabilities; itself if there is none."""
         spelt = "".join(self._pieces[piece] for piece in word)
         if any(self._atoms[piece] for piece in word):
             return [word], [0.0]

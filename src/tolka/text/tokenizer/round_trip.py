@@ -1,4 +1,4 @@
-"""Which texts do not come back from their pieces as they were."""
+"""The round trip: texts that tokenization and detokenization change."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,9 +9,9 @@ _SHOWN = 2  # examples
 
 
 def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> list[str]:
-    """A line for each side of which a text changes by being cut into pieces and put together, with examples.
+    """Return a note, with examples, for each side on which the round trip changes a text.
 
-    That blanks beside each other become one is not counted.
+    Runs of spaces that become one are not counted.
     """
     sides = {
         "sources": ([pair.source for pair in pairs], tokenizer.encode_source, tokenizer.decode_source),

@@ -72,7 +72,7 @@ class TokenizerConfig:
             self._check_model()
 
     def _check_symbols(self, most: int) -> None:
-        """ConfigError unless each can be a piece, and there is room for them."""
+        """Raise ConfigError unless each can be a subword and they fit into the vocabulary."""
         if self.type == "word":
             raise ConfigError(
                 "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
@@ -91,7 +91,7 @@ class TokenizerConfig:
             )
 
     def _check_model(self) -> None:
-        """ConfigError unless there is one for both sides, or one for each."""
+        """Raise ConfigError unless there is one for both sides, or one for each."""
         names = ", ".join(self.model)
         if len(self.model) > 2:
             raise ConfigError(
@@ -110,11 +110,11 @@ class TokenizerConfig:
 
     @property
     def can_sample(self) -> bool:
-        """Whether a word has several segmentations to draw from; of a given model, nobody knows."""
+        """Whether a word has several segmentations to draw from; unknown, and so true, for a given model."""
         return bool(self.model) or self.type in _SAMPLED_TYPES
 
     def given(self) -> "Tokenizer | None":
-        """The tokenizer of `model`; DataError when a file is none."""
+        """Return the tokenizer in `model`; DataError when a file is invalid."""
         if not self.model:
             return None
         return Tokenizer([adopted(user_path(path)) for path in self.model])
@@ -124,7 +124,7 @@ _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # fi
 
 
 class Tokenizer:
-    """Text to ids and back, for both sides. Without special symbols: `<s>` and `</s>` are the batch's business."""
+    """Text to ids and back, for both sides, without special symbols: the batch adds `<s>` and `</s>`."""
 
     def __init__(self, models: Sequence[bytes]) -> None:
         """models: one serialised SentencePiece model for both sides, or one for each (source, target)."""
@@ -139,7 +139,7 @@ class Tokenizer:
 
     @property
     def shared(self) -> bool:
-        """Whether source and target ids mean the same pieces."""
+        """Whether source and target ids mean the same subwords."""
         return len(self._processors) == 1
 
     @property
@@ -149,20 +149,20 @@ class Tokenizer:
 
     @property
     def source_size(self) -> int:
-        """Number of source pieces."""
+        """Number of source subwords."""
         return int(self._processors[0].get_piece_size())
 
     @property
     def target_size(self) -> int:
-        """Number of target pieces."""
+        """Number of target subwords."""
         return int(self._processors[-1].get_piece_size())
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each source text; a blank one has none."""
+        """Return the ids of each source text; a blank one has none."""
         return self._encode(self._processors[0], texts)
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each target text; a blank one has none."""
+        """Return the ids of each target text; a blank one has none."""
         return self._encode(self._processors[-1], texts)
 
     @staticmethod
@@ -172,11 +172,11 @@ class Tokenizer:
         return [processor.encode(text, out_type=int) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other pieces that spell the same source texts; see `Resampler`."""
+        """Return other segmentations of the same source texts; see `Resampler`."""
         return self._resamplers[0](rows, amount, seed)
 
     def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Other pieces that spell the same target texts; see `Resampler`."""
+        """Return other segmentations of the same target texts; see `Resampler`."""
         return self._resamplers[-1](rows, amount, seed)
 
     @cached_property
@@ -184,28 +184,28 @@ class Tokenizer:
         return [Resampler(processor) for processor in self._processors]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces that source ids stand for, as SentencePiece writes them (▁ for a blank)."""
+        """Return the subwords of source ids, as SentencePiece writes them (▁ for a word boundary)."""
         return [str(self._processors[0].id_to_piece(piece)) for piece in ids]
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The same of target ids."""
+        """Return the subwords of target ids."""
         return [str(self._processors[-1].id_to_piece(piece)) for piece in ids]
 
     def decode_source(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Plain text of each row of source ids."""
+        """Return the text of each row of source ids."""
         return [_plain(self._processors[0].decode(list(row))) for row in rows]
 
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Plain text of each row of target ids."""
+        """Return the text of each row of target ids."""
         return [_plain(self._processors[-1].decode(list(row))) for row in rows]
 
     @property
     def file_names(self) -> list[str]:
-        """What `save` writes: tokenizer.model, or source.model and target.model."""
+        """Names of the files that `save` writes: tokenizer.model, or source.model and target.model."""
         return _SHARED if self.shared else _SEPARATE
 
     def save(self, folder: Path) -> list[Path]:
-        """Write `file_names`; returns the paths."""
+        """Write the models; return the paths."""
         paths = [folder / name for name in self.file_names]
         for path, model in zip(paths, self.models, strict=True):
             path.write_bytes(model)
@@ -213,7 +213,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """What `save` wrote."""
+        """Load what `save` wrote."""
         names = _SHARED if (folder / _SHARED[0]).exists() else _SEPARATE
         try:
             return cls([(folder / name).read_bytes() for name in names])
@@ -224,5 +224,5 @@ class Tokenizer:
 
 
 def _plain(decoded: str) -> str:
-    """One line of what SentencePiece gives; bytes of a broken character are U+FFFD already."""
+    """Replace line breaks in decoded text; broken byte sequences are U+FFFD already."""
     return decoded.removeprefix(_BLANK).translate(_NO_TEXT)

@@ -24,9 +24,9 @@ _TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # how lines to the chil
 def train_tokenizer(
     config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
 ) -> Tokenizer:
-    """Train on both sides of the pairs (one model), or on each (two).
+    """Train one model on both sides of the pairs, or one on each side.
 
-    pairs: gives the training pairs from the start each time it is called. say: takes remarks for the user.
+    pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
     """
     if config.shared:
         return Tokenizer([_train(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)])
@@ -53,7 +53,7 @@ def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: st
 
 
 def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
-    """One attempt: the serialised model, and how many lines were too long to learn from."""
+    """Try once; return the serialised model, and how many lines were too long to learn from."""
     skipped = 0
 
     def usable() -> Iterator[str]:
@@ -68,7 +68,7 @@ def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tup
 
 
 def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
-    """SentencePiece's own training; RuntimeError as it words it."""
+    """Run SentencePiece's training; RuntimeError with its message."""
     options = {
         "model_type": config.type,
         "vocab_size": size,
@@ -116,8 +116,9 @@ def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
 
 
 def _learn_apart(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
-    """The same in a process of its own, which can be ended at any moment: SentencePiece may learn for an hour, and no
-    signal is heard meanwhile.
+    """Run SentencePiece's training in a child process, which can be ended at any moment.
+
+    It may take an hour, during which no signal would be handled.
     """
     child = start(__name__, answers=True)
     to_child, from_child = child.process.stdin, child.process.stdout
@@ -140,7 +141,7 @@ def _learn_apart(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
 
 
 def main() -> None:
-    """That process: options and texts on standard input, the model or what was wrong on standard output."""
+    """Run in the child process: options and texts on standard input, the model or the error on standard output."""
     options = json.loads(sys.stdin.buffer.readline())
 
     def texts() -> Iterator[str]:
@@ -160,7 +161,7 @@ def main() -> None:
 
 
 def _possible_size(message: str, size: int) -> int:
-    """The largest vocabulary that SentencePiece says this corpus allows; DataError when its complaint is another."""
+    """Return the largest vocabulary that SentencePiece says this corpus allows; DataError for other errors."""
     allowed = re.search(r"value <= (\d+)", message)
     if allowed and int(allowed[1]) < size:
         return int(allowed[1])
