@@ -8,7 +8,7 @@ Each training is interrupted at random moments and at chosen ones: SIGKILL, SIGT
 end, in a validation, in the middle of a save and between its two renames; a disk that is full for a while, by errors
 planted where files are written, or, with --disk, by filling a small disk on which the trainings are; between two lives
 of the training a byte flipped, a file cut short or deleted in `last/`, which must be refused, and is then put back. In
-half of the trainings the loss of one batch is no number. After each interruption what stands on the disk must be whole,
+half of the trainings the loss of one batch is NaN or inf. After each interruption what is on disk must be whole,
 and no older than before. At the end weights, optimiser, generators and metrics must be those of a training that nobody
 disturbed, bit for bit.
 """

@@ -130,7 +130,7 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
             wait(device)
             each.append(time.perf_counter() - started_at)
     if not torch.isfinite(nll):
-        raise SystemExit("the loss is no number")
+        raise SystemExit("the loss is NaN or inf")
     batches = [loader.batch(0, number) for number in numbers]
     sources, targets = sum(int(batch.source_lengths.sum()) for batch in batches), sum(batch.tokens for batch in batches)
     took = statistics.median(each[1:])

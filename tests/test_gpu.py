@@ -196,7 +196,7 @@ def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
 
 
 def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:
-    """The fused optimiser reads on the device that the gradient is no number."""
+    """The fused optimiser reads on the device that the gradient is NaN or inf."""
     torch.manual_seed(0)
     device = torch.device("cuda")
     model = TransformerConfig(d_model=32, layers=1, dropout=0.0).build(12, 12, True).to(device)

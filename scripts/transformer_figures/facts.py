@@ -51,7 +51,7 @@ def measure() -> Numbers:
 
 
 def parameters(name: str) -> dict[str, int]:
-    """Part of the model -> trained numbers, with a shared vocabulary of 2000 pieces."""
+    """Part of the model -> trained numbers, with a shared vocabulary of 2000 subwords."""
     model = train_config([f"model={name}"]).model.build(VOCABULARY, VOCABULARY, shared=True)
     counts: Counter[str] = Counter()
     for key, parameter in model.named_parameters():

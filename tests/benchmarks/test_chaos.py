@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as on U
 
 
 def test_a_few_lives_of_a_training(tmp_path: Path) -> None:
-    """Killed in the middle of a save, stopped in a validation, a full disk; one batch's loss is no number."""
+    """Killed in the middle of a save, stopped in a validation, a full disk; one batch's loss is NaN or inf."""
     write_text(tmp_path)
     harness = Harness(tmp_path, "transformer", random.Random(1))
     expected, run = harness.undisturbed(NAN_AT), tmp_path / "run"

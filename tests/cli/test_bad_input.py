@@ -158,7 +158,7 @@ def spoil(corpus: Path, name: str, content: bytes) -> None:
     ("name", "content", "complaint"),
     [
         ("train.xa", b"", "train.xa: the file is empty"),
-        ("train.xa", b"ferry\n", "train.xb has 60: line by line they are no pairs. Find the first line"),
+        ("train.xa", b"ferry\n", "train.xb has 60: line by line they are not pairs. Find the first line"),
         ("train.xb", b"k\xe4ttle\n" * 60, "train.xb:1: not UTF-8 (byte 0xe4 at column 2); convert the file first"),
         ("train.xb", b"fjon\n" * 59 + b"f\0jon\n", "train.xb:60: a NUL byte"),
         ("train.xa", "ferry\n".encode("utf-16") * 60, "train.xa:1: this is UTF-16; convert it first: iconv"),

@@ -92,10 +92,10 @@ def test_a_training_begins_with_it_once_and_trains_the_same(
 
     page.write_text("as it was")
     again = command("mt-train", *tiny, "corpus.check=true", "trainer.updates=6")
-    assert "going on from update 5" in again.err
+    assert "resuming from update 5" in again.err
     assert f"the text was checked when this run began: {page}" in again.err
     assert page.read_text() == "as it was"
-    assert "going on from update 6" in command("mt-train", *tiny, "trainer.updates=7").err  # no setting differs
+    assert "resuming from update 6" in command("mt-train", *tiny, "trainer.updates=7").err  # no setting differs
     assert not (tmp_path / "plain" / "check.html").exists()
 
 
@@ -119,7 +119,7 @@ def test_a_text_that_cannot_be_read_is_an_error_after_the_check(
     append(corpus, "train", "ferry", "fjon\nfjon")
     outcome = command("mt-train", *tiny, "corpus.check=true")
     assert outcome.code == 1
-    assert "line by line they are no pairs" in outcome.error
+    assert "line by line they are not pairs" in outcome.error
     assert "lines that the target has more" in (tmp_path / "run" / "check.html").read_text("utf-8")
 
 
@@ -143,7 +143,7 @@ def test_what_is_kept_is_of_the_whole_text(command: Command, tiny: list[str], co
     outcome = command("mt-train", "--check", "--json", *tiny, *twice)
     kept = json.loads(outcome.out)["kept"]
     assert kept["kept"] == 60 - (kept["dropped"]["duplicate"] - 60)
-    assert kept["dropped"]["over 64 pieces"] == 1
+    assert kept["dropped"]["over 64 tokens"] == 1
     shown = command("mt-train", "--check", *tiny, *twice).err
     assert shown.count("these settings keep: ") == 1
     assert f"these settings keep: {kept['kept']} pairs; left out: " in shown

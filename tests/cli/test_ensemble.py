@@ -55,7 +55,7 @@ def test_models_that_do_not_fit_are_named(
     outcome = command("mt-translate", f"{trained},{tmp_path / 'run'}", stdin=b"ferry\n")
     assert (outcome.code, outcome.out) == (1, "")
     assert (
-        "cannot translate together: the tokenizers differ (ids mean other pieces), one translates from xa to xb, the "
+        "cannot translate together: the tokenizers differ (ids mean other subwords), one translates from xa to xb, the "
         "other back"
     ) in outcome.error
     mean = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")

@@ -53,7 +53,7 @@ def test_a_run_that_has_begun_is_not_touched(command: Command, tiny: list[str], 
     with pytest.raises(ConfigError, match="holds another run"):
         find_lr(train_config(tiny))  # from Python, whatever the setting says
     assert contents(tmp_path / "run") == before
-    assert "going on from update 5" in command("mt-train", *tiny).err
+    assert "resuming from update 5" in command("mt-train", *tiny).err
 
 
 @pytest.mark.usefixtures("without_matplotlib")

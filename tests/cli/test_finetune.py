@@ -55,7 +55,7 @@ def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], 
     assert any(not torch.equal(value, first[name]) for name, value in tensors(trained / "best").items())
     outcome = command("mt-train", *arguments, "trainer.updates=7")
     assert outcome.code == 0
-    assert "going on from update 5" in outcome.err
+    assert "resuming from update 5" in outcome.err
     outcome = command("mt-train", *[a for a in arguments if "init_from" not in a], "experiment=finetune")
     assert outcome.code == 2
     assert "run.init_from" in outcome.error
@@ -251,7 +251,9 @@ def test_models_of_different_shapes_are_not_averaged(
     assert command("mt-train", *tiny, "model.d_ff=24", "tokenizer.vocab_size=310").code == 0
     outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", tmp_path / "mean")
     assert outcome.code == 1
-    assert "cannot be averaged: model.d_ff is 64 and 24, the tokenizers differ (ids mean other pieces)" in outcome.error
+    assert (
+        "cannot be averaged: model.d_ff is 64 and 24, the tokenizers differ (ids mean other subwords)" in outcome.error
+    )
     assert not (tmp_path / "mean").exists()
     alone = command("mt-train", "average", trained, "-o", tmp_path / "mean")
     assert (alone.code, "at least two models" in alone.error) == (2, True)

@@ -69,7 +69,7 @@ def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str],
     assert weights[0] != weights[1]
     outcome = command("mt-train", *arguments, "trainer.updates=7")
     assert outcome.code == 0
-    assert outcome.err.count("going on from update 5") == 2
+    assert outcome.err.count("resuming from update 5") == 2
     assert "training 2 of 2: seed=2" in outcome.err
 
 

@@ -27,7 +27,7 @@ def test_every_rung_trains_goes_on_translates_and_is_scored(
     arguments = small(tiny, model)
     assert command("mt-train", *arguments).code == 0
     outcome = command("mt-train", *arguments, "trainer.updates=7")
-    assert (outcome.code, "going on from update 5" in outcome.err) == (0, True)
+    assert (outcome.code, "resuming from update 5" in outcome.err) == (0, True)
     outcome = command("mt-translate", tmp_path / "run", corpus / "test.xa")
     assert (outcome.code, outcome.out.count("\n")) == (0, 8)
     scored = command("mt-eval", tmp_path / "run", f"source={corpus}/test.xa", f"reference={corpus}/test.xb")

@@ -88,7 +88,7 @@ def test_a_run_can_be_taken_over_with_other_settings(command: Command, tiny: lis
     outcome = command("mt-train", *tiny, "optimizer.lr=0.5", "trainer.updates=7", "run.override=true")
     assert outcome.code == 0
     assert "run.override: from here on other settings hold: optimizer.lr (" in outcome.err
-    assert "going on from update 5" in outcome.err
+    assert "resuming from update 5" in outcome.err
     assert [len(call["other_settings"]) for call in calls(tmp_path / "run")] == [0, 1]
     assert "lr: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
 

@@ -32,6 +32,6 @@ def test_a_streamed_data_set_trains_and_goes_on_where_it_stopped(
     assert first.code == 0, first.err
     second = command("mt-train", *streamed, f"run.dir={tmp_path / 'parts'}")
     assert second.code == 0, second.err
-    assert "going on from update 6" in second.err
+    assert "resuming from update 6" in second.err
     weights = [load_file(tmp_path / name / "last" / "model.safetensors") for name in ("whole", "parts")]
     assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])

@@ -193,7 +193,7 @@ def test_the_same_command_again_keeps_the_scores(command: Command, tiny: list[st
     metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     again = command("mt-train", *tiny)
     assert (first.code, again.code) == (0, 0)
-    assert "going on from update 5" in again.err
+    assert "resuming from update 5" in again.err
     assert "trainer.updates (5) are done; raise it to go on" in again.err
     assert (tmp_path / "run" / "best" / "scores.json").read_text() == scores
     now = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
@@ -205,7 +205,7 @@ def test_a_longer_training_goes_on(command: Command, tiny: list[str]) -> None:
     assert command("mt-train", *tiny).code == 0
     longer = command("mt-train", *tiny, "trainer.updates=7")
     assert longer.code == 0
-    assert "going on from update 5" in longer.err
+    assert "resuming from update 5" in longer.err
     assert "training ends at update 7" in longer.err
 
 
@@ -272,7 +272,7 @@ def test_a_resumed_run_leaves_the_same_weights(command: Command, tiny: list[str]
     straight = tmp_path / "straight"
     assert command("mt-train", *tiny).code == 0
     resumed = command("mt-train", *tiny, "trainer.updates=7")
-    assert "going on from update 5" in resumed.err
+    assert "resuming from update 5" in resumed.err
     rest = [setting for setting in tiny if not setting.startswith("run.dir=")]
     assert command("mt-train", *rest, f"run.dir={straight}", "trainer.updates=7").code == 0
     folder = tmp_path / "run"
@@ -334,7 +334,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     outcome = command("mt-train", *tiny)
     assert outcome.code == code
     assert f"stopped by {number.name} at update 3" in outcome.error
-    assert "going on from update 3" in command("mt-train", *tiny).err
+    assert "resuming from update 3" in command("mt-train", *tiny).err
 
 
 def test_sampling_reads_other_pieces(command: Command, tiny: list[str], tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_every_kind_of_optimiser_and_schedule_trains_and_goes_on(
     arguments = [*tiny, *kinds, "trainer.log_every=1", "optimizer.lr=0.001"]
     assert command("mt-train", *arguments).code == 0
     outcome = command("mt-train", *arguments, "trainer.updates=7")
-    assert (outcome.code, "going on from update 5" in outcome.err) == (0, True)
+    assert (outcome.code, "resuming from update 5" in outcome.err) == (0, True)
     rates = [line["lr"] for line in map(json.loads, (tmp_path / "run" / "metrics.jsonl").open()) if "lr" in line]
     assert rates == pytest.approx([schedule.rate(update, 0.001) for update in range(1, 8)])
     remembered = load_file(tmp_path / "run" / "last" / "state" / "tensors.safetensors")
@@ -527,7 +527,7 @@ def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp
     assert f"60 pairs, {kept} kept, {60 - kept} left out: {60 - kept} set aside" in outcome.err
     again = command("mt-train", *arguments, "trainer.updates=7")
     assert again.code == 0, again.err
-    assert "going on from update 5" in again.err
+    assert "resuming from update 5" in again.err
     checked = command("mt-train", "--check", "--json", *arguments)
     found = json.loads(checked.out)
     assert (found["kept"]["kept"], found["kept"]["dropped"]) == (kept, {"set aside": 60 - kept})

@@ -79,9 +79,9 @@ def test_long_lines_are_counted_by_reason(corpus: Path) -> None:
     add(corpus, "a" * 100_000, "fjon")
     add(corpus, "ferry", "fjon " * 65)
     found = prepared(corpus)
-    assert found.tally == Tally(60, Counter({"over 2000 characters": 1, "over 64 pieces": 1}))
+    assert found.tally == Tally(60, Counter({"over 2000 characters": 1, "over 64 tokens": 1}))
     rejected = [line.split("\t") for line in (found.folder / REJECTED).read_text("utf-8").splitlines()]
-    assert [row[0] for row in rejected] == ["over 2000 characters", "over 64 pieces"]
+    assert [row[0] for row in rejected] == ["over 2000 characters", "over 64 tokens"]
     assert rejected[1][1:] == ["ferry", ("fjon " * 65).strip()]
 
 
@@ -196,7 +196,7 @@ def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monke
     monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
     in_shards = prepared(other, cleaning=cleaning, processes=3)
     assert at_once.tally.dropped["duplicate"] >= 2
-    assert at_once.tally.dropped["blank source"] == at_once.tally.dropped["over 64 pieces"] == 1
+    assert at_once.tally.dropped["blank source"] == at_once.tally.dropped["over 64 tokens"] == 1
     for name in ("source.ids", "source.offsets", "target.ids", "target.offsets", "report.json"):
         assert (at_once.folder / name).read_bytes() == (in_shards.folder / name).read_bytes(), name
     rejected = [sorted((found.folder / REJECTED).read_text().splitlines()) for found in (at_once, in_shards)]
@@ -220,7 +220,7 @@ def test_an_interrupted_preparation_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(Shard, "write", interrupt)  # the text is not read a second time
         again = prepared(corpus)
-    assert "going on with what was prepared before an interruption" in capsys.readouterr().err
+    assert "continuing with what was prepared before an interruption" in capsys.readouterr().err
     same(uninterrupted, again)
     assert not again.reused
     assert [path.name for path in (corpus / "cache").iterdir()] == [again.folder.name]

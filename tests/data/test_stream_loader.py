@@ -97,7 +97,7 @@ def test_what_is_left_out_is_counted_for_each_buffer(tmp_path: Path, tokenizer: 
     said: list[str] = []
     loader(data_set(tmp_path, pairs), tokenizer, said.append, duplicates="exact").plan(0)
     assert said == [
-        "buffer 1 of the stream: 20 pairs, 17 kept, 3 left out: 1 blank source, 1 duplicate, 1 over 60 pieces"
+        "buffer 1 of the stream: 20 pairs, 17 kept, 3 left out: 1 blank source, 1 duplicate, 1 over 60 tokens"
     ]
 
 

@@ -49,7 +49,7 @@ def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:
     keeper.wait()
     assert done == []
     assert not keeper.has(tmp_path / "best")
-    assert "best could not be written (No space left on device); training goes on, what stood there before" in (
+    assert "best could not be written (No space left on device); training continues, what stood there before" in (
         tmp_path / "train.log"
     ).read_text("utf-8")
     keeper.retry()
@@ -167,7 +167,7 @@ def test_the_best_and_every_so_many_stay_on_disk(tmp_path: Path) -> None:
     small = Folders(tmp_path / "b", keep_best=2, keep_every=15, disk_limit=3000 / 1e9, **options)
     small.trainer.fit()
     assert folders(tmp_path / "b") == [20, 30, 45]
-    assert "no room for the checkpoints of 15" in (tmp_path / "b" / "train.log").read_text("utf-8")
+    assert "no space for the checkpoints of 15" in (tmp_path / "b" / "train.log").read_text("utf-8")
 
 
 def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ Spoilt = Callable[[int, int], bool]
 
 
 class Fragile(torch.nn.Module):
-    """The bench's objective, whose loss or gradient is no number where `spoilt(update, returns)` says so."""
+    """The bench's objective, whose loss or gradient is NaN or inf where `spoilt(update, returns)` says so."""
 
     def __init__(self, bench: Bench, spoilt: Spoilt, gradient: bool = False) -> None:
         super().__init__()
@@ -69,7 +69,9 @@ def test_a_bad_update_is_skipped_counted_and_told_of(tmp_path: Path, gradient: b
     assert (state.skipped, state.skipped_in_row, state.returns, state.update) == (1, 0, 0, 20)
     assert all(bool(value.isfinite().all()) for value in weights(bench).values())
     assert [line for line in bench.trainer.run.history() if "skipped" in line] == [{"update": 7, "skipped": 1}]
-    assert "update 7 was skipped, as its loss or gradient is no number (1 so far); what it read: " in log(tmp_path)
+    assert "update 7 was skipped, because its loss or gradient is NaN or inf (1 so far); what it read: " in log(
+        tmp_path
+    )
     epoch = bench.trainer.loader.plan(0)
     assert len(epoch) > 7
     assert (tmp_path / "skipped" / "0000007.txt").read_text() == f"{bench.trainer.loader.batch(0, 6).source.tolist()}\n"
@@ -340,7 +342,7 @@ def test_a_place_is_kept_in_proportion_where_batches_have_another_size(tmp_path:
     second.last, second.weights = first.last, first.weights
     second.trainer.resume(second.last_state())
     assert second.trainer.state.batch == 6 * now // batches
-    assert f"epoch 1 has {now} batches now, not {batches}: going on at batch" in log(tmp_path / "b")
+    assert f"epoch 1 has {now} batches now, not {batches}: continuing at batch" in log(tmp_path / "b")
     assert second.trainer.fit().update == 20
 
 

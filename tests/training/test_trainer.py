@@ -384,7 +384,7 @@ def test_the_mean_of_checkpoints_is_the_best_model_when_it_is_better(
     assert_same(weights(tmp_path / "best"), {name: (first[name] + second[name]) / 2 for name in first})
     assert (state.best, state.best_update) == (9.0, 40)
     assert json.loads((tmp_path / "best" / "scores.json").read_text())["mean_of_updates"] == kept
-    assert_same(weights(tmp_path / "last"), bench.model.state_dict())  # training goes on from its own weights
+    assert_same(weights(tmp_path / "last"), bench.model.state_dict())  # training continues from its own weights
     assert not torch.equal(weights(tmp_path / "best")["target_embedding.weight"], bench.model.target_embedding.weight)
 
 
@@ -423,7 +423,7 @@ def test_a_resumed_run_averages_what_both_parts_kept(tmp_path: Path) -> None:
 
 
 def test_an_update_that_learns_nothing_is_no_crash(tmp_path: Path) -> None:
-    """LayerDrop skips every layer that is trained: no gradient, no step, and training goes on."""
+    """LayerDrop skips every layer that is trained: no gradient, no step, and training continues."""
     bench = Bench(tmp_path, updates=20)
     bench.model.requires_grad_(False)
     for weight in bench.model.encoder.parameters():

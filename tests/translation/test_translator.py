@@ -253,7 +253,7 @@ def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pyt
     failed = [batch for batch in made.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == len(failed) >= 1
-    assert notes[-1] == f"note: out of memory while translating: going on with decoding.tokens={made.tokens}"
+    assert notes[-1] == f"note: out of memory while translating: continuing with decoding.tokens={made.tokens}"
     made(texts)
     assert capsys.readouterr().err == ""  # it knows now
 
@@ -348,7 +348,7 @@ def test_batches_side_by_side_without_room_are_told_of_once(capsys: pytest.Captu
     assert made(texts) == texts
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 1, notes
-    assert "going on with decoding.tokens=" in notes[0]
+    assert "continuing with decoding.tokens=" in notes[0]
 
 
 def test_a_number_of_workers_is_checked() -> None:

@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.rerun:
         for difference in unlike_before(options.rerun, config):
-            say(f"note: unlike the run before: {difference}")
+            say(f"note: different from the run before: {difference}")
 
     if config.trainer.find_lr:
         find_lr(config)

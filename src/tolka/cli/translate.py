@@ -103,7 +103,10 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "-o", "--output", type=Path, metavar="OUT", help="write there, all or nothing, not to standard output"
     )
     parser.add_argument(
-        "--attention", type=Path, metavar="DIR", help="where the model looked: a picture and the numbers of each line"
+        "--attention",
+        type=Path,
+        metavar="DIR",
+        help="write attention maps there: a picture and a JSON file for each line",
     )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):

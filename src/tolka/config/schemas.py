@@ -236,8 +236,8 @@ def cross_check(config: TrainConfig) -> None:
     config.model.resolved(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
     if config.batching.sampling and not config.tokenizer.can_sample:
         raise ConfigError(
-            "batching.sampling draws other pieces for the same words, and tokenizer.type="
-            f"{config.tokenizer.type} knows but one way to cut them: choose bpe or unigram, or batching.sampling=0"
+            "batching.sampling draws other segmentations of the same words, and tokenizer.type="
+            f"{config.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
         )
     if config.trainer.gradient_flow and not config.model.supports_gradient_flow:
         raise ConfigError(

@@ -24,13 +24,13 @@ class BatchingConfig:
     tokens: int = 4096
     """ceiling on a batch: sentences times the longest side, padding and </s> included"""
     max_length: int = 256
-    """training pairs with more pieces on a side are left out, and counted"""
+    """training pairs with more tokens on a side are left out, and counted"""
     auto: bool = False
-    """(batching.tokens=auto) an update keeps trainer.accumulate x tokens, in as few batches as memory has room for"""
+    """(batching.tokens=auto) an update keeps trainer.accumulate x tokens, in as few batches as fit into memory"""
     sentences: int = 0
     """ceiling on the sentences of a batch; 0 = no ceiling"""
     sampling: float = 0.0
-    """other pieces each epoch: bpe, share of merges left out (0.1); unigram, exponent (0.2; less is wilder); 0 = off"""
+    """another segmentation each epoch: bpe, share of merges dropped (0.1); unigram, exponent (0.2); 0 = off"""
 
     def __post_init__(self) -> None:
         at_least(self, "batching", 1, "max_length")

@@ -167,7 +167,7 @@ class _Workshop:
     def read(self) -> None:
         """Copy the text into shards; an entry of corpus.train begins a new one."""
         if self._read.exists():
-            say("going on with what was prepared before an interruption")
+            say("continuing with what was prepared before an interruption")
             return
         shutil.rmtree(self._work, ignore_errors=True)
         self._work.mkdir(parents=True)

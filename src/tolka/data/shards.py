@@ -166,7 +166,7 @@ def fitting_rows(
         if max(len(source), len(target)) <= max_length:
             yield source, target
         else:
-            leave_out(pair, f"over {max_length} pieces")
+            leave_out(pair, f"over {max_length} tokens")
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:

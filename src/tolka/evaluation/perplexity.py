@@ -97,7 +97,7 @@ class PerplexityMeter:
         kept = [i for i, fit in enumerate(fits) if fit]
         if not kept:
             raise DataError(
-                f"no pair of {name} can be measured: each has a blank side or one of {tokens} pieces or more"
+                f"no pair of {name} can be measured: each has a blank side or one of {tokens} tokens or more"
             )
         self._store = TokenStore.from_rows([sources[i] for i in kept], [targets[i] for i in kept])
         self._tokens = tokens
@@ -129,6 +129,6 @@ class PerplexityMeter:
         smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
         if smaller < self._tokens:
             self._tokens = smaller
-            say(f"note: out of memory while measuring the perplexity: going on with batches of {smaller} tokens")
+            say(f"note: out of memory while measuring the perplexity: continuing with batches of {smaller} tokens")
         for half in batch.halves():
             yield from self._sums(objective, half, device)

@@ -132,7 +132,7 @@ def misfits(first: SavedModel, other: SavedModel) -> list[str]:
     """Return why two models cannot be combined: other subwords, or the opposite direction; "" if they can."""
     found = []
     if first.tokenizer.digests != other.tokenizer.digests:
-        found.append("the tokenizers differ (ids mean other pieces)")
+        found.append("the tokenizers differ (ids mean other subwords)")
     source, target = languages(first.config)
     if source != target and (target, source) == languages(other.config):
         found.append(f"one translates from {source} to {target}, the other back")

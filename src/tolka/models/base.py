@@ -63,7 +63,7 @@ class Seq2Seq(nn.Module, ABC):
     """An encoder-decoder."""
 
     vocabulary_size: int
-    """V, the number of target pieces."""
+    """V, the size of the target vocabulary."""
     feature_size: int
     """D, the width of the features."""
     recompute: bool = False
@@ -130,7 +130,7 @@ class ModelConfig(ABC):
     d_model: int = 256
     """width of embeddings, and of whatever follows it"""
     parameters: int = 0
-    """about how many parameters: d_model is chosen for it, so that unlike models compare; 0 = d_model as it is"""
+    """about how many parameters: d_model is chosen for it, so that different models compare; 0 = d_model as it is"""
 
     def __post_init__(self) -> None:
         at_least(self, "model", 1, "d_model")

@@ -107,9 +107,9 @@ class Inputs:
     def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
         kind = self.config.tokenizer
         sizes = (
-            f"{tokenizer.source_size} shared pieces"
+            f"{tokenizer.source_size} shared subwords"
             if tokenizer.shared
-            else f"{tokenizer.source_size} + {tokenizer.target_size} pieces"
+            else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
         )
         if self.start:
             return f"of {self.start.folder}, {sizes}"
@@ -120,9 +120,9 @@ class Inputs:
 
     @property
     def target_vocabulary(self) -> str:
-        """A phrase for reports: '8000 bpe pieces'."""
+        """A phrase for reports: '8000 bpe subwords'."""
         kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
-        return f"{self.prepared.tokenizer.target_size} {kind}pieces"
+        return f"{self.prepared.tokenizer.target_size} {kind}subwords"
 
     @property
     def held_out(self) -> dict[str, list[Pair]]:

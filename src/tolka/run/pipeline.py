@@ -78,7 +78,7 @@ class Pipeline:
             )
         if resumed:
             trainer.resume(resumed)
-            self.run.log(f"going on from update {trainer.state.update} of {self.run.last}")
+            self.run.log(f"resuming from update {trainer.state.update} of {self.run.last}")
         else:
             for line in check_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
                 self.run.log(line)

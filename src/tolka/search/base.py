@@ -41,7 +41,7 @@ class SearchConfig(ABC):
     RESUMABLE: ClassVar[bool] = True
 
     max_length_factor: float = 2.0
-    """a translation may have this many times the source's pieces (and at least one) ..."""
+    """a translation may have this many times the source's tokens (and at least one) ..."""
     max_length_extra: int = 20
     """... plus this many"""
 

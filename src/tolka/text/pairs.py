@@ -82,7 +82,7 @@ class ParallelFiles(PairSource):
                     raise DataError(f"{path}: the file is empty")
             if count != target_count:
                 raise DataError(
-                    f"{source} has {count} lines but {target} has {target_count}: line by line they are no pairs. "
+                    f"{source} has {count} lines but {target} has {target_count}: line by line they are not pairs. "
                     "Find the first line that does not match (often near a blank or a broken line) and align them again"
                 )
             self._facts = count, hashlib.sha256((source_digest + target_digest).encode()).hexdigest()

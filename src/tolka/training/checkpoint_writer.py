@@ -1,4 +1,4 @@
-"""Writing models to disk in a background thread while training goes on."""
+"""Writing models to disk in a background thread while training continues."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,7 +26,7 @@ Kept = Mapping[str, float | None]
 
 
 class CheckpointWriter:
-    """Saves models while training goes on. What cannot be written is tried again with the next save."""
+    """Saves models while training continues. What cannot be written is tried again with the next save."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
@@ -71,7 +71,7 @@ class CheckpointWriter:
         self.retry()
         self.wait()
         for folder, (_, why) in self._failed.items():
-            raise TolkaError(f"{folder} could not be written ({why}): make room, and give the same command again")
+            raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
 
     def _write(self, folder: Path, model: SavableModel, needed: bool) -> None:
         self._run.check_there()
@@ -79,7 +79,7 @@ class CheckpointWriter:
             model.write(folder)
         except (OSError, CheckpointError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            warning = f"warning: {folder} could not be written ({why}); training goes on"
+            warning = f"warning: {folder} could not be written ({why}); training continues"
             if needed:
                 self._failed[folder] = model, why
                 warning += ", what stood there before still stands, and the next save tries again"

@@ -43,6 +43,6 @@ class DataPosition:
             return
         before, state.batch = state.batch, min(now - 1, state.batch * now // batches)
         self._log(
-            f"note: {self._loader.round} {state.epoch + 1} has {now} batches now, not {batches}: going on at batch "
+            f"note: {self._loader.round} {state.epoch + 1} has {now} batches now, not {batches}: continuing at batch "
             f"{state.batch} instead of {before}, so that some of its pairs are read twice, or not at all"
         )

@@ -57,13 +57,13 @@ class SkippedUpdates:
             state.skipped_in_row += 1
             self._tell(update, state.skipped)
             if state.skipped_in_row > self._config.skip_limit:
-                raise LostError(f"loss or gradient was no number in {state.skipped_in_row} updates in a row")
+                raise LostError(f"loss or gradient was NaN or inf in {state.skipped_in_row} updates in a row")
 
     def _tell(self, update: _Update, so_far: int) -> None:
         self._run.record({"update": update.number, "skipped": so_far})
         if so_far <= _TOLD or so_far % 100 == 0:
             self._run.log(
-                f"update {update.number} was skipped, as its loss or gradient is no number ({so_far} so far)"
+                f"update {update.number} was skipped, because its loss or gradient is NaN or inf ({so_far} so far)"
                 + self._text_of(update)
             )
 

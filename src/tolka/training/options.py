@@ -45,13 +45,13 @@ class TrainerConfig:
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
     word_dropout: float = 0.0
-    """probability that a piece that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
+    """probability that a token that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
     r_drop: float = 0.0
     """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
     simcut: float = 0.0
-    """weight of SimCut (Gao et al. 2022; 3 there): a second pass that lacks pieces should agree; 0 = off"""
+    """weight of SimCut (Gao et al. 2022; 3 there): a second pass with words dropped should agree; 0 = off"""
     simcut_words: float = setting(0.05, needs=("trainer.simcut", "trainer.simcut"))
-    """share of the pieces that SimCut's second pass lacks"""
+    """share of the words that SimCut's second pass drops"""
     agreement_after: int = 0
     """updates made before R-Drop's or SimCut's second pass begins: alone, one pass learns faster, at half the price"""
     accumulate: int = 1
@@ -73,7 +73,7 @@ class TrainerConfig:
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
     skip_limit: int = 10
-    """updates in a row that are skipped when loss or gradient is no number, before training goes back to last/"""
+    """updates in a row that are skipped when loss or gradient is NaN or inf, before training goes back to last/"""
     retries: int = 3
     """how often it goes back, each time to half the learning rate, before it gives up"""
     find_lr: bool = False
@@ -89,7 +89,7 @@ class TrainerConfig:
     deterministic: bool = False
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     threads: int = setting(0, resumable=True)
-    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 

@@ -151,8 +151,8 @@ class RunFolder:
             self._add(path, "")
         if missing := len(self.unrecorded()):
             raise TolkaError(
-                f"{self.metrics} lacks {missing} lines that could not be written: make room, and give the same command "
-                "again"
+                f"{self.metrics} lacks {missing} lines that could not be written: free some space, and run the same "
+                "command again"
             )
 
     def written(self) -> int:

@@ -141,7 +141,7 @@ class Selection:
                 self._told |= dropped
                 names = ", ".join(sorted(dropped, key=int))
                 limit = self.config.disk_limit
-                self.run.log(f"trainer.disk_limit ({limit:g} GB): no room for the checkpoints of {names}")
+                self.run.log(f"trainer.disk_limit ({limit:g} GB): no space for the checkpoints of {names}")
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:

@@ -63,7 +63,7 @@ def read_last_state(run: Path, store: str) -> ResumeState:
     if state.facts["store"] != store:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "
-            "another version of tolka prepared it), so its token ids mean other pieces; choose another run.name, "
+            "another version of tolka prepared it), so its token ids mean other subwords; choose another run.name, "
             f"with run.init_from={run} to begin with its weights"
         )
     return state

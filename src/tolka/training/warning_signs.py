@@ -37,7 +37,7 @@ class Watch:
         if update > self._settled_at and loss > self._guess + _GUESSING:
             yield (
                 "guess",
-                f"the training loss is {loss:.2f} nats a token, and to guess among all pieces costs {self._guess:.2f}: "
+                f"the training loss is {loss:.2f} nats a token, and a uniform guess costs {self._guess:.2f}: "
                 "try a lower optimizer.lr or a longer scheduler.warmup",
             )
         elif len(self._losses) >= _FEWEST and loss > median(self._losses) + _JUMP:

@@ -16,7 +16,7 @@ class DecodingConfig:
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
-    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     workers: int = 0
     """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"

@@ -225,7 +225,7 @@ class Translator:
         if self.tokens == batch.tokens:  # else another of its size has failed already
             failed = len(batch.numbers) * longest * self.search.width
             self.tokens = max(1, min(self.tokens, failed) // 2)
-            say(f"note: out of memory while translating: going on with decoding.tokens={self.tokens}")
+            say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest sentences, as many as are decoded at once, to learn whether memory suffices."""

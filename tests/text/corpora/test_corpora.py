@@ -33,7 +33,7 @@ def test_unequal_line_counts_name_both(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         list(files(tmp_path, b"a\nb\nc\n", b"a\nb\n").read())
     assert "t.xa has 3 lines but" in str(caught.value)
-    assert "t.xb has 2: line by line they are no pairs. Find the first line" in str(caught.value)
+    assert "t.xb has 2: line by line they are not pairs. Find the first line" in str(caught.value)
 
 
 def test_nothing_is_read_before_the_counts_agree(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_broken_character_becomes_the_replacement_character() -> None:
 def test_a_vocabulary_too_large_for_the_corpus_shrinks_and_says_so(kind: str) -> None:
     tokenizer, remarks = trained(type=kind, vocab_size=30_000)
     assert 300 < tokenizer.source_size < 30_000
-    assert remarks == [f"the corpus is too small for 30000 shared pieces: the vocabulary has {tokenizer.source_size}"]
+    assert remarks == [f"the corpus is too small for 30000 shared subwords: the vocabulary has {tokenizer.source_size}"]
 
 
 def test_two_vocabularies_are_saved_and_loaded(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_symbols_are_one_piece_wherever_they_stand(kind: str) -> None:
         ({"symbols": ["x", "x"]}, "tokenizer.symbols names 'x' twice"),
         ({"symbols": ["</s>"]}, "tokenizer.symbols: '</s>' is the name of a special symbol"),
         ({"symbols": ["<0x41>"]}, "tokenizer.symbols: '<0x41>' is the name"),
-        ({"symbols": list("abcdef"), "vocab_size": 302}, "leave no room for other pieces"),
+        ({"symbols": list("abcdef"), "vocab_size": 302}, "leave no space for other subwords"),
         ({"symbols": ["x"], "type": "word"}, "tokenizer.symbols have no effect where words are whole"),
         ({"model": ["a", "b", "c"]}, "tokenizer.model"),
         ({"model": ["a", "b"]}, "set tokenizer.shared=false"),

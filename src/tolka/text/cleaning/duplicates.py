@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 
 class Seen:
-    """A set of 64-bit marks in sorted arrays, each twice as long as the next or longer: 8 bytes a mark, 16 in a merge."""
+    """A set of 64-bit marks in sorted arrays, each twice as long as the next or longer: 8 bytes per mark."""
 
     def __init__(self) -> None:
         self._levels: list[npt.NDArray[np.uint64]] = []

@@ -37,7 +37,7 @@ class CleaningConfig:
     min_letters: float = 0.0
     """drop pairs with a side of which a smaller share are letters, blanks and combining marks not counted; 0 = keep"""
     numbers: bool = False
-    """drop pairs whose sides have unlike numbers; 1,000 is like 1.000, and 3 is unlike three"""
+    """drop pairs whose sides have different numbers; 1,000 equals 1.000, but 3 does not equal three"""
     script: bool = False
     """drop pairs with a side most of whose letters are of a script that its language is not written in"""
     language: bool = False

@@ -29,8 +29,8 @@ class Resampler:
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
         if model.trainer_spec.model_type not in kinds:
             raise ConfigError(
-                "batching.sampling draws other pieces for the same words, and this tokenizer knows but one way to cut "
-                "them: choose tokenizer.type=bpe or unigram, or batching.sampling=0"
+                "batching.sampling draws other segmentations of the same words, and this tokenizer has only one way to "
+                "cut them: choose tokenizer.type=bpe or unigram, or batching.sampling=0"
             )
         self._draw: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
         self._processor = processor

@@ -36,7 +36,7 @@ class TokenizerConfig:
     type: str = setting("bpe", needs=_TRAINED_HERE)
     """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (what stands between blanks)"""
     vocab_size: int = setting(8000, needs=_TRAINED_HERE)
-    """pieces in each vocabulary; made smaller by itself, and said so, when the corpus is too small for it"""
+    """subwords in each vocabulary; fewer, with a note, when the corpus is too small for it"""
     shared: bool = True
     """one vocabulary for both languages, or one for each"""
     byte_fallback: bool = setting(True, needs=_TRAINED_HERE)
@@ -44,7 +44,7 @@ class TokenizerConfig:
     normalization: str = setting("identity", needs=_TRAINED_HERE)
     """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
     character_coverage: float = setting(0.9995, needs=_TRAINED_HERE)
-    """share of the characters that get pieces of their own; the others are spelt as bytes"""
+    """share of the characters that get subwords of their own; the others are spelt as bytes"""
     symbols: list[str] = setting(default_factory=list, needs=_TRAINED_HERE)
     """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
     sample: int = setting(1_000_000, needs=_TRAINED_HERE)
@@ -60,7 +60,7 @@ class TokenizerConfig:
         if self.vocab_size < least:
             raise ConfigError(
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
-                + (", as 260 of the pieces are bytes and special symbols" if self.byte_fallback else "")
+                + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
             )
         if self.vocab_size > _MOST_PIECES:
             raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
@@ -86,7 +86,7 @@ class TokenizerConfig:
                 raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
         if len(self.symbols) > most:
             raise ConfigError(
-                f"tokenizer.symbols ({len(self.symbols)} of them) leave no room for other pieces: raise "
+                f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
                 f"tokenizer.vocab_size ({self.vocab_size})"
             )
 

@@ -17,7 +17,7 @@ from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
-_SOON_LEARNT = 500_000  # characters: half a second (unigram, 8000 pieces)
+_SOON_LEARNT = 500_000  # characters: half a second (unigram, 8000 subwords)
 _TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # how lines to the child begin, and its answer
 
 
@@ -46,7 +46,7 @@ def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: st
         except RuntimeError as error:
             size = _possible_size(str(error), size)
     if size < config.vocab_size:
-        say(f"the corpus is too small for {config.vocab_size} {side} pieces: the vocabulary has {size}")
+        say(f"the corpus is too small for {config.vocab_size} {side} subwords: the vocabulary has {size}")
     if skipped:
         say(f"SentencePiece learnt nothing from {skipped} {side} lines of over {_MAX_LINE_BYTES} bytes")
     return model
