@@ -104,7 +104,7 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
                 rates.append((trainer.state.tokens - before) / (time.perf_counter() - started_at))
             before = trainer.state.tokens
         limits.append(products("square", torch.float32))
-        store = trainer.loader.store
+        store = trainer.loader.store  # type: ignore[attr-defined]  # a Loader, not a stream
         sides = [float(lengths.mean()) + 1 for lengths in (store.source_lengths, store.target_lengths)]
     limit = statistics.mean(limits)
     return {"rate": statistics.median(rates), "source": sides[0], "target": sides[1], "limit": limit}
