@@ -2,7 +2,7 @@
 
 import pytest
 
-from tolka.evaluation.validator import says_it_again
+from tolka.evaluation.validator import is_repetitive
 from tolka.metrics.scores import Validation
 from tolka.training.warning_signs import Watch
 
@@ -94,4 +94,4 @@ def test_copies_and_loops_are_expected_of_the_young_only(found: Validation, expe
     ],
 )
 def test_what_says_something_over_and_over(text: str, again: bool) -> None:
-    assert says_it_again(text) is again
+    assert is_repetitive(text) is again

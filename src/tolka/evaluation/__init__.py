@@ -1,1 +1,1 @@
-"""How good a model is: perplexity, translations scored against references."""
+"""Evaluation of a model: perplexity, scores of its translations, attention maps, gradient flow."""
