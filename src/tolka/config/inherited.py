@@ -8,7 +8,7 @@ import yaml
 from tolka.config.compose import compose
 from tolka.errors import ConfigError
 from tolka.model_directory.read import languages, load_settings
-from tolka.models.base import TRAINING_ONLY, spelt_out_options
+from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 from tolka.text.lines import user_path
@@ -34,7 +34,7 @@ def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mappin
         taken[group] = {**saved[group], **asked}
         own, now = saved[group], taken[group]
         if group == "model":
-            own, now = (_spelt_out(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
+            own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
         differing += [
             f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
             for key in asked
@@ -70,9 +70,9 @@ def _listed(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _spelt_out(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+def _resolved(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
     """A model's options so that equal sizes look equal; as they are where they make no model."""
     try:
-        return spelt_out_options(sizes, shared)
+        return resolved_options(sizes, shared)
     except ConfigError:
         return sizes

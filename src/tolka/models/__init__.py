@@ -1,1 +1,1 @@
-"""Architectures: one file or sub-package each, one registered name each; see `base.Seq2Seq` for the contract."""
+"""Architectures: each one file or sub-package with one registered name; `base.Seq2Seq` is the contract."""

@@ -1,4 +1,4 @@
-"""The contract between an architecture and everything else: search, losses and the trainer see nothing more.
+"""The contract of an architecture: all that search, losses and the trainer know about a model.
 
 Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target tokens, D width, V vocabulary.
 """
@@ -18,40 +18,39 @@ from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.parsing import build
 from tolka.options.registry import Registry
 
-_DROPPING = ("dropout", "layerdrop")
-TRAINING_ONLY = (*_DROPPING, "initialization")
-"""Ends of the option names that shape training alone: weights fit whatever these are."""
+_DROPOUT = ("dropout", "layerdrop")
+TRAINING_ONLY = (*_DROPOUT, "initialization")
+"""Suffixes of the options that affect training only: weights fit whatever these are."""
 
 
 class DecoderState(ABC):
-    """All that a decoder remembers between two steps; search re-orders it without knowing what it is."""
+    """All that a decoder keeps between two steps; search re-orders it without knowing what it contains."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Keep, expand, re-order or drop hypotheses.
+        """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
-        rows: (B', k') numbers b * k + j of the hypotheses to go on with, one line per sentence that stays; all
-        numbers of one line belong to the same sentence, whose encoder-side tensors are kept once. Where all
-        sentences stay, they stay in order. The state given is used up, as by a step: what stays in its place need not
-        be copied.
+        rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
+        line belong to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they are
+        in order. This state must not be used again: rows that keep their place need not be copied.
         """
 
 
 def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
-    """(B',) numbers of the sentences that stay, for `select` of what is kept once a sentence; None if all do.
+    """Return the numbers (B',) of the sentences that remain, to select encoder-side tensors; None if all do.
 
-    rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
+    rows: as for `DecoderState.select`. beam: hypotheses per sentence before. sentences: how many there were before.
     """
     return None if len(rows) == sentences else rows[:, 0] // beam
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What the unfused path saw. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1.
+    """Intermediate results of a forward pass through unfused attention and unrolled recurrences.
 
-    encoder_states: per layer (B, S, D), part of the graph, so that gradients with respect to them can be asked for.
-    recurrence: name ("encoder.0.forward") -> the state (h,) or (h, C) at every time step, (B, D) each, part of the
-    graph: a gradient with respect to one goes through all later ones.
+    attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1. encoder_states: per layer (B, S, D),
+    part of the graph, so that their gradients can be computed. recurrence: name ("encoder.0.forward") -> the state (h,)
+    or (h, C) at every time step, (B, D) each, part of the graph: the gradient of one goes through all later ones.
     """
 
     features: Tensor
@@ -64,15 +63,15 @@ class Seq2Seq(nn.Module, ABC):
     """An encoder-decoder."""
 
     vocabulary_size: int
-    """V, the number of target pieces."""
+    """V, the number of target subwords."""
     feature_size: int
     """D, the width of the features."""
     recompute: bool = False
-    """Whether training keeps of each layer its input alone (Chen et al. 2016), where an architecture can."""
+    """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
-        """Teacher forcing: the features (N, D) of the valid target tokens, row by row, padding left out."""
+        """Return the features (N, D) of the valid target tokens, row by row, with teacher forcing."""
 
     @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
@@ -82,62 +81,62 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     def quantize_output(self) -> None:
-        """Convert to int8, for decoding only, what `logits` reads beside linear layers: nothing, unless overridden."""
+        """Convert the output layer to int8, for decoding only, if it is no linear layer."""
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer with torch.compile, for training; ConfigError for an architecture without such layers.
+        """Compile each layer with torch.compile, for training; ConfigError if the architecture does not support it.
 
-        mode, backend: torch.compile's.
+        mode, backend: as for torch.compile.
         """
         raise ConfigError(f"{type(self).__name__} has no layers to compile")
 
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
-        """Every parameter that `logits` reads."""
+        """Return every parameter that `logits` reads."""
 
     @abstractmethod
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """Encode once. source (B, S) padded ids, lengths (B,) -> the state before the first step, k = 1."""
+        """Encode source (B, S), padded, with lengths (B,); return the state before the first step, k = 1."""
 
     @abstractmethod
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """token (B, k): the last token of each hypothesis -> features (B, k, D) of the next one, and the new state.
 
-        The state given is used up: what it holds may go on in the new one.
+        The state given must not be used again: the new one may share its memory.
         """
 
     def inspect(self, batch: Batch) -> Inspection:
-        """The unfused path, with what there is to look at; ConfigError for an architecture that has nothing."""
+        """Run a forward pass that returns its intermediate results; ConfigError if there are none to show."""
         raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
 
     def parameter_count(self) -> int:
-        """Numbers in its weights, each shared one counted once."""
+        """Return the number of parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-MOST_WIDE, MOST_LAYERS = 2**20, 1000  # far beyond any machine: so that a slip of the hand is no endless loop
+MAX_WIDTH, MAX_LAYERS = 2**20, 1000  # far beyond any machine, so that a typing error does not loop endlessly
 _MOST_PARAMETERS = 10**12
 
 
 @dataclass(frozen=True)
 class ModelConfig(ABC):
-    """Options of one architecture; knows how to build it."""
+    """Options of one architecture, and how to build it."""
 
     d_model: int = 256
     """width of embeddings, and of whatever follows it"""
     parameters: int = 0
-    """about how many parameters: d_model is chosen for it, so that unlike models compare; 0 = d_model as it is"""
+    """about how many parameters: d_model is chosen for it, so that different models compare; 0 = d_model as it is"""
 
     def __post_init__(self) -> None:
         at_least(self, "model", 1, "d_model")
-        at_most(self, "model", MOST_WIDE, "d_model")
+        at_most(self, "model", MAX_WIDTH, "d_model")
         zero_or_more(self, "model", "d_model as it is", "parameters")
         at_most(self, "model", _MOST_PARAMETERS, "parameters")
 
     @property
     def stochastic(self) -> bool:
-        """Whether two passes in training mode differ: some kind of dropout is on."""
-        rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
+        """Whether two passes in training mode differ because some kind of dropout is on."""
+        rates = [value for key, value in vars(self).items() if key.endswith(_DROPOUT)]
         return any(rate > 0 for rate in rates)
 
     @property
@@ -155,49 +154,49 @@ class ModelConfig(ABC):
         """Whether `recompute` does something."""
         return False
 
-    def spelt_out(self, shared: bool) -> Self:
-        """The same with what follows other options, or the vocabulary, in numbers and words of its own.
+    def resolved(self, shared: bool) -> Self:
+        """Return the config with every value explicit that is derived from other options or from the vocabulary.
 
-        shared: as in `build`. Models of like shape are alike once spelt out. ConfigError as `build`.
+        shared: as in `build`. Models of the same shape have equal resolved configs. ConfigError as in `build`.
         """
         return replace(self, parameters=0)
 
     @property
     def longest(self) -> int | None:
-        """Tokens of a sentence, </s> included, whose positions the model tells apart; None = however many."""
+        """Number of positions, </s> included, that the model can distinguish; None = unlimited."""
         return None
 
     @property
     def width_step(self) -> int:
-        """What d_model must be a multiple of when it is chosen for a number of parameters."""
+        """The step of d_model when it is chosen for a number of parameters."""
         return 8
 
     def sized(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Self:
-        """The same with the d_model whose number of parameters is nearest to `parameters`; itself where that is 0."""
+        """Return the config with the d_model whose parameter count is nearest to `parameters`; itself if that is 0."""
         if not self.parameters:
             return self
 
-        def made(steps: int) -> tuple[int, Self]:
+        def candidate(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"), Uninitialised():  # shapes, and no numbers
+            with torch.device("meta"), Uninitialised():  # shapes without memory
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         low, high = 1, 2
-        while made(high)[0] < self.parameters:
+        while candidate(high)[0] < self.parameters:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if made(middle)[0] < self.parameters else (low, middle)
-        return min(made(low), made(high), key=lambda found: abs(found[0] - self.parameters))[1]
+            low, high = (middle, high) if candidate(middle)[0] < self.parameters else (low, middle)
+        return min(candidate(low), candidate(high), key=lambda c: abs(c[0] - self.parameters))[1]
 
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
-        """A freshly initialised model. shared: whether source and target ids mean the same pieces."""
+        """Return a freshly initialised model. shared: whether source and target have one vocabulary."""
 
 
 MODELS: Registry[ModelConfig] = Registry("model", "tolka.models")
 
 
-def spelt_out_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
-    """A saved model's options, as `ModelConfig.spelt_out` has them; ConfigError where they make no model."""
-    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").spelt_out(shared))
+def resolved_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+    """Return a saved model's options, resolved; ConfigError if they are not valid."""
+    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").resolved(shared))

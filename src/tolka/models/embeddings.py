@@ -1,4 +1,4 @@
-"""Embeddings of source, target and output pieces, and which of them have one matrix (Press and Wolf 2017)."""
+"""Source, target and output embeddings, and which of them share a matrix (Press and Wolf 2017)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -12,10 +12,10 @@ from tolka.kernels.matmul import matmul
 SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
 
-def settled_sharing(sharing: str, shared: bool) -> str:
-    """What auto stands for; all else as it is. shared: whether source and target ids mean the same pieces.
+def resolved_sharing(sharing: str, shared: bool) -> str:
+    """Return `sharing` with auto resolved. shared: whether source and target have one vocabulary.
 
-    ConfigError when source pieces would share a matrix with other target pieces.
+    ConfigError when two vocabularies are to share a matrix.
     """
     if sharing == "auto":
         return "all" if shared else "target_output"
@@ -27,10 +27,10 @@ def settled_sharing(sharing: str, shared: bool) -> str:
 
 
 class TokenEmbedding(nn.Embedding):
-    """A vector of each piece: what goes in as it, or what features are measured against to come out as it."""
+    """One vector per subword, used as input embedding, output layer or both."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., D) -> (..., V): the products with all vectors, and a bias (V,)."""
+        """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         return matmul(features, self.weight, bias)
 
 
@@ -45,7 +45,7 @@ class OutputLayer(Protocol):
 
 
 class Embeddings(NamedTuple):
-    """Each (V, width); the same module where a matrix is shared, which is saved under the first of its names."""
+    """Embeddings (V, width); a shared matrix is one module, saved under the first of its names."""
 
     target: TokenEmbedding
     source: TokenEmbedding
@@ -53,7 +53,7 @@ class Embeddings(NamedTuple):
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
-    """sharing: settled."""
+    """Create the embeddings. sharing: from `resolved_sharing`."""
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):

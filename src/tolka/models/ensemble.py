@@ -1,4 +1,4 @@
-"""Several models that speak as one.
+"""An ensemble of several models as one model.
 
 Shapes: B sentences, k hypotheses a sentence, N valid target tokens, V vocabulary; D is the sum of the members' widths.
 """
@@ -17,19 +17,18 @@ from tolka.models.base import DecoderState, Seq2Seq
 
 @dataclass(frozen=True)
 class EnsembleState(DecoderState):
-    """A state of each member, all of the same hypotheses."""
+    """The states of all members, for the same hypotheses."""
 
     states: list[DecoderState]
 
     def select(self, rows: Tensor) -> "EnsembleState":
-        """See DecoderState.select."""
         return EnsembleState([state.select(rows) for state in self.states])
 
 
 class Ensemble(Seq2Seq):
     """The mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6), of any architectures.
 
-    The members' ids must mean the same pieces. Features are the members' features side by side.
+    All members must have the same vocabulary. Features are the members' features side by side.
     """
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:
@@ -43,11 +42,10 @@ class Ensemble(Seq2Seq):
         return cast(list[Seq2Seq], list(self.members))
 
     def forward(self, batch: Batch) -> Tensor:
-        """See Seq2Seq.forward."""
         return torch.cat([member(batch) for member in self._members], dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """The logarithm of the mean probability."""
+        """Return the logarithm of the mean probability."""
         parts = torch.split(features, [member.feature_size for member in self._members], dim=-1)
         log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
@@ -58,15 +56,12 @@ class Ensemble(Seq2Seq):
             member.quantize_output()
 
     def logits_parameters(self) -> list[nn.Parameter]:
-        """See Seq2Seq.logits_parameters."""
         return [parameter for member in self._members for parameter in member.logits_parameters()]
 
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """See Seq2Seq.start."""
         return EnsembleState([member.start(source, lengths) for member in self._members])
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """See Seq2Seq.step."""
         assert isinstance(state, EnsembleState)
         features, states = zip(
             *(member.step(token, own) for member, own in zip(self._members, state.states, strict=True)), strict=True

@@ -1,1 +1,1 @@
-"""Layers that know no model."""
+"""Layers that any architecture can use."""

@@ -1,4 +1,4 @@
-"""Low-rank adapters (Hu et al. 2022): W + scale * B A, with W at rest and two thin matrices trained."""
+"""Low-rank adapters (Hu et al. 2022): W + scale * B A, with W frozen and two low-rank matrices trained."""
 
 import hashlib
 import math
@@ -14,11 +14,11 @@ from tolka.nn.linear import FusedLinear
 class LoraLinear(FusedLinear):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r.
 
-    A (r, in) starts at random, B (out, r) at zero, so that at first nothing has changed.
+    A (r, in) starts at random and B (out, r) at zero, so that at first the output is unchanged.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
-        """Takes over the layer's own weight and bias."""
+        """linear: the layer to adapt, whose weight and bias are taken over."""
         widths = linear.widths if isinstance(linear, FusedLinear) else [linear.out_features]
         super().__init__(linear.in_features, widths)
         self.weight, self.bias = linear.weight, linear.bias
@@ -28,26 +28,26 @@ class LoraLinear(FusedLinear):
         nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in) -> (..., out); the two thin products cost r / in + r / out of the layer's own."""
+        """(..., in) -> (..., out); the adapter costs r / in + r / out of the layer's own multiplication."""
         return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
 
     def stacked(self) -> list[Tensor]:
-        """See FusedLinear.stacked: B has the maps' rows too."""
+        """Return the weight and B, which has the same rows."""
         return [*super().stacked(), self.lora_b]
 
     def merged(self) -> Tensor:
-        """The weight (out, in) of the plain layer that computes the same."""
+        """Return the weight (out, in) of the plain layer that computes the same."""
         with torch.no_grad():
             return self.weight + self.scale * self.lora_b @ self.lora_a
 
 
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
-    """Give every linear layer an adapter and put all else to rest; returns how many layers there were."""
+    """Freeze the model and give every linear layer an adapter; return the number of layers."""
     model.requires_grad_(False)
-    found = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
-    for parent, name, child in found:
+    layers = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
+    for parent, name, child in layers:
         setattr(parent, name, LoraLinear(child, rank, alpha))
-    return len(found)
+    return len(layers)
 
 
 def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
@@ -57,12 +57,12 @@ def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
 
 
 def has_adapters(model: nn.Module) -> bool:
-    """Whether some of its layers have one."""
+    """Return whether any layer has an adapter."""
     return any(isinstance(module, LoraLinear) for module in model.modules())
 
 
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
-    """The `state_dict` of the plain model that computes the same; the model's own where it has no adapters."""
+    """Return the `state_dict` of the plain model that computes the same, with all adapters merged."""
     state = model.state_dict()
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):
@@ -72,7 +72,7 @@ def merged_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def base_digest(model: nn.Module) -> str:
-    """SHA-256 of the weights that the adapters stand beside; of a model without adapters, of all its weights."""
+    """Return the SHA-256 of all weights except the adapters."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         if not name.endswith((".lora_a", ".lora_b")):
@@ -82,7 +82,7 @@ def base_digest(model: nn.Module) -> str:
 
 
 def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """What the adapters have learnt, with the scale worked into B: name of the layer's weight -> A and B."""
+    """Return A as `WEIGHT.a` and scale * B as `WEIGHT.b`, for each adapted weight's name."""
     tensors = {}
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):

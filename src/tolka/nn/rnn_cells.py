@@ -17,15 +17,15 @@ State = tuple[Tensor, ...]
 
 
 class RecurrentLayer(nn.RNNBase):
-    """One layer, forward or bidirectional, batch first; its weights stand where torch.nn's recurrent modules keep them.
+    """One layer, forward or bidirectional, batch first; its parameters are named as in torch.nn's recurrent modules.
 
-    Padding never enters a state: a sentence's forward direction ends, and its backward one begins, at its last token.
+    Padding never enters a state: a sentence's last token ends the forward direction and begins the backward one.
     """
 
     gates: ClassVar[int]
-    """How many maps of the input and of the state before a step computes."""
+    """Number of gates, each with a matrix for the input and one for the previous state."""
     tensors: ClassVar[int] = 1
-    """How many tensors a state has."""
+    """Number of tensors in a state."""
 
     def __init__(self, width: int, hidden: int, bidirectional: bool = False) -> None:
         """width: X. hidden: H."""
@@ -33,23 +33,23 @@ class RecurrentLayer(nn.RNNBase):
 
     @abstractmethod
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
-        """One step. inputs (B, gates * H): what `project` made of x_t; state: before. Returns the state after it."""
+        """Return the state after one step. inputs (B, gates * H): `project(x_t)`; state: the previous one."""
 
     @property
     def widths(self) -> list[int]:
-        """Rows of each map in the matrices that `stacked` gives."""
+        """Rows of each gate in the matrices that `stacked` returns."""
         return [self.hidden_size] * self.gates
 
     def stacked(self) -> list[Tensor]:
-        """Parameters in which the maps stand below each other, `widths` rows each."""
+        """Return the parameters that stack the gates' matrices, `widths` rows each."""
         return [weight for direction in self.directions for weight in self._weights(direction)[:2]]
 
     def matrices(self) -> list[Tensor]:
-        """The weights of each map, (H, X) or (H, H): views."""
+        """Return the matrices of each gate, (H, X) or (H, H), as views."""
         return [part for matrix in self.stacked() for part in torch.split(matrix, self.widths)]
 
     def biases(self) -> list[Tensor]:
-        """(gates * H,) each; a step adds up the two of its direction."""
+        """Return the biases, (gates * H,) each; a step adds the two of its direction."""
         return [bias for name, bias in self.named_parameters() if name.startswith("bias")]
 
     @property
@@ -58,10 +58,10 @@ class RecurrentLayer(nn.RNNBase):
         return range(2 if self.bidirectional else 1)
 
     def _weights(self, direction: int) -> tuple[Tensor, Tensor, Tensor]:
-        """W (gates * H, X), U (gates * H, H), b (gates * H)."""
+        """Return W (gates * H, X), U (gates * H, H), b (gates * H)."""
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         w, u, b, c = (getattr(self, name + ("_reverse" if direction else "")) for name in names)
-        return w, u, b + c  # the library adds the two biases up, so that they are one
+        return w, u, b + c  # torch.nn has two biases and adds them
 
     def project(self, x: Tensor, direction: int = 0) -> Tensor:
         """(..., X) -> (..., gates * H): x W + b, for all steps at once."""
@@ -69,14 +69,14 @@ class RecurrentLayer(nn.RNNBase):
         return matmul(x, w, b)
 
     def first_state(self, x: Tensor) -> State:
-        """Zeros, as many rows as x has."""
+        """Return a state of zeros for the rows of x."""
         return (x.new_zeros(len(x), self.hidden_size),) * self.tensors
 
     def unroll(self, x: Tensor, lengths: Tensor | None, state: State | None = None, direction: int = 0) -> list[State]:
-        """The equations, step by step: the state at every position, in the order of the text.
+        """Return the state at every position, computed step by step from the equations.
 
-        x (B, L, X); lengths (B,), or None where there is no padding; state: before the first step, zeros if None. At
-        padding the state stays what it was.
+        x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None. Padding leaves
+        the state unchanged.
         """
         inputs = self.project(x, direction).unbind(1)
         state = self.first_state(x) if state is None else state
@@ -92,7 +92,7 @@ class RecurrentLayer(nn.RNNBase):
         return states[::-1] if direction else states
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding; the state at each one's end, (B, D)."""
+        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the final state, (B, D) each."""
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
@@ -107,7 +107,7 @@ class RecurrentLayer(nn.RNNBase):
 
 
 def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:
-    """As `RecurrentLayer.encode`, by `unroll`; and the states of each direction, parts of the graph."""
+    """Compute `RecurrentLayer.encode` by `unroll`; return the states of each direction too, part of the graph."""
     states = [layer.unroll(x, lengths, direction=direction) for direction in layer.directions]
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
@@ -122,7 +122,6 @@ class ElmanLayer(RecurrentLayer, nn.RNN):
     gates = 1
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
-        """See RecurrentLayer.cell."""
         _, u, _ = self._weights(direction)
         return (torch.tanh(inputs + matmul(state[0], u)),)
 
@@ -136,13 +135,12 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
     gates, tensors = 4, 2
 
     def fill_forget_bias(self, value: float) -> None:
-        """Let every forget gate begin at sigmoid(value), where x and h are zero."""
+        """Set the bias of every forget gate to `value`."""
         with torch.no_grad():
             for number, bias in enumerate(self.biases()):
-                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two add up
+                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two are added
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
-        """See RecurrentLayer.cell."""
         _, u, _ = self._weights(direction)
         before, memory = state
         i, f, candidate, o = (inputs + matmul(before, u)).chunk(4, dim=-1)
@@ -153,14 +151,13 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 class GruLayer(RecurrentLayer, nn.GRU):
     """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
 
-    The reset gate acts on the state before the matrix does. torch's own GRU, and cuDNN's, lets it act on what the
-    matrix has made of the state, which is another function: so every step is made here.
+    The reset gate is applied before the matrix U. torch's GRU, and cuDNN's, apply it after, which is another function:
+    so every step is computed here.
     """
 
     gates = 3
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
-        """See RecurrentLayer.cell."""
         _, u, _ = self._weights(direction)
         (before,) = state
         widths = [2 * self.hidden_size, self.hidden_size]
@@ -171,11 +168,9 @@ class GruLayer(RecurrentLayer, nn.GRU):
         return ((1.0 - z) * new + z * before,)
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """See RecurrentLayer.encode."""
         return unrolled_encode(self, x, lengths)[:2]
 
     def decode(self, x: Tensor, state: State) -> Tensor:
-        """See RecurrentLayer.decode."""
         return torch.stack([after[0] for after in self.unroll(x, None, state)], dim=1)
 
 

@@ -1,22 +1,22 @@
-"""What can be chosen of translating, beside the search."""
+"""Options of translation, except those of the search."""
 
 from dataclasses import dataclass
 
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
 from tolka.system.device import MOST_THREADS
 from tolka.text.lines import LineLimit
-from tolka.translation.dtypes import FORMATS
+from tolka.translation.dtypes import DTYPES
 from tolka.translation.splitting import FEW, SPLITS
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How texts are put before the model."""
+    """Options of decoding: device, dtype, batches, and how texts are split."""
 
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
-    """CPU threads to calculate with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     workers: int = 0
     """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"
@@ -34,7 +34,7 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window", "max_line_bytes")
-        one_of(self, "decoding", "precision", FORMATS)
+        one_of(self, "decoding", "precision", DTYPES)
         one_of(self, "decoding", "split", SPLITS)
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
@@ -44,13 +44,14 @@ class DecodingConfig:
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes, for those who read."""
+        """max_line_bytes, as readers take it."""
         return LineLimit(self.max_line_bytes, "decoding.max_line_bytes")
 
 
 def resolved_split(split: str, several_sentences: float | None) -> str:
-    """decoding.split, where auto is sentences, length, or unknown: as length, by a model that does not say what it was
-    trained on. several_sentences: see `TrainingSources`.
+    """Return decoding.split with auto resolved to sentences, length, or unknown, which acts as length.
+
+    several_sentences: from `TrainingSources`; unknown where it is None.
     """
     if split != "auto":
         return split

@@ -1,13 +1,13 @@
-"""Options of a Transformer, and what follows from them in numbers."""
+"""Options of a Transformer, and the sizes derived from them."""
 
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 from tolka.errors import ConfigError
-from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
-from tolka.models.embeddings import SHARING, settled_sharing
-from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
+from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
+from tolka.models.embeddings import SHARING, resolved_sharing
+from tolka.nn.feedforward import ACTIVATIONS, default_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
@@ -19,7 +19,7 @@ _POSITIONS = ("sinusoidal", "learned", "rotary")
 
 @dataclass(frozen=True)
 class TransformerOptions(ModelConfig):
-    """What can be chosen; the defaults are the size called small."""
+    """Options of all Transformers; the defaults are the size called small."""
 
     heads: int = 4
     """attention heads; must divide d_model"""
@@ -38,7 +38,7 @@ class TransformerOptions(ModelConfig):
     activation: str = "relu"
     """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
-    """sinusoidal or rotary (no length limit), or learned; rotary turns queries and keys of self-attention"""
+    """sinusoidal or rotary (no length limit), or learned; rotary rotates queries and keys of self-attention"""
     max_positions: int = setting(512, needs=("model.longest", "model.positions=learned"))
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
@@ -62,8 +62,8 @@ class TransformerOptions(ModelConfig):
         super().__post_init__()
         at_least(self, "model", 1, "heads", "layers", "max_positions")
         zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
-        at_most(self, "model", MOST_LAYERS, "layers", "decoder_layers")
-        at_most(self, "model", 16 * MOST_WIDE, "d_v", "d_ff", "max_positions")
+        at_most(self, "model", MAX_LAYERS, "layers", "decoder_layers")
+        at_most(self, "model", 16 * MAX_WIDTH, "d_v", "d_ff", "max_positions")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
         share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
@@ -81,55 +81,53 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
-                f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "
+                f"model.positions=rotary rotates pairs of values: model.d_model / model.heads ({self.d_model} / "
                 f"{self.heads} = {self.key_width}) must be even"
             )
 
-    def spelt_out(self, shared: bool) -> Self:
-        """See ModelConfig.spelt_out; ConfigError when source pieces would share a matrix with other target pieces."""
+    def resolved(self, shared: bool) -> Self:
         return replace(
-            super().spelt_out(shared),
+            super().resolved(shared),
             d_v=self.value_width,
             d_ff=self.inner_width,
             decoder_layers=self.decoder_layers or self.layers,
             embedding_dropout=self.embedding_rate,
-            share_embeddings=settled_sharing(self.share_embeddings, shared),
+            share_embeddings=resolved_sharing(self.share_embeddings, shared),
         )
 
     @property
     def supports_compile(self) -> bool:
-        """Layers are compiled one by one."""
+        """Always true: layers are compiled one by one."""
         return True
 
     @property
     def supports_recompute(self) -> bool:
-        """Layers are recomputed one by one."""
+        """Always true: layers are recomputed one by one."""
         return True
 
     @property
     def width_step(self) -> int:
-        """See ModelConfig.width_step: of each head 2, which rotary positions need."""
+        """A multiple of 2 per head, which rotary positions need."""
         return math.lcm(8, 2 * self.heads)
 
     @property
     def longest(self) -> int | None:
-        """See ModelConfig.longest."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def key_width(self) -> int:
-        """Of one head's queries and keys: d_k."""
+        """Width of one head's queries and keys, d_k."""
         return self.d_model // self.heads
 
     @property
     def value_width(self) -> int:
-        """Of one head's values."""
+        """Width of one head's values."""
         return self.d_v or self.key_width
 
     @property
     def inner_width(self) -> int:
-        """Of the feed-forward sub-layer."""
-        return self.d_ff or usual_inner_width(self.d_model, self.activation)
+        """Inner width of the feed-forward sub-layer."""
+        return self.d_ff or default_inner_width(self.d_model, self.activation)
 
     @property
     def embedding_rate(self) -> float:

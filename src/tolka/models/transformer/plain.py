@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
-_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # of options that would take further code
+_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # other values need more code
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to what the encoder made."""
+    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to the encoder's states."""
 
     def __init__(self, config: Options, cross: bool) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Figure 1, right: self-attention that sees no later token, attention to the encoder, then feed-forward."""
+    """Figure 1, right: causal self-attention, attention to the encoder, then feed-forward."""
 
     def __init__(self, config: Options) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class DecoderLayer(nn.Module):
 
 
 class PlainTransformer(nn.Module):
-    """Encoder and decoder. config: `Transformer.config`, in which nothing is left to be derived; else ConfigError."""
+    """Encoder and decoder. config: `Transformer.config`, which is resolved; ConfigError for another."""
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class PlainTransformer(nn.Module):
             if getattr(config, key) not in shown:
                 raise ConfigError(f"plain.py shows model.{key}={' or '.join(shown)}, not {getattr(config, key)}")
         if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
-            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.spelt_out(shared)")
+            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.resolved(shared)")
         self.scale = math.sqrt(config.d_model)
         # One module under two names is one matrix (section 3.4).
         target, shared = nn.Embedding(target_vocabulary, config.d_model), config.share_embeddings
@@ -146,7 +146,7 @@ class PlainTransformer(nn.Module):
         self.output_embedding = outputs.get(shared) or nn.Embedding(target_vocabulary, config.d_model)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        # With pre-norm nothing has normalised the sum of all sub-layers, so each stack ends on a norm of its own.
+        # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
         self.encoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
 
@@ -174,7 +174,7 @@ class PlainTransformer(nn.Module):
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
         """(B, S), (B,) tokens of each without padding, (B, T) behind <s> -> logits (B, T, V).
 
-        Padding follows the tokens: the mask hides the source's, and no target token looks ahead to its own.
+        Padding follows the tokens: the mask hides the source's, and causal attention hides the target's.
         """
         tokens = torch.arange(source.size(1), device=source.device) < source_lengths[:, None]  # (B, S)
         mask = tokens[:, None, None, :]  # the same for all heads and queries
