@@ -33,7 +33,7 @@ from tolka.training.compilation import compile_layers
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.step import TrainStep
-from tolka.translation.dtypes import in_format
+from tolka.translation.dtypes import convert_model
 from tolka.translation.options import DecodingConfig
 
 SIZES = {
@@ -150,7 +150,7 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     which is as many tokens as its source has."""
     config, vocabulary, enough = SIZES[size]
     torch.manual_seed(0)
-    model = in_format(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
+    model = convert_model(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
     store = random_store(vocabulary, enough)
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
     batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)

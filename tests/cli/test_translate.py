@@ -82,7 +82,7 @@ def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -
     translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
     parts = list(translator._split(text, ""))
     assert len(parts) > 1 or text == "a" * 50
-    assert "".join(part.glue + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
+    assert "".join(part.separator + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
 
 
 def test_an_output_file_is_whole_or_absent(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every architecture promises to search and training, over every registered name and its variants."""
+"""The contract of every architecture with search and training, for every registered name and its variants."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ class EnsembleOf(ModelConfig):
     second: ModelConfig
 
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
-        """Two models of unlike widths."""
+        """An ensemble of two models of different widths."""
         return Ensemble([one.build(source_vocabulary, target_vocabulary, shared) for one in (self.first, self.second)])
 
 
@@ -44,7 +44,7 @@ TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
 
 
 def without_chance(config: ModelConfig, kinds: tuple[str, ...] = ("dropout", "layerdrop")) -> ModelConfig:
-    """The same with every option off whose name ends in one of `kinds`."""
+    """Return the config with every option off whose name ends in one of `kinds`."""
     off = {field.name: 0.0 for field in dataclasses.fields(config) if field.name.endswith(kinds)}
     return dataclasses.replace(config, **off)  # type: ignore[arg-type]
 
@@ -65,7 +65,7 @@ def test_every_registered_name_is_tried() -> None:
 
 @pytest.mark.parametrize("vocabularies", [(60, 60, True), (60, 40, False)])
 def test_a_width_is_found_for_a_number_of_parameters(config: ModelConfig, vocabularies: tuple[int, int, bool]) -> None:
-    """The nearest of the widths that are allowed."""
+    """The d_model chosen is the nearest of the allowed widths."""
     if not isinstance(config, (TransformerConfig, RnnConfig)):
         pytest.skip("an ensemble has no width of its own")
     follows = dataclasses.replace(config, share_embeddings="auto", parameters=120_000)
@@ -137,7 +137,7 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
 def test_many_sentences_together_are_searched_as_each_alone(
     config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They end at different steps and have different limits, and are encoded in several pieces."""
+    """Sentences that end at different steps, have different limits, and are encoded in several parts."""
     monkeypatch.setattr("tolka.models.transformer.decoding._ENCODED_AT_ONCE", 16)
     model = make(config)
     rng = random.Random(3)
@@ -153,7 +153,7 @@ def test_many_sentences_together_are_searched_as_each_alone(
 
 
 def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:
-    """Of the target and </s>, by teacher forcing: no search involved."""
+    """Log-probabilities of the target and </s> by teacher forcing, without search."""
     batch = collate([source], [target])
     with torch.no_grad():
         log_p = model.logits(model(batch)).log_softmax(dim=-1)
@@ -161,7 +161,7 @@ def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> flo
 
 
 def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:
-    """Hypotheses that went their own ways go on as if each had been alone."""
+    """Hypotheses that diverged continue as if each had been alone."""
     model = make(config)
     batch = collate(SOURCES, TARGETS)
     with torch.no_grad():
@@ -236,7 +236,7 @@ def test_gradients_reach_every_parameter(config: ModelConfig) -> None:
 
 
 def test_padding_takes_no_gradient(config: ModelConfig) -> None:
-    """Two sentences of unlike length in one batch give the sum of the gradients that they give alone."""
+    """Two sentences of different length in one batch give the sum of the gradients that they give alone."""
     alone, together = make(config), make(config)
     for number in (1, 3):
         Objective(alone, 0.0)(collate([SOURCES[number]], [TARGETS[number]])).loss.backward()

@@ -1,4 +1,4 @@
-"""Maps of finished translations: of the right sentence, layer and head, under the right pieces."""
+"""Maps of finished translations: of the right sentence, layer and head, with the right subwords."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def translator(trained: Path) -> Translator:
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 @pytest.mark.parametrize("head", ["mean", "all", "1"])
 def test_maps_are_those_of_forced_decoding(translator: Translator, kind: str, head: str) -> None:
-    """Each sentence alone, though they were read in batches, longest first; the hypothesis that won the beam."""
+    """Maps equal those of each sentence alone, though computed in batches, longest first, of the best hypothesis."""
     translations = translator.translate(TEXTS)
     found = AttentionReader(translator, AttentionConfig(kind=kind, head=head))(translations)
     assert [len(maps) for maps in found] == [{"all": 2}.get(head, 1) * (text != "") for text in TEXTS]
@@ -37,11 +37,11 @@ def test_maps_are_those_of_forced_decoding(translator: Translator, kind: str, he
             expected = heads.mean(0) if head == "mean" else heads[number if head == "all" else 1]
             torch.testing.assert_close(torch.tensor(each.weights), expected)
             assert (each.name, each.head) == (name, {"all": str(number)}.get(head, head))
-            pieces = [translator.tokenizer.source_pieces(source), translator.tokenizer.target_pieces(target)]
+            subwords = [translator.tokenizer.source_pieces(source), translator.tokenizer.target_pieces(target)]
             rows, columns = {
-                "cross": ([*pieces[1], "</s>"], [*pieces[0], "</s>"]),
-                "encoder": ([*pieces[0], "</s>"], [*pieces[0], "</s>"]),
-                "decoder": (["<s>", *pieces[1]], ["<s>", *pieces[1]]),
+                "cross": ([*subwords[1], "</s>"], [*subwords[0], "</s>"]),
+                "encoder": ([*subwords[0], "</s>"], [*subwords[0], "</s>"]),
+                "decoder": (["<s>", *subwords[1]], ["<s>", *subwords[1]]),
             }[kind]
             assert (each.rows, each.columns) == (rows, columns)
 
@@ -86,7 +86,7 @@ def a_map(rows: list[str], columns: list[str], weights: list[list[float]]) -> At
 
 
 def test_word_alignment_by_hand() -> None:
-    """Three target words; the second's pieces look at one source word each, and together at the one in two pieces."""
+    """Three target words; the second's subwords attend to one source word each, together to the one of two subwords."""
     first = a_map(
         ["▁ich", "▁la", "che", "▁", "!", "</s>"],
         ["▁I", "▁am", "▁laugh", "ing", "</s>"],

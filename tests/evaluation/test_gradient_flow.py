@@ -52,7 +52,7 @@ def nudged(layer: RecurrentLayer, direction: int, step: int, part: int, by: torc
     ids=str,
 )
 def test_norms_by_finite_differences(options: dict[str, Any]) -> None:
-    """One sentence at a time: each entry of each state is moved up and down."""
+    """Finite differences in each entry of each state, one sentence at a time."""
     model = make(**options)
     for source, target in zip(SOURCES, TARGETS, strict=True):
         batch = collate([source], [target])
@@ -80,7 +80,7 @@ def test_norms_by_finite_differences(options: dict[str, Any]) -> None:
 
 
 def test_a_batch_is_the_mean_of_its_sentences() -> None:
-    """By distance from the end, of those that are long enough; padding is no step."""
+    """Norms are by distance from the end, over sentences that are long enough; padding is no step."""
     model = make(cell="gru", bidirectional=True)
     together = gradient_flow(model, collate(SOURCES, TARGETS))
     alone = [gradient_flow(model, collate([s], [t])) for s, t in zip(SOURCES, TARGETS, strict=True)]
@@ -92,7 +92,7 @@ def test_a_batch_is_the_mean_of_its_sentences() -> None:
 
 
 def test_a_tanh_forgets_sooner_than_an_lstm() -> None:
-    """Fresh weights, no attention: what row 1 of the ladder is there to show."""
+    """With fresh weights and no attention, as in row 1 of the ladder."""
     batch = collate([[4 + n % 7 for n in range(24)]], [[5, 6]])
     kept = {}
     for cell in ("rnn", "lstm"):

@@ -26,7 +26,7 @@ METRICS = MetricsConfig(names=["chrf"], bootstrap=0)
 
 
 class Echo:
-    """Gives every source back, composed, as a model of composed text does."""
+    """Returns every source, composed, as a model of composed text does."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -47,7 +47,7 @@ def validation(pairs: list[Pair]) -> tuple[float, float, float]:
 
 
 def scored(pairs: list[Pair]) -> tuple[float, float, float]:
-    """chrF, nll, and nothing of copies."""
+    """chrF and nll, without the share of copies."""
     echo: Any = Echo()
     found = tester.Tester(echo, None, METRICS, "de", FP32, 1000, lambda name, text: None)("set", pairs)
     return found.scores[0].value, found.perplexity.nll / found.perplexity.tokens, 0.0

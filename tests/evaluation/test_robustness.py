@@ -21,14 +21,14 @@ TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
 
 @dataclass(frozen=True)
 class NoMemory(DecoderState):
-    """A bigram model remembers nothing."""
+    """The state of a bigram model, which is empty."""
 
     def select(self, rows: Tensor) -> Self:
         return self
 
 
 class Bigram(Seq2Seq):
-    """p(next | last) from a table; whatever the table leaves of 1 is spread evenly over the other tokens."""
+    """p(next | last) from a table; the rest of 1 is spread evenly over the other tokens."""
 
     def __init__(self, table: dict[int, dict[int, float]]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def transformer() -> Seq2Seq:
 
 
 def test_by_hand() -> None:
-    """The reference is A B </s>, but after <s> the model prefers C, after which it knows B less well."""
+    """The reference is A B </s>, but after <s> the model prefers C, after which B is less likely."""
     model = Bigram(
         {BOS: {C: 0.6, A: 0.3}, A: {B: 0.8}, B: {EOS: 0.9}, C: {B: 0.25, A: 0.4}},
     )
@@ -76,7 +76,7 @@ def test_by_hand() -> None:
 
 
 def test_once_off_the_track_a_sentence_stays_off() -> None:
-    """C B is fed where A B was right: at the last position the tokens agree again, the prefixes do not."""
+    """C B is fed instead of A B: at the last position the tokens agree again, the prefixes do not."""
     model = Bigram({BOS: {C: 0.6}, C: {B: 0.6}, A: {B: 0.6}, B: {EOS: 0.6}})
     found = loss_by_position(model, [collate([[4]], [[A, B]])])
     assert found.on_track == [1, 0, 0]
@@ -84,7 +84,7 @@ def test_once_off_the_track_a_sentence_stays_off() -> None:
 
 
 def test_the_end_is_never_fed() -> None:
-    """After <s> the model would rather stop; the reference goes on, and so does the second choice."""
+    """After <s> the model prefers </s>; the reference continues, so the second choice is fed."""
     model = Bigram({BOS: {EOS: 0.6, A: 0.3}, A: {EOS: 0.5}, EOS: {EOS: 0.01}})
     found = loss_by_position(model, [collate([[4]], [[A]])])
     assert found.free == pytest.approx([-math.log(0.3), -math.log(0.5)])
@@ -138,7 +138,7 @@ def test_batches_and_padding_change_nothing() -> None:
 
 
 def test_training_goes_on_as_it_was() -> None:
-    """Dropout is off while it measures, and on again afterwards."""
+    """Dropout is off during the measurement and on again afterwards."""
     model = transformer().train()
     batch = collate(SOURCES, TARGETS)
     assert loss_by_position(model, [batch]) == loss_by_position(model, [batch])

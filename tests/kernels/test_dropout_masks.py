@@ -1,4 +1,4 @@
-"""The cheap masks are masks."""
+"""Statistics and seeding of the cheap dropout masks."""
 
 import pytest
 import torch

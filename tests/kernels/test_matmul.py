@@ -1,4 +1,4 @@
-"""Products by oneDNN against torch's own, and where they are used."""
+"""Matrix multiplication by oneDNN against torch's own, and where it is used."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor for which it is the faster library."""
+    """Behave as on a processor for which oneDNN is the faster library."""
     monkeypatch.setattr(products, "onednn_is_faster", lambda: True)
 
 
 @pytest.fixture
 def chosen_anew() -> Iterator[None]:
-    """The choice is made again, before and after."""
+    """Decide anew which library is faster, before and after the test."""
     onednn_is_faster.cache_clear()
     yield
     onednn_is_faster.cache_clear()
@@ -58,7 +58,7 @@ def test_results_and_gradients_are_torchs(
     given = leaves(shape, width, biased)
     found, expected = matmul(*given), F.linear(*given)
     assert found.grad_fn is not None
-    assert "_Product" in found.grad_fn.name()
+    assert "_Matmul" in found.grad_fn.name()
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     upstream = torch.randn_like(expected)
     ours, theirs = (torch.autograd.grad(each, given, upstream) for each in (found, expected))
@@ -90,7 +90,7 @@ def test_elsewhere_torch_chooses() -> None:
 
     def is_ours(*given: Tensor) -> bool:
         made_by = matmul(*given).grad_fn
-        return made_by is not None and "_Product" in made_by.name()
+        return made_by is not None and "_Matmul" in made_by.name()
 
     assert is_ours(x, weight)
     assert not is_ours(x[0], weight)
@@ -116,7 +116,7 @@ def test_without_a_gradient_in_few_numbers_of_rows(shape: tuple[int, ...], monke
     with torch.no_grad():
         torch.testing.assert_close(matmul(x, weight, bias), F.linear(x, weight, bias))
         assert not rows, "so small a matmul is as fast elsewhere"
-        monkeypatch.setattr(products, "_LEAST_WORK", 0)
+        monkeypatch.setattr(products, "_MIN_MULTIPLICATIONS", 0)
         torch.testing.assert_close(matmul(x, weight, bias), F.linear(x, weight, bias))
         assert rows in ([8], [16])
         assert not row_counts_are_compiled()
@@ -149,12 +149,12 @@ def test_which_processors_it_is_for(
     facts = tmp_path / "cpuinfo"
     if maker:
         facts.write_text(f"processor\t: 0\nvendor_id\t: {maker}\n", encoding="utf-8")
-    monkeypatch.setattr(products, "_CPU_FACTS", facts)
+    monkeypatch.setattr(products, "_CPU_INFO", facts)
     assert onednn_is_faster() is ours
 
 
 def test_few_numbers_of_rows_near_to_every_other() -> None:
     found = {count: rounded_row_count(count) for count in range(1, 20_000)}
-    assert all(count <= steady <= max(count + 7, count * 17 / 16) for count, steady in found.items())
-    assert all(rounded_row_count(steady) == steady for steady in found.values())
-    assert len({steady for steady in found.values() if 2048 < steady <= 4096}) == 16
+    assert all(count <= rounded <= max(count + 7, count * 17 / 16) for count, rounded in found.items())
+    assert all(rounded_row_count(rounded) == rounded for rounded in found.values())
+    assert len({rounded for rounded in found.values() if 2048 < rounded <= 4096}) == 16

@@ -1,4 +1,4 @@
-"""Attention by batched products against torch's own kernel, and its gradient against differences."""
+"""Attention by batched multiplication against torch's kernel, and its gradient against finite differences."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ WIDENED = 13  # keys that are filled up to what the processor's registers hold
 
 
 def mask_of(keys: int) -> Tensor:
-    """(2, 1, 1, S): of two sentences, the second with a single key."""
+    """Return a mask (2, 1, 1, S) of two sentences, the second with a single key."""
     return (torch.arange(keys) < torch.tensor([[keys - 1], [1]]))[:, None, None]
 
 
@@ -20,7 +20,7 @@ MASK = mask_of(4)
 
 
 def inputs(queries: int, keys: int = 4) -> list[Tensor]:
-    """Query (2, 3, T, 5), key (2, 3, S, 5) and value (2, 3, S, 6), as views of what linear layers give."""
+    """Query (2, 3, T, 5), key (2, 3, S, 5) and value (2, 3, S, 6), as views of linear layers' outputs."""
     torch.manual_seed(0)
     shapes = (queries, 5), (keys, 5), (keys, 6)
     flat = [torch.randn(2, length, 3 * width, dtype=torch.float64) for length, width in shapes]
@@ -87,7 +87,7 @@ def test_keys_are_filled_up_to_a_register(
 
 
 def test_a_positions_heads_lie_side_by_side() -> None:
-    """So that neither the output's map nor the split projection's gradient has anything to rearrange."""
+    """So that neither the output layer nor the gradient of the split projection needs a copy."""
     for length in (4, WIDENED):
         given = inputs(length, length)
         found = attend_short(*given, None, True)

@@ -1,4 +1,4 @@
-"""Attention over packed rows: what a CPU can show of a GPU's kernel."""
+"""Attention over packed rows, as far as a CPU can test a GPU's kernel."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tolka.models.transformer import model as transformer
 
 
 def test_this_torch_has_the_operation_with_a_gradient() -> None:
-    """Shapes alone, which is as much as there is without a GPU."""
+    """The kernel's shapes, which is all that can be tested without a GPU."""
     rows, seen = (VariableLengthPacking(torch.empty(2, device="meta"), longest) for longest in (3, 4))
     query, key, value = (torch.empty(n, 2, 8, device="meta", requires_grad=True) for n in (5, 5, 5))
     found = attend_packed(query, key, value, rows, seen, causal=True)
@@ -31,7 +31,7 @@ def test_a_cpu_has_none() -> None:
 def plain(
     query: Tensor, key: Tensor, value: Tensor, rows: VariableLengthPacking, source: VariableLengthPacking, causal: bool
 ) -> Tensor:
-    """Compute what the kernel should, sentence by sentence."""
+    """Compute the kernel's result sentence by sentence."""
     lengths = rows.lengths.tolist(), source.lengths.tolist(), source.lengths.tolist()
     sentences = zip(*(torch.split(x, each) for x, each in zip((query, key, value), lengths, strict=True)), strict=True)
     heads_first = ([x.transpose(0, 1) for x in sentence] for sentence in sentences)

@@ -1,4 +1,4 @@
-"""The chunked loss against torch's own, in float64."""
+"""The chunked loss against torch's losses, in float64."""
 
 import math
 
@@ -18,7 +18,7 @@ from tolka.models.base import DecoderState, Seq2Seq
 
 
 class Lookup(Seq2Seq):
-    """Features straight from an embedding of the previous target token: the smallest thing with a loss."""
+    """The smallest model with a loss: its features are an embedding of the previous target token."""
 
     vocabulary_size = 7
 
@@ -87,9 +87,9 @@ def test_token_nll_is_in_order() -> None:
     model = Lookup()
     with torch.no_grad():
         features = model(BATCH)
-        pieces = torch.cat(list(token_nll(model, features, BATCH.targets)))
+        nll = torch.cat(list(token_nll(model, features, BATCH.targets)))
     expected = F.cross_entropy(model.logits(features), BATCH.targets, reduction="none")
-    torch.testing.assert_close(pieces, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(nll, expected, rtol=1e-12, atol=1e-12)
 
 
 def two_passes() -> tuple[Tensor, Tensor]:
@@ -139,20 +139,20 @@ def test_simcut_by_the_papers_formula() -> None:
 
 @pytest.mark.parametrize("consistency", [None, simcut(3.0, 0.0)], ids=["one pass", "two"])
 @pytest.mark.parametrize("chunk_values", [14, 70, 10**6])
-def test_pieces_of_few_sizes_come_to_the_same(
+def test_chunks_of_few_sizes_come_to_the_same(
     chunk_values: int, consistency: consistency_module.ConsistencyLoss | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where each number of rows costs something, the last piece is filled up to the size of the others."""
+    """Where each number of rows is compiled, the last chunk is padded to the size of the others."""
     monkeypatch.setattr(chunks, "_CHUNK_VALUES", chunk_values)
     batch = collate([[4]] * 5, [[4, 5, 6], [6], [5, 4], [4, 4, 4], [6, 5, 4, 6]])
     found, rows = [], []
-    for steady in (False, True):
-        monkeypatch.setattr(objective_module, "row_counts_are_compiled", lambda steady=steady: steady)
+    for compiled in (False, True):
+        monkeypatch.setattr(objective_module, "row_counts_are_compiled", lambda compiled=compiled: compiled)
         model = Lookup()
-        pieces: list[int] = []
-        model.output.register_forward_hook(lambda _layer, _inputs, result, into=pieces: into.append(len(result)))
+        sizes: list[int] = []
+        model.output.register_forward_hook(lambda _layer, _inputs, result, into=sizes: into.append(len(result)))
         sums = Objective(model, 0.1, consistency=consistency)(batch)
-        rows.append(pieces)
+        rows.append(sizes)
         sums.loss.backward()
         found.append([sums.loss, sums.nll, *(weight.grad for weight in model.parameters())])
     for plain, filled in zip(*found, strict=True):
@@ -164,7 +164,7 @@ def test_pieces_of_few_sizes_come_to_the_same(
 
 @pytest.mark.parametrize("chunk_values", [7, 28, 10**6])
 def test_two_equal_passes_cost_what_one_costs(chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without dropout R-Drop's passes agree: the same loss, the same gradients, whatever the chunks."""
+    """Without dropout R-Drop's passes are equal: the same loss, the same gradients, whatever the chunks."""
     monkeypatch.setattr(chunks, "_CHUNK_VALUES", chunk_values)
     alone, paired = Lookup(), Lookup()
     one, other = Objective(alone, 0.1)(BATCH), Objective(paired, 0.1, consistency=r_drop(5.0))(BATCH)

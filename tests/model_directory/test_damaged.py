@@ -1,4 +1,4 @@
-"""A model directory from a stranger: spoilt in any way, with checksums that fit, it is refused or it loads."""
+"""An untrusted model directory, damaged in any way but with valid checksums, is refused or loads."""
 
 import json
 import shutil
@@ -26,18 +26,18 @@ def model(trained: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def spoilt(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One to be spoilt again and again."""
+    """A model directory to be damaged by each test."""
     return Path(shutil.copytree(trained / "last", tmp_path_factory.mktemp("fuzz") / "model"))
 
 
 def vouched(folder: Path) -> Path:
-    """With checksums of what is there now, as an attacker would write them."""
+    """Write the manifest of the current files, as an attacker would."""
     write_manifest(folder, TrainingSources(16))
     return folder
 
 
 def changed(model: Path, **options: Any) -> Path:
-    """With other options of the model."""
+    """Replace options of the model in config.yaml."""
     config = yaml.safe_load((model / "config.yaml").read_text("utf-8"))
     config["model"].update(options)
     (model / "config.yaml").write_text(yaml.safe_dump(config))

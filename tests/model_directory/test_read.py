@@ -1,4 +1,4 @@
-"""What earlier versions wrote is still read: models translate as they did; a run is refused with what to do."""
+"""Directories of earlier versions: models translate as they did; a run is refused with advice."""
 
 import shutil
 from collections.abc import Callable

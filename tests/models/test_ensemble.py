@@ -1,4 +1,4 @@
-"""The ensemble's own arithmetic; what every architecture promises, it is held to in tests/contract."""
+"""The ensemble's arithmetic; the contract of all architectures is tested in tests/contract."""
 
 import torch
 

@@ -65,7 +65,7 @@ def test_fused_projections_are_three_and_two_matrices() -> None:
 
 
 def test_step_turns_by_position_and_caches_turned_keys() -> None:
-    """An odd d_v beside one head: rows of the fused product then start at odd places in memory."""
+    """With one head and an odd d_v, rows of the fused projection start at odd places in memory."""
     torch.manual_seed(0)
     for heads, d_v in ((2, 4), (1, 5)):
         attention = SelfAttention(d_model=8, heads=heads, d_v=d_v, dropout_rate=0.0, rotary=True).double()

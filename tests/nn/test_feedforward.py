@@ -2,7 +2,7 @@
 
 import torch
 
-from tolka.nn.feedforward import FeedForward, usual_inner_width
+from tolka.nn.feedforward import FeedForward, default_inner_width
 
 
 def test_feedforward_by_hand() -> None:
@@ -22,7 +22,7 @@ def test_gelu_by_hand() -> None:
 
 
 def test_dropout_stands_behind_the_activation() -> None:
-    """What it keeps is twice gelu(x), and not gelu(2 x)."""
+    """Dropout is after the activation: a kept value is 2 gelu(x), not gelu(2 x)."""
     torch.manual_seed(0)
     layer = FeedForward(3, 4000, "gelu", 0.5)
     x = torch.ones(1, 3)
@@ -45,10 +45,10 @@ def test_swiglu_by_hand() -> None:
 
 
 def test_a_gated_activation_has_as_many_weights() -> None:
-    """Three matrices of D x 8/3 D weigh what two of D x 4 D do; 3 divides 24."""
+    """Three matrices of D x 8/3 D have as many weights as two of D x 4 D; 3 divides 24."""
     matrices = {}
     for activation in ("relu", "gelu", "swiglu"):
-        layer = FeedForward(24, usual_inner_width(24, activation), activation, 0.0)
+        layer = FeedForward(24, default_inner_width(24, activation), activation, 0.0)
         matrices[activation] = layer.inner.weight.numel() + layer.outer.weight.numel()
     assert set(matrices.values()) == {8 * 24 * 24}
-    assert usual_inner_width(256, "swiglu") == 688  # 8/3 * 256 = 682.67, and 688 = 86 * 8
+    assert default_inner_width(256, "swiglu") == 688  # 8/3 * 256 = 682.67, and 688 = 86 * 8

@@ -23,7 +23,7 @@ def bounds(initialization: str, layer: nn.Linear) -> list[float]:
 
 @pytest.mark.parametrize("fused", [False, True])
 def test_xavier_and_kaiming(fused: bool) -> None:
-    """64 wide in; 32 and 96 wide out, side by side where fused: only Xavier's bound knows of the fan-out."""
+    """64 wide in; 32 and 96 wide out, side by side where fused: only Xavier's bound depends on the fan-out."""
     layers = [FusedLinear(64, [32, 96])] if fused else [nn.Linear(64, 32), nn.Linear(64, 96)]
     for name, expected in (
         ("xavier", [math.sqrt(6 / (64 + 32)), math.sqrt(6 / (64 + 96))]),
@@ -35,7 +35,7 @@ def test_xavier_and_kaiming(fused: bool) -> None:
 
 
 def test_kaiming_keeps_the_second_moment_behind_a_relu() -> None:
-    """What it is for: E[relu(W x)^2] = E[x^2]."""
+    """Kaiming initialisation keeps E[relu(W x)^2] = E[x^2]."""
     torch.manual_seed(0)
     layer = nn.Linear(512, 512)
     initialise(layer, "kaiming", embedding_std=1.0)

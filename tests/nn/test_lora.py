@@ -1,4 +1,4 @@
-"""Adapters against the plain layer that they stand for."""
+"""Adapters against the plain layer that computes the same."""
 
 import torch
 from torch import nn

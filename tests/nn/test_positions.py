@@ -1,4 +1,4 @@
-"""Positions against their formulas, written out."""
+"""Positional encodings against their formulas, written out."""
 
 import cmath
 import math
@@ -35,12 +35,12 @@ def test_learned_positions_share_the_last() -> None:
 def test_rotary_is_a_product_of_complex_numbers(start: int) -> None:
     torch.manual_seed(0)
     x = torch.randn(3, 6, dtype=torch.float64)
-    turned = RotaryPositions(6)(x, start)
+    rotated = RotaryPositions(6)(x, start)
     for t in range(3):
         for i in range(3):
             pair = complex(*x[t, 2 * i : 2 * i + 2].tolist())
             pair *= cmath.exp(1j * (start + t) / 10000 ** (2 * i / 6))
-            assert turned[t, 2 * i : 2 * i + 2].tolist() == pytest.approx([pair.real, pair.imag], abs=1e-11)
+            assert rotated[t, 2 * i : 2 * i + 2].tolist() == pytest.approx([pair.real, pair.imag], abs=1e-11)
 
 
 def test_rotary_scores_depend_on_the_distance_alone() -> None:
@@ -56,14 +56,14 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
 
 
 def test_rotary_keeps_the_dtype_and_its_precision() -> None:
-    """Used in a lower precision first, or in a longer one: the table follows."""
+    """The table follows a change of precision or length."""
     torch.manual_seed(0)
     rotary, x = RotaryPositions(4), torch.randn(2, 3, 5, 4).double()
     exact = RotaryPositions(4)(x, 100)
     for dtype, tolerance in ((torch.bfloat16, 2e-2), (torch.float32, 1e-5), (torch.float64, 1e-13)):
-        turned = rotary(x.to(dtype), 100)
-        assert turned.dtype == dtype
-        torch.testing.assert_close(turned.double(), exact, rtol=tolerance, atol=tolerance)
+        rotated = rotary(x.to(dtype), 100)
+        assert rotated.dtype == dtype
+        torch.testing.assert_close(rotated.double(), exact, rtol=tolerance, atol=tolerance)
 
 
 def test_rotary_first_used_while_translating_still_trains() -> None:

@@ -52,7 +52,7 @@ def make(kind: str, bidirectional: bool) -> tuple[RecurrentLayer, Tensor]:
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
 def test_the_equations_whatever_the_padding(kind: str, bidirectional: bool) -> None:
-    """encode, and the same step by step; padding is made of wild numbers that nothing may see."""
+    """encode equals the same step by step; padding holds large values that must not affect anything."""
     layer, x = make(kind, bidirectional)
     for row, length in enumerate(LENGTHS.tolist()):
         x[row, length:] = 1e6
@@ -74,7 +74,7 @@ def test_the_equations_whatever_the_padding(kind: str, bidirectional: bool) -> N
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_decode_goes_on_from_a_state(kind: str) -> None:
-    """One half of a sentence after the other is the whole."""
+    """Decoding a sentence in two halves equals decoding it whole."""
     layer, x = make(kind, bidirectional=False)
     whole = layer.decode(x, layer.first_state(x))
     states = layer.unroll(x, None)
@@ -99,7 +99,7 @@ def test_gradients_are_the_same_by_either_path(kind: str, bidirectional: bool) -
 
 
 def test_the_library_s_gru_is_another_function() -> None:
-    """The same weights; it lets the reset gate act behind the matrix. Should that change, ours could be its kernel."""
+    """torch's GRU applies the reset gate after the matrix. Should that change, its kernel could be used."""
     ours, x = make("gru", bidirectional=False)
     theirs = nn.GRU(X, H, batch_first=True).double()
     theirs.load_state_dict(ours.state_dict())

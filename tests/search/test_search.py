@@ -1,4 +1,4 @@
-"""Searches on a model whose every probability is known."""
+"""Searches on a model whose probabilities are all known."""
 
 import math
 
@@ -19,7 +19,7 @@ TABLE = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 0.36, A: 0.34, B: 0.3}, B: {EOS: 0.99, 
 
 
 class Prefix(DecoderState):
-    """Remembers nothing: the last token decides."""
+    """An empty state: only the last token matters."""
 
     def select(self, rows: Tensor) -> "Prefix":
         return self
@@ -72,7 +72,7 @@ def test_beam_finds_what_greedy_misses() -> None:
 
 
 def test_the_length_penalty_favours_longer_ones() -> None:
-    """Ending at once has probability 0.5, ending after one A 0.45: the penalty turns the order around."""
+    """Ending at once has probability 0.5, ending after one A 0.45: the penalty reverses the order."""
     table = {BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 0.9, A: 0.1}}
     for penalty, expected in ((0.0, []), (2.0, [A])):
         config = BeamConfig(beam_size=3, length_penalty=penalty)

@@ -10,7 +10,7 @@ from trainer_bench import Bench
 from tolka.config.command_line import train_config
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.model_directory.upgrade import upgraded
+from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
@@ -96,7 +96,7 @@ def test_the_settings_that_it_replaces_are_read_and_named(tiny: list[str]) -> No
     """Of a run that an earlier version saved, and of a user who types them."""
     for compiled, graphs, now in ((False, False, "off"), (True, False, "default"), (False, True, "reduce-overhead")):
         saved = {"trainer": {"compile": compiled, "cuda_graphs": graphs, "updates": 3}}
-        assert upgraded(saved) == {"trainer": {"compile": now, "updates": 3}}
+        assert upgrade_config(saved) == {"trainer": {"compile": now, "updates": 3}}
     with pytest.raises(ConfigError, match=r"trainer\.cuda_graphs is gone; in its place: trainer\.compile=reduce"):
         train_config([*tiny, "trainer.cuda_graphs=true"])
 

@@ -1,4 +1,4 @@
-"""Number formats for decoding: near the model in fp32, which stays as it was; smaller; refused where they cannot be."""
+"""Dtypes for decoding: close to the model in fp32, which is unchanged; smaller; refused where unsupported."""
 
 import pytest
 import torch
@@ -11,9 +11,9 @@ from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import QuantizedLinear, QuantizedScores, has_vnni
+from tolka.nn.quantized import QuantizedLinear, QuantizedOutputLayer, has_vnni
 from tolka.search.beam import BeamConfig
-from tolka.translation.dtypes import check_format, in_format
+from tolka.translation.dtypes import check_dtype, convert_model
 
 VOCABULARY = 60
 CPU = torch.device("cpu")
@@ -32,7 +32,7 @@ def made(config: ModelConfig) -> Seq2Seq:
 
 
 def first_scores(model: Seq2Seq) -> Tensor:
-    """Of the first token, of two sentences."""
+    """Return the logits of the first token of two sentences."""
     source = torch.tensor([[4, 5, 6, EOS], [7, EOS, 0, 0]])
     with torch.inference_mode():
         features, _ = model.step(torch.ones(2, 1, dtype=torch.long), model.start(source, torch.tensor([4, 2])))
@@ -44,17 +44,17 @@ def first_scores(model: Seq2Seq) -> Tensor:
 def test_scores_are_near_those_of_fp32(model: str, name: str) -> None:
     whole = made(MODELS[model])
     before = {key: tensor.clone() for key, tensor in whole.state_dict().items()}
-    wanted, found = first_scores(whole), first_scores(in_format(whole, name))
+    wanted, found = first_scores(whole), first_scores(convert_model(whole, name))
     assert not torch.equal(wanted, found)
     assert float((wanted - found).norm() / wanted.norm()) < 0.05
     assert all(torch.equal(tensor, before[key]) for key, tensor in whole.state_dict().items())
-    assert in_format(whole, "fp32") is whole
+    assert convert_model(whole, "fp32") is whole
 
 
 @pytest.mark.parametrize("name", ["bf16", "int8"])
 def test_a_search_runs_to_its_end(name: str) -> None:
-    """Longer than the table of positions is at first."""
-    model = in_format(Ensemble([made(MODELS["transformer"]), made(MODELS["lstm"])]), name)
+    """Sentences longer than the initial table of positions."""
+    model = convert_model(Ensemble([made(MODELS["transformer"]), made(MODELS["lstm"])]), name)
     source = torch.full((1, 300), 5)
     search = BeamConfig(beam_size=2, max_length_factor=1.0, max_length_extra=0)
     with torch.inference_mode():
@@ -63,7 +63,7 @@ def test_a_search_runs_to_its_end(name: str) -> None:
 
 
 def test_a_quantized_layer_by_hand() -> None:
-    """Weights that are whole numbers of their scales, inputs whose range is whole: nothing is lost but the rounding."""
+    """With weights that are multiples of their scales and inputs at the ends of the range, only rounding is lost."""
     weight = torch.tensor([[127.0, -64.0], [254.0, 2.0]]) / 100
     layer = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1])
     x = torch.tensor([[1.27, 0.0], [0.0, 1.27]])
@@ -90,8 +90,8 @@ def test_a_row_is_quantised_by_itself(many: int, non_negative: bool) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_in_int8_scores_do_not_depend_on_the_batch(model: str) -> None:
-    """But for the rounding of fp32 around the integers."""
-    quantized = in_format(made(MODELS[model]), "int8")
+    """Equal up to the fp32 rounding around the integers."""
+    quantized = convert_model(made(MODELS[model]), "int8")
     sources = [torch.tensor([[*range(4, 4 + n), EOS]]) for n in (3, 9, 6)]
     together = torch.zeros(3, 10, dtype=torch.long)
     for row, source in zip(together, sources, strict=True):
@@ -109,7 +109,7 @@ def test_in_int8_scores_do_not_depend_on_the_batch(model: str) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 32), (9, 32), (2, 3, 32)])
 def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> None:
-    """Which are made elsewhere, where the processor has something faster for the whole."""
+    """The parts are computed by another kernel where the processor has VNNI."""
     torch.manual_seed(0)
     weight, bias, x = torch.randn(6000, 32), torch.randn(6000), torch.randn(shape)
     whole = QuantizedLinear(weight, bias, [6000])(x)
@@ -121,9 +121,9 @@ def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> 
 
 
 def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:
-    model = in_format(made(MODELS["lstm"]), "int8")
+    model = convert_model(made(MODELS["lstm"]), "int8")
     kinds = {name: type(module) for name, module in model.named_modules()}
-    assert kinds["output_embedding"] is QuantizedScores
+    assert kinds["output_embedding"] is QuantizedOutputLayer
     assert kinds["readout"] is QuantizedLinear
     assert kinds["attention.energy"] is Linear  # one row
     assert issubclass(kinds["target_embedding"], nn.Embedding)
@@ -135,12 +135,12 @@ def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:
 )
 def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"decoding.precision={name}.*{words}"):
-        check_format(name, torch.device(device), "decoding.precision")
-    check_format("fp32", torch.device(device), "decoding.precision")
-    check_format("bf16", torch.device(device), "decoding.precision")
+        check_dtype(name, torch.device(device), "decoding.precision")
+    check_dtype("fp32", torch.device(device), "decoding.precision")
+    check_dtype("bf16", torch.device(device), "decoding.precision")
 
 
 def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tolka.translation.dtypes.supports_int8", lambda: False)
-    with pytest.raises(ConfigError, match="this build of torch has no products"):
-        check_format("int8", CPU, "decoding.precision")
+    monkeypatch.setattr("tolka.translation.dtypes.can_quantize", lambda: False)
+    with pytest.raises(ConfigError, match="this build of torch has no int8 matrix"):
+        check_dtype("int8", CPU, "decoding.precision")

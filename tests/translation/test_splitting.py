@@ -1,10 +1,10 @@
-"""Texts are cut into sentences, and where they are too long, without losing a character."""
+"""Texts are split into sentences, and where they are too long, without losing a character."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.translation.splitting import Cut, best_cut, rejoining, sentences, share_of_several
+from tolka.translation.splitting import Cut, best_cut, sentences, separator_between, share_of_several
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_the_best_cut(text: str, cut: Cut | None) -> None:
     ],
 )
 def test_parts_are_rejoined_as_the_target_is_written(blank: str, at_mark: bool, target: str, expected: str) -> None:
-    assert rejoining(blank, at_mark, target) == expected
+    assert separator_between(blank, at_mark, target) == expected

@@ -1,4 +1,4 @@
-"""Texts in, translations out: driven with a model that copies its source, so that every output is known."""
+"""The translator with a model that copies its source, so that every output is known."""
 
 import threading
 import unicodedata
@@ -28,7 +28,7 @@ PAIRS = [
 
 
 class CopyState(DecoderState):
-    """The source and how far it was copied."""
+    """The source, and how far it has been copied."""
 
     def __init__(self, source: Tensor, position: int, beam: int) -> None:
         self.source, self.position, self.beam = source, position, beam
@@ -38,7 +38,7 @@ class CopyState(DecoderState):
 
 
 class Copy(Seq2Seq):
-    """Says its source again; remembers the batches that it was given."""
+    """Copies its source, and records the batches that it was given."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -231,7 +231,7 @@ def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
 
 
 def short_of_memory(made: Translator, most: int) -> None:
-    """From now on it has no room for batches of more positions."""
+    """Raise out of memory for batches of more positions from now on."""
     real = made.model.start
 
     def start(source: Tensor, lengths: Tensor) -> DecoderState:
@@ -316,7 +316,7 @@ def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
 
 
 def test_side_by_side_all_have_about_as_much_to_do() -> None:
-    """And in the same batches with any number of threads."""
+    """Batches are the same with any number of threads."""
     sources = [[5] * (4 + number % 9) for number in range(120)]
     made = [translator(tokens=1000, workers=workers)._batches(sources, range(120)) for workers in (1, 2, 3)]
     assert made[0] == made[1] == made[2]

@@ -71,7 +71,7 @@ def _listed(value: Any) -> Any:
 
 
 def _resolved(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
-    """Return a model's options resolved, so that equal sizes compare equal; unchanged if they are invalid."""
+    """A model's options so that equal sizes look equal; as they are where they make no model."""
     try:
         return resolved_options(sizes, shared)
     except ConfigError:

@@ -10,7 +10,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import upgraded
+from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import named_in_utf8, zero_or_more
 from tolka.options.parsing import brief, build
@@ -189,7 +189,7 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
 
     Settings that an older version did not know get their defaults, which are what it did.
     """
-    known = upgraded(values)
+    known = upgrade_config(values)
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}

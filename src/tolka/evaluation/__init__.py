@@ -1,1 +1,1 @@
-"""Evaluation of models: validation, test sets, perplexity, and what attention and gradients show."""
+"""Evaluation of a model: perplexity, scores of its translations, attention maps, gradient flow."""

@@ -23,7 +23,7 @@ _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Which attention maps to return."""
+    """Options of attention maps: which layer and heads are returned."""
 
     kind: str = "cross"
     """cross = from target to source, encoder = self-attention of the source, decoder = self-attention of the target"""
@@ -48,7 +48,7 @@ class AttentionConfig:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The attention map of one sentence. rows, columns: subwords. weights: of each row over the columns; they sum to 1.
+    """The attention map of one segment. rows, columns: subwords. weights: (rows, columns), each row sums to 1.
 
     name: of the layer ("decoder.2.cross"). head: its number, or mean.
     """
@@ -60,7 +60,7 @@ class AttentionMap:
     weights: list[list[float]]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for a JSON file."""
+        """Return plain values for a JSON file."""
         return {
             "map": self.name,
             "head": self.head,
@@ -71,48 +71,48 @@ class AttentionMap:
 
 
 class AttentionReader:
-    """Computes the attention maps of a translator's translations."""
+    """Computes the attention maps of translations."""
 
     def __init__(self, translator: Translator, config: AttentionConfig) -> None:
         self._translator, self._config = translator, config
 
     def __call__(self, translations: Sequence[Translation]) -> list[list[AttentionMap]]:
-        """Return the maps of each translation: one per segment, or one per head; none for a blank text.
+        """Return the maps of each translation: for every segment in turn one, or one per head; none for a blank text.
 
         ConfigError when the model has no such map.
         """
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
-        found: dict[int, list[AttentionMap]] = {}
+        maps_of: dict[int, list[AttentionMap]] = {}
         for numbers in longest_first(lengths, self._translator.tokens):
             for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
-                found[number] = maps
-        ordered = iter(found[number] for number in range(len(segments)))
+                maps_of[number] = maps
+        ordered = iter(maps_of[number] for number in range(len(segments)))
         return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
 
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
-        """Run one forward pass that returns the attention weights."""
+        """Compute the maps of each segment in one forward pass."""
         sources, targets = zip(*segments, strict=True)
         model = self._translator.model.eval()
         with torch.inference_mode():
             attention = model.inspect(collate(sources, targets).to(self._translator.device)).attention
-        name = self._chosen(attention)
-        weights = self._heads(name, attention[name]).cpu()
-        for (source, target), of_sentence in zip(segments, weights, strict=True):
+        name = self._map_name(attention)
+        weights = self._select_heads(name, attention[name]).cpu()
+        for (source, target), of_segment in zip(segments, weights, strict=True):
             rows, columns = self._labels(source, target)
-            kept = of_sentence[:, : len(rows), : len(columns)].tolist()
-            heads = ["mean"] if self._config.head == "mean" else [str(number) for number in range(len(kept))]
+            matrices = of_segment[:, : len(rows), : len(columns)].tolist()
+            heads = ["mean"] if self._config.head == "mean" else [str(number) for number in range(len(matrices))]
             if self._config.head.isdecimal():
                 heads = [self._config.head]
-            yield [AttentionMap(name, head, rows, columns, one) for head, one in zip(heads, kept, strict=True)]
+            yield [AttentionMap(name, head, rows, columns, one) for head, one in zip(heads, matrices, strict=True)]
 
-    def _chosen(self, attention: dict[str, Tensor]) -> str:
-        """Return the name of the map that is configured."""
-        stack, which = _KINDS[self._config.kind]
-        names = [name for name in attention if name.startswith(stack) and name.endswith(which)]
+    def _map_name(self, attention: dict[str, Tensor]) -> str:
+        """Return the name of the map that the options select."""
+        stack, kind = _KINDS[self._config.kind]
+        names = [name for name in attention if name.startswith(stack) and name.endswith(kind)]
         if not names:
-            there = ", ".join(attention) or "no attention at all"
-            raise ConfigError(f"attention.kind={self._config.kind}: this model has no such map; it has {there}")
+            known = ", ".join(attention) or "no attention at all"
+            raise ConfigError(f"attention.kind={self._config.kind}: this model has no such map; it has {known}")
         try:
             return names[self._config.layer]
         except IndexError:
@@ -121,8 +121,8 @@ class AttentionReader:
                 "-1 for the last"
             ) from None
 
-    def _heads(self, name: str, weights: Tensor) -> Tensor:
-        """(B, H, T, S) -> the heads that are configured."""
+    def _select_heads(self, name: str, weights: Tensor) -> Tensor:
+        """(B, H, T, S) -> the selected heads, or their mean."""
         if self._config.head == "mean":
             return weights.mean(dim=1, keepdim=True)
         if self._config.head == "all":
@@ -135,22 +135,23 @@ class AttentionReader:
         return weights[:, number : number + 1]
 
     def _labels(self, source: Sequence[int], target: Sequence[int]) -> tuple[list[str], list[str]]:
-        """Return the subwords of rows and columns. A row of `cross` is a subword being written."""
+        """Return the subwords of rows and columns; rows are output tokens for `cross`, else input tokens."""
         tokenizer = self._translator.tokenizer
-        read, written = [*tokenizer.source_pieces(source), _END], [*tokenizer.target_pieces(target), _END]
+        source_subwords = [*tokenizer.source_pieces(source), _END]
+        target_subwords = [*tokenizer.target_pieces(target), _END]
         if self._config.kind == "cross":
-            return written, read
+            return target_subwords, source_subwords
         if self._config.kind == "encoder":
-            return read, read
-        fed = [_BEGIN, *written[:-1]]
-        return fed, fed
+            return source_subwords, source_subwords
+        inputs = [_BEGIN, *target_subwords[:-1]]
+        return inputs, inputs
 
 
 def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
-    """Return, for each target word, the source word with the most attention: (source, target), from 0.
+    """Return (source, target) for each target word and the source word with its largest weight, numbered from 0.
 
-    maps: one per segment, `cross`, of one head or of their mean. Words are separated by whitespace; weights are summed
-    over a source word's subwords and averaged over a target word's (as Garg et al. 2019 read alignments).
+    maps: one per segment, `cross`, of one head or the mean. Words are separated by blanks; weights are summed over a
+    source word's subwords and averaged over a target word's (Garg et al. 2019 extract alignments likewise).
     """
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words of the segments before
@@ -169,15 +170,15 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     return pairs
 
 
-def word_numbers(pieces: Sequence[str]) -> list[int | None]:
-    """Return, for each subword, the number of its word; None for the end of the sentence."""
+def word_numbers(subwords: Sequence[str]) -> list[int | None]:
+    """Return the number of each subword's word; None for the end of the sentence."""
     numbers: list[int | None] = []
     word, between = -1, True
-    for piece in pieces:
-        if piece == _END:
+    for subword in subwords:
+        if subword == _END:
             numbers.append(None)
             continue
-        for character in piece:
+        for character in subword:
             if character == _BLANK:
                 between = True
             elif between:

@@ -1,4 +1,4 @@
-"""BLEU by source length, which shows where models without attention fail."""
+"""BLEU by sentence length, which shows the decline of models without attention on long sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tolka.metrics.scores import MetricsConfig, Score, score
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """BLEU of the sentences whose source has `shortest` to `longest` words (separated by whitespace)."""
+    """BLEU of the sentences whose source has `shortest` to `longest` words (separated by blanks)."""
 
     shortest: int
     longest: int
@@ -17,7 +17,7 @@ class LengthBucket:
     bleu: Score
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for scores.json."""
+        """Return plain values for scores.json."""
         return {"words": [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
 
 
@@ -29,22 +29,22 @@ def bleu_by_length(
     language: str,
     buckets: int = 5,
 ) -> list[LengthBucket]:
-    """Return buckets of about equally many sentences, shortest first; fewer where there are few lengths.
+    """Return BLEU in buckets of about equal numbers of sentences, shortest first; fewer if there are fewer lengths.
 
     metrics: its tokenizer, resamples and seed are used. language: of the target.
     """
     lengths = [len(source.split()) for source in sources]
-    alone = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap, seed=metrics.seed)
-    found = []
+    config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap, seed=metrics.seed)
+    results = []
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
-        (bleu,) = score([hypotheses[row] for row in rows], [references[row] for row in rows], alone, language)
-        found.append(LengthBucket(shortest, longest, len(rows), bleu))
-    return found
+        (bleu,) = score([hypotheses[row] for row in rows], [references[row] for row in rows], config, language)
+        results.append(LengthBucket(shortest, longest, len(rows), bleu))
+    return results
 
 
 def _spans(lengths: Sequence[int], buckets: int) -> list[tuple[int, int]]:
-    """Return (shortest, longest) of each bucket."""
+    """Return (shortest, longest) of each bucket; each takes its share of the sentences left by those before."""
     ordered = sorted(lengths)
     spans: list[tuple[int, int]] = []
     first = 0

@@ -1,4 +1,4 @@
-"""Gradient flow: how far back a loss reaches in a recurrent encoder.
+"""How far gradients flow back through a recurrent encoder (Bengio et al. 1994; Pascanu et al. 2013, equation 5).
 
 Bengio et al. (1994); Pascanu et al. (2013, equation 5). Shapes: B sentences, S source positions, H width of one
 direction's state.
@@ -19,16 +19,16 @@ from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
-_STATES = ("h", "C")
-_PAIRS = 64  # measured, in one batch
+_STATE_PARTS = ("h", "C")
+_PAIRS = 64  # one batch
 
 
 @dataclass(frozen=True)
 class GradientFlow:
-    """The gradient flow of one layer and direction ("encoder.0.forward"), for one part of its state, h or C.
+    """Gradient norms of one layer and direction ("encoder.0.forward") and one part of its state, h or C.
 
-    norms: by distance in steps from the last state (0). Each is the mean, over the `sentences` long enough, of the norm
-    of the total derivative of a sentence's loss, in nats, with respect to the state.
+    norms: by distance, in steps, from the final state of the recurrence (0): the norm of the total derivative of a
+    sentence's loss, in nats, with respect to the state; the mean over the `sentences` that are long enough.
     """
 
     layer: str
@@ -37,7 +37,7 @@ class GradientFlow:
     sentences: list[int]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for metrics.jsonl."""
+        """Return plain values for gradient_flow.jsonl."""
         return asdict(self)
 
 
@@ -45,8 +45,8 @@ class GradientFlowMeter:
     """Measures `gradient_flow` on the first sentences of a validation set."""
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
-        """unicode: cleaning.unicode, the form that the model reads."""
-        pairs = [normalized_pair(pair, unicode) for pair in pairs[:_PAIRS]]
+        """unicode: cleaning.unicode, the Unicode form of the model's training text."""
+        pairs = [spelt_pair(pair, unicode) for pair in pairs[:_PAIRS]]
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
 
@@ -56,33 +56,33 @@ class GradientFlowMeter:
 
 
 def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
-    """Measure a model without dropout; no gradients stay. batch: on the model's device.
+    """Measure a model with dropout off; leave no gradients. batch: on the model's device.
 
-    The derivative goes through everything that a state leads to: later states, upper layers, attention, the decoder.
+    The derivative goes through everything that depends on a state: later states, upper layers, attention, the decoder.
     ConfigError for an architecture without a recurrence.
     """
     training = model.training
     model.eval()
     try:
         with torch.enable_grad():
-            seen = model.inspect(batch)
-            if not seen.recurrence:
-                raise ConfigError(f"{model.architecture} has no recurrence along which a gradient could flow")
-            loss = torch.stack([part.sum() for part in token_nll(model, seen.features, batch.targets)]).sum()
-            places = [tensor for steps in seen.recurrence.values() for state in steps for tensor in state]
-            gradients = iter(torch.autograd.grad(loss, places, allow_unused=True, materialize_grads=True))
+            inspection = model.inspect(batch)
+            if not inspection.recurrence:
+                raise ConfigError(f"{type(model).__name__} has no recurrence along which a gradient could flow")
+            loss = torch.stack([part.sum() for part in token_nll(model, inspection.features, batch.targets)]).sum()
+            states = [tensor for steps in inspection.recurrence.values() for state in steps for tensor in state]
+            gradients = iter(torch.autograd.grad(loss, states, allow_unused=True, materialize_grads=True))
     finally:
         model.train(training)
-    return [flow for layer, steps in seen.recurrence.items() for flow in _flows(layer, steps, gradients, batch)]
+    return [flow for layer, steps in inspection.recurrence.items() for flow in _flows(layer, steps, gradients, batch)]
 
 
 def _flows(
     layer: str, steps: list[tuple[Tensor, ...]], gradients: Iterator[Tensor], batch: Batch
 ) -> Iterator[GradientFlow]:
-    """Yield one result per part of the state. gradients: of all steps' parts, in their order."""
+    """Yield the flow of each part of the state. gradients: of all steps' parts, in their order."""
     norms = torch.stack([torch.stack([next(gradients).norm(dim=-1) for _ in state]) for state in steps]).cpu()
     lengths = batch.source_lengths.cpu()
-    for part, by_time in zip(_STATES, norms.unbind(1), strict=False):  # (S, B)
+    for part, by_time in zip(_STATE_PARTS, norms.unbind(1), strict=False):  # (S, B)
         means, counts = [], []
         for distance in range(len(steps)):
             rows = (lengths > distance).nonzero().squeeze(1)

@@ -1,4 +1,4 @@
-"""Perplexity: per token, per word, and as bits per character, which compare across vocabularies."""
+"""Perplexity of the references, also per word and per character to compare vocabularies."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +24,10 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Sums over the references that were measured.
+    """Sums over the references.
 
-    nll: -log p in nats, without label smoothing, with `</s>`. words: separated by whitespace. characters: of the text
-    as it stands, with spaces. skipped: pairs left out because a side is blank or too long.
+    nll: -log p in nats, without label smoothing, </s> included. words: separated by blanks. characters: with
+    blanks. skipped: pairs left out because a side is blank or too long.
     """
 
     nll: float
@@ -46,7 +46,7 @@ class Perplexity:
 
     @property
     def per_token(self) -> float:
-        """exp(nll / tokens), as training curves show it; depends on the vocabulary."""
+        """exp(nll / tokens), as in training curves; depends on the vocabulary."""
         return _exp(self.nll / self.tokens)
 
     @property
@@ -60,7 +60,7 @@ class Perplexity:
         return self.nll / math.log(2) / self.characters
 
     def as_dict(self) -> dict[str, float | int]:
-        """Return plain values, for JSON; an infinite perplexity becomes null."""
+        """Return plain values for JSON, where an infinite perplexity becomes null."""
         return {
             "ppl": self.per_token,
             "ppl_word": self.per_word,
@@ -75,38 +75,38 @@ class Perplexity:
 
 
 def _exp(nats: float) -> float:
-    """Return e ** nats, or infinity on overflow, as for "words" of a language without spaces."""
+    """Return e ** nats, inf on overflow, as per word in languages without blanks between words."""
     return math.exp(nats) if nats < 700 else math.inf
 
 
 class PerplexityMeter:
-    """Measures a set of pairs, tokenised once."""
+    """Measures the perplexity of a set of pairs, which is tokenised once."""
 
     def __init__(
         self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text", unicode: str = "keep"
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
-        unicode: as the model's training text was spelt (CleaningConfig): pairs are measured, and counted, in that form.
-        DataError, with `name`, when that leaves none.
+        unicode: Unicode form of the model's training text (CleaningConfig), to which pairs are converted.
+        DataError, with `name`, when no pair is left.
         """
         pairs = [normalized_pair(pair, unicode) for pair in pairs]
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
         fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
-        kept = [i for i, fit in enumerate(fits) if fit]
-        if not kept:
+        measured = [i for i, fit in enumerate(fits) if fit]
+        if not measured:
             raise DataError(
-                f"no pair of {name} can be measured: each has a blank side or one of {tokens} tokens or more"
+                f"no pair of {name} can be measured: each has a blank side or one of {tokens} subwords or more"
             )
-        self._store = TokenStore.from_rows([sources[i] for i in kept], [targets[i] for i in kept])
+        self._store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
         self._tokens = tokens
-        self._words = sum(len(pairs[i].target.split()) for i in kept)
-        self._characters = sum(len(pairs[i].target) for i in kept)
-        self._skipped = len(pairs) - len(kept)
+        self._words = sum(len(pairs[i].target.split()) for i in measured)
+        self._characters = sum(len(pairs[i].target) for i in measured)
+        self._skipped = len(pairs) - len(measured)
 
     def measure(self, model: Seq2Seq, precision: Precision, tick: Callable[[], object] = lambda: None) -> Perplexity:
-        """Run one pass with teacher forcing; `tick` is called after each batch."""
+        """Measure in one pass with teacher forcing; call `tick` after each batch."""
         objective = Objective(model, label_smoothing=0.0).eval()
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
@@ -118,7 +118,7 @@ class PerplexityMeter:
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
-        """Return the sums of a batch, or of parts of it where it does not fit into memory."""
+        """Yield the sums of the batch, or of its halves if it does not fit in memory; later passes use smaller ones."""
         try:
             yield objective(batch.to(device))
             return

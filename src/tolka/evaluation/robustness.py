@@ -1,4 +1,4 @@
-"""Exposure bias: how a model performs on its own output, which teacher forcing never shows it.
+"""Exposure bias: the loss of a model that is fed its own output instead of the reference.
 
 Shapes: B sentences, T target positions, V vocabulary.
 """
@@ -21,8 +21,8 @@ _Choice = Callable[[Tensor, Tensor], Tensor]
 class LossByPosition:
     """Sums at each target position, from 0, over the sentences that reach it; the last token of each is `</s>`.
 
-    forced_nll, free_nll: -log p of the reference token, in nats, after the reference's tokens and after the model's
-    greedy ones. on_track: of `tokens` sentences, those whose greedy tokens so far are the reference's.
+    forced_nll, free_nll: -log p of the reference token, in nats, after the reference's own tokens and after the model's
+    greedy ones. on_track: how many of the `tokens` sentences have the reference's tokens so far when decoded greedily.
     """
 
     forced_nll: list[float]
@@ -32,36 +32,36 @@ class LossByPosition:
 
     @property
     def forced(self) -> list[float]:
-        """Mean nll at each position with the reference's tokens as input."""
+        """Mean nll at each position when the model is fed the reference."""
         return [nll / tokens for nll, tokens in zip(self.forced_nll, self.tokens, strict=True)]
 
     @property
     def free(self) -> list[float]:
-        """Mean nll at each position with the model's own tokens as input."""
+        """Mean nll at each position when the model is fed its own output."""
         return [nll / tokens for nll, tokens in zip(self.free_nll, self.tokens, strict=True)]
 
     @property
     def gap(self) -> float:
-        """Nats per token, over all positions, by which the model's own tokens are worse as input."""
+        """Mean difference free - forced, in nats per token over all positions."""
         return (sum(self.free_nll) - sum(self.forced_nll)) / sum(self.tokens)
 
 
 def loss_by_position(model: Seq2Seq, batches: Iterable[Batch]) -> LossByPosition:
-    """Measure the references step by step twice: with their own tokens, and with the model's greedy ones as input.
+    """Measure the loss of the references step by step, twice: fed the reference, and fed the greedy output.
 
-    The second is what a decoder is in for when it translates, and what training with teacher forcing never shows it:
-    exposure bias (Ranzato et al. 2016), which scheduled sampling (Bengio et al. 2015) is meant to cure. The
-    reference's length decides where a sentence ends, so `</s>` is never fed, however likely. Beside real errors, the
-    free loss charges what is right in other words or in another order.
+    The second is the situation of translating, which training with teacher forcing never shows the model: exposure bias
+    (Ranzato et al. 2016), which scheduled sampling (Bengio et al. 2015) is meant to reduce. The reference's length
+    decides where a sentence ends, so `</s>` is never fed. Besides real errors, the free loss penalises correct
+    translations in other words or in another order.
 
-    batches: on the model's device. Dropout is off meanwhile. No batches give empty lists.
+    batches: on the model's device. Dropout is off. Without batches the lists are empty.
     """
     totals = torch.zeros(4, 0, dtype=torch.float64)
     training = model.training
     model.eval()
     try:
         for batch in batches:
-            totals = _added(totals, _sums(model, batch))
+            totals = _add_padded(totals, _sums(model, batch))
     finally:
         model.train(training)
     forced_nll, free_nll, on_track, tokens = totals.tolist()
@@ -71,38 +71,38 @@ def loss_by_position(model: Seq2Seq, batches: Iterable[Batch]) -> LossByPosition
 @torch.no_grad()
 def _sums(model: Seq2Seq, batch: Batch) -> Tensor:
     """Return (4, T): the fields of LossByPosition, in their order."""
-    forced, _ = _run(model, batch, _truth)
-    free, fed = _run(model, batch, _most_likely)
-    same = (fed == batch.target_in).cumprod(dim=1)
-    counted = torch.stack([forced, free, same, torch.ones_like(same)]) * (batch.target_out != PAD)
+    forced, _ = _run(model, batch, _reference)
+    free, fed = _run(model, batch, _likeliest)
+    on_track = (fed == batch.target_in).cumprod(dim=1)
+    counted = torch.stack([forced, free, on_track, torch.ones_like(on_track)]) * (batch.target_out != PAD)
     return counted.sum(dim=1).cpu()
 
 
 def _run(model: Seq2Seq, batch: Batch, choose: _Choice) -> tuple[Tensor, Tensor]:
-    """Return the nll (B, T) of the reference tokens in float64, padding included, and the input tokens (B, T)."""
+    """Return the nll (B, T) of the reference tokens, in float64, padding included, and the tokens (B, T) fed."""
     state = model.start(batch.source, batch.source_lengths)
     token = batch.target_in[:, 0]  # <s>
     nll, fed = [], []
-    for truth in batch.target_out.unbind(dim=1):
+    for reference in batch.target_out.unbind(dim=1):
         fed.append(token)
         features, state = model.step(token[:, None], state)
         log_p = model.logits(features)[:, 0].double().log_softmax(dim=-1)
-        nll.append(-log_p.gather(1, truth[:, None])[:, 0])
-        token = choose(log_p, truth)
+        nll.append(-log_p.gather(1, reference[:, None])[:, 0])
+        token = choose(log_p, reference)
     return torch.stack(nll, dim=1), torch.stack(fed, dim=1)
 
 
-def _truth(log_p: Tensor, truth: Tensor) -> Tensor:
-    return truth
+def _reference(log_p: Tensor, reference: Tensor) -> Tensor:
+    return reference
 
 
-def _most_likely(log_p: Tensor, truth: Tensor) -> Tensor:
-    """Return the most likely token, except special symbols."""
+def _likeliest(log_p: Tensor, reference: Tensor) -> Tensor:
+    """Return the likeliest token that does not end the sentence."""
     never = torch.tensor([PAD, BOS, EOS], device=log_p.device)
     return log_p.index_fill(1, never, float("-inf")).argmax(dim=-1)
 
 
-def _added(totals: Tensor, sums: Tensor) -> Tensor:
-    """(4, T) + (4, T'): the shorter one counts as 0 beyond its end."""
+def _add_padded(totals: Tensor, sums: Tensor) -> Tensor:
+    """(4, T) + (4, T'), the shorter one padded with 0."""
     longest = max(totals.size(1), sums.size(1))
     return F.pad(totals, (0, longest - totals.size(1))) + F.pad(sums, (0, longest - sums.size(1)))

@@ -1,4 +1,4 @@
-"""The test after training: each test set, with the search that users will use."""
+"""Evaluation at the end of training: every test set, with the search that translation will use."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ from tolka.translation.translator import Translator
 
 @dataclass(frozen=True)
 class TestResult:
-    """Scores of one test set, and the time that its translations took.
+    """Scores of one test set, and the time that translating it took.
 
-    by_length: BLEU by source length. changes: compared with the model that training started from, if any; on a test set
-    of the old text they show forgetting.
+    by_length: BLEU by sentence length. changes: from the model that training started from, if any; a test set of the
+    old text shows forgetting.
     """
 
-    __test__ = False  # not a test class, whatever pytest thinks of its name
+    __test__ = False  # not a test class, despite its name
 
     name: str
     scores: list[Score]
@@ -33,7 +33,7 @@ class TestResult:
     changes: list[Comparison] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for scores.json."""
+        """Return plain values for scores.json."""
         changes = [
             {"name": c.name, "before": c.a.value, "after": c.b.value, "p_value": c.p_value, "signature": c.signature}
             for c in self.changes
@@ -58,25 +58,25 @@ class Tester:
         language: str,
         precision: Precision,
         tokens: int,
-        leave: Callable[[str, str], object],
+        write_text: Callable[[str, str], object],
     ) -> None:
         """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
 
-        leave: takes a file name and the translations as text.
+        write_text: is called with the name of a file and its text, the translations.
         """
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
-        self._precision, self._tokens, self._leave = precision, tokens, leave
+        self._precision, self._tokens, self._write_text = precision, tokens, write_text
 
     def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
-        """Measure one test set; without resamples (metrics.bootstrap=0) nothing is compared."""
+        """Measure one test set; compare models only with resamples (metrics.bootstrap > 0)."""
         references = [pair.target for pair in pairs]
         started_at = time.perf_counter()
-        hypotheses = _translated(f"testing on {name}", pairs, self._translator)
+        hypotheses = _translate(f"testing on {name}", pairs, self._translator)
         seconds = time.perf_counter() - started_at
-        self._leave(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
+        self._write_text(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         if self._before is not None and self._metrics.bootstrap:
-            old = _translated(f"the model before, on {name}", pairs, self._before)
+            old = _translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(old, hypotheses, references, self._metrics, self._language)
         meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
         perplexity = meter.measure(self._translator.model, self._precision)
@@ -86,6 +86,6 @@ class Tester:
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
 
-def _translated(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
+def _translate(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
     with bar(title, len(pairs), " sentences") as progress:
         return translator([pair.source for pair in pairs], progress.update)

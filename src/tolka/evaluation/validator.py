@@ -1,4 +1,4 @@
-"""Validation: nll, perplexity, BLEU and chrF of greedy translations."""
+"""Validation during training."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
 
-_AGAIN = re.compile(r"(.{1,60}?)\1{2,}")
-_LOOP = 10  # characters
+_REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
+_MIN_CHARACTERS = 10
 
 
 def is_repetitive(text: str) -> bool:
-    """Return whether words or characters occur three times or more in a row, over ten characters or more."""
-    return any(len(found.group()) >= _LOOP for found in _AGAIN.finditer(f"{text} "))
+    """Return whether words or characters are repeated three times or more, over ten characters or more."""
+    return any(len(match.group()) >= _MIN_CHARACTERS for match in _REPEATED.finditer(f"{text} "))
 
 
 class Validator:
-    """Measures nll and perplexity, and scores greedy translations, as plain text, against the references."""
+    """Measures nll, perplexity, and BLEU and chrF of greedy translations, as plain text, against the references."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class Validator:
         samples: int,
         flow: GradientFlowMeter | None = None,
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. language: of the target. samples: translations shown."""
+        """metrics: its tokenizer is used, its list is not. language: of the target. samples: pairs to show."""
         self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
         self._language, self._samples, self._flow = language, samples, flow
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
-        """Measure the model as it is. what: what it is, if not simply the model of that update.
+        """Measure the current model. what: which one it is if not that of the update itself.
 
-        tick: called after each batch; an exception of its own ends the validation.
+        tick: is called after each batch; an exception that it raises ends the validation.
         """
         perplexity = self._meter.measure(self._translator.model, self._precision, tick)
         with bar("validating", len(self._pairs), " sentences") as progress:
@@ -67,8 +67,8 @@ class Validator:
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        read = [normalized_pair(pair, self._translator.unicode) for pair in self._pairs]
-        copied = [pair.source == text != pair.target for pair, text in zip(read, hypotheses, strict=True)]
+        normalized = [spelt_pair(pair, self._translator.unicode) for pair in self._pairs]
+        copied = [pair.source == text != pair.target for pair, text in zip(normalized, hypotheses, strict=True)]
         repeated = [
             is_repetitive(text) and not is_repetitive(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)
@@ -84,11 +84,11 @@ class Validator:
         )
 
     def rehearse(self) -> None:
-        """Translate what takes the most memory in a validation."""
+        """Translate the longest sentences, to check that validation fits in memory."""
         self._translator.rehearse([pair.source for pair in self._pairs])
 
     def _shown(self, hypotheses: Sequence[str]) -> str:
-        """Return a few translations between their sources and references, spread over the set."""
+        """Return some pairs of the set, evenly spaced, with their translations."""
         count = min(self._samples, len(self._pairs))
         lines = []
         for n in range(count):

@@ -23,7 +23,7 @@ def fused_attention(
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend. dropout_rate: on the weights.
     """
-    if dropout_rate > 0.0 and query.device.type == "cpu":  # torch's own would draw from its slow generator
+    if dropout_rate > 0.0 and query.device.type == "cpu":  # torch's kernel would draw the mask from its slow generator
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if causal:
             scores = scores.masked_fill(_ahead(scores), float("-inf"))
@@ -59,5 +59,5 @@ def packed_attention(
 
 
 def _ahead(scores: Tensor) -> Tensor:
-    """(T, S), true at keys that a query may not attend to yet."""
+    """Return (T, S), true at keys later than the query."""
     return torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

@@ -16,7 +16,7 @@ _LEVELS = 65536  # 16 random bits a value: the rate is exact to 1/65536
 
 
 def keep_mask(shape: torch.Size, rate: float) -> Tensor:
-    """int8 (shape): 1 keeps, 0 drops with probability round(rate * 65536) / 65536.
+    """Return an int8 mask: 1 keeps a value, 0 drops it, with probability round(rate * 65536) / 65536.
 
     The stream is seeded by one draw from torch's default CPU generator, so `torch.manual_seed` decides the masks and
     saving torch's generator is enough to resume them.
@@ -24,12 +24,12 @@ def keep_mask(shape: torch.Size, rate: float) -> Tensor:
     seed = int(torch.randint(2**63 - 1, ()).item())
     count = shape.numel()
     raw = np.random.Generator(np.random.SFC64(seed)).integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
-    kept = raw.view(np.uint16)[:count] >= round(rate * _LEVELS)
-    return torch.from_numpy(kept.view(np.int8)).view(shape)
+    keep = raw.view(np.uint16)[:count] >= round(rate * _LEVELS)
+    return torch.from_numpy(keep.view(np.int8)).view(shape)
 
 
 class _MaskedScale(torch.autograd.Function):
-    """x * mask * scale, which keeps the mask as one byte a value for the backward pass."""
+    """x * mask * scale; the mask is saved for the backward pass with one byte per value."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mask: Tensor, scale: float) -> Tensor:
@@ -47,7 +47,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, the rest scaled by 1 / (1 - rate)."""
     if not training or rate == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():  # then it is fused, masks and all
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # drawn and applied in one fused kernel
         return F.dropout(x, rate)
     result: Tensor = _MaskedScale.apply(x, keep_mask(x.shape, rate), 1.0 / (1.0 - rate))  # type: ignore[no-untyped-call]
     return result

@@ -1,9 +1,9 @@
-"""Matrix multiplication of linear layers in fp32, by whichever library is faster on this processor.
+"""Matrix multiplication of linear layers in fp32, by the library that is faster on this processor.
 
-torch uses Intel's MKL, which uses AVX-512 on Intel's processors only. On other makers' processors that have it, oneDNN,
-which torch includes as well, takes half the time.
+torch uses Intel's MKL, which uses AVX-512 on Intel's processors only. On other processors with AVX-512, oneDNN, which
+is part of torch as well, takes half the time.
 
-Shapes: N rows, I input and O output features.
+Shapes: N rows, I inputs, O outputs.
 """
 
 import functools
@@ -15,36 +15,36 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_CPU_FACTS = Path("/proc/cpuinfo")
-_MAKER = "AuthenticAMD"  # of processors with AVX-512 that MKL does not use, and oneDNN does
-_LEAST_WORK = 2**23  # multiplications of a search's step: fewer are no slower by MKL
-_WIDE = 1000  # numbers, beside which turning a matrix of a few hundred is soon done
+_CPU_INFO = Path("/proc/cpuinfo")
+_VENDOR = "AuthenticAMD"  # of processors on which oneDNN uses AVX-512 and MKL does not
+_MIN_MULTIPLICATIONS = 2**23  # in a decoding step; with fewer, MKL is no slower
+_WIDE = 1000  # width of a matrix beside which transposing one of a few hundred costs little
 
 
 @functools.cache
 def onednn_is_faster() -> bool:
-    """Return whether oneDNN is faster here; decided by the kind of processor, so that every run decides alike."""
+    """Return whether oneDNN is faster on this processor, decided by its vendor so that every run decides the same."""
     libraries = torch.backends.mkl, torch.backends.mkldnn
     if not all(library.is_available() for library in libraries):
         return False
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
     try:
-        return _MAKER in _CPU_FACTS.read_text(encoding="utf-8", errors="replace")
+        return _VENDOR in _CPU_INFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
 
 
 def row_counts_are_compiled() -> bool:
-    """Return whether oneDNN now compiles a kernel for each new number of rows, which takes 0.3 ms and 0.6 MB.
+    """Return whether oneDNN now compiles a kernel for each new number of rows (0.3 ms and 0.6 MB each).
 
-    Little of that memory is used; but blocks that stay between others fragment the heap.
+    The cost is less the memory itself than its fragmentation: these blocks stay between others that are freed.
     """
     return torch.is_autocast_enabled("cpu") or (torch.is_grad_enabled() and onednn_is_faster())
 
 
 def rounded_row_count(count: int) -> int:
-    """Round up to one of 16 sizes per power of two, so that oneDNN compiles few kernels."""
+    """Round up to one of 16 sizes per power of two: at most a sixteenth more, or seven rows."""
     step = 8
     while 32 * step <= count:
         step *= 2
@@ -52,12 +52,12 @@ def rounded_row_count(count: int) -> int:
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). Equal to F.linear, up to rounding."""
+    """x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). Equal to F.linear up to rounding."""
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
-        return _searched(x, weight, bias, _LEAST_WORK)
-    result: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return _without_gradient(x, weight, bias, _MIN_MULTIPLICATIONS)
+    result: Tensor = _Matmul.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -73,62 +73,61 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
     )
 
 
-def _multiplied(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute `matmul` without a gradient."""
+def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return result
 
 
-def _searched(x: Tensor, weight: Tensor, bias: Tensor | None, least: int) -> Tensor:
-    """Compute `matmul` in a decoding step, where row counts vary. least: multiplications that are worth oneDNN."""
-    if x.numel() * weight.size(0) < least:
+def _without_gradient(x: Tensor, weight: Tensor, bias: Tensor | None, min_multiplications: int) -> Tensor:
+    """Compute `matmul` in decoding, where the number of rows changes at nearly every step."""
+    if x.numel() * weight.size(0) < min_multiplications:
         return F.linear(x, weight, bias)
     rows = x.flatten(0, -2)
-    return _multiplied(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
+    return _onednn_linear(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
 
 
 def with_padding_rows(rows: Tensor) -> Tensor:
-    """(N, I) -> (N', I): append zero rows, so that there are few numbers of rows."""
-    idle = rounded_row_count(rows.size(0)) - rows.size(0)
-    return F.pad(rows, [0, 0, 0, idle]) if idle else rows
+    """(N, I) -> (N', I): append rows of zeros up to `rounded_row_count`, so that oneDNN compiles few kernels."""
+    padding = rounded_row_count(rows.size(0)) - rows.size(0)
+    return F.pad(rows, [0, 0, 0, padding]) if padding else rows
 
 
-class _Product(torch.autograd.Function):
-    """x W^T + b. With G its gradient: dx = G W, dW = G^T x, db = the sum of G's rows."""
+class _Matmul(torch.autograd.Function):
+    """With G the gradient of x W^T + b: dx = G W, dW = G^T x, db = the sum of G's rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _multiplied(x, weight, bias)
+        return _onednn_linear(x, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, of_bias = ctx.needs_input_grad
+        x_needs, weight_needs, bias_needs = ctx.needs_input_grad
         rows = gradient.flatten(0, -2)
         return (
-            _multiplied(gradient, weight.t()) if of_x else None,
-            _of_weight(rows, x.flatten(0, -2), weight) if of_weight else None,
-            rows.sum(dim=0) if of_bias else None,
+            _onednn_linear(gradient, weight.t()) if x_needs else None,
+            _weight_gradient(rows, x.flatten(0, -2), weight) if weight_needs else None,
+            rows.sum(dim=0) if bias_needs else None,
         )
 
 
-def _of_weight(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """Compute G^T x, (O, I).
+def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """Return G^T x, (O, I).
 
-    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread. That is little beside a
-    multiplication with a wide matrix. For two narrow matrices, the weight gradient of a 1x1 convolution is the same and
-    needs no transposition. With a single thread torch computes such convolutions elsewhere.
+    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread. That is cheap beside a
+    multiplication by a wide matrix; for two narrow ones, the weight gradient of a 1x1 convolution is the same and needs
+    no transposition. (With a single thread torch computes such convolutions by another library.)
     """
     wide, narrow = max(weight.shape), min(weight.shape)
     if wide >= _WIDE or torch.get_num_threads() == 1 or narrow == 1:
         if gradient.size(1) <= x.size(1):
-            return _multiplied(gradient.t(), x.t())
-        return _multiplied(x.t(), gradient.t()).t()
-    points = (each[None, None].permute(0, 3, 1, 2) for each in (gradient.contiguous(), x.contiguous()))
-    _, of_filter, _ = torch.ops.aten.convolution_backward(
-        *points, weight[:, :, None, None], None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)
+            return _onednn_linear(gradient.t(), x.t())
+        return _onednn_linear(x.t(), gradient.t()).t()
+    images = (rows[None, None].permute(0, 3, 1, 2) for rows in (gradient.contiguous(), x.contiguous()))
+    _, filter_gradient, _ = torch.ops.aten.convolution_backward(
+        *images, weight[:, :, None, None], None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)
     )
-    filters: Tensor = of_filter
-    return filters[:, :, 0, 0]
+    result: Tensor = filter_gradient
+    return result[:, :, 0, 0]

@@ -16,7 +16,7 @@ _WORTH_PACKING = 0.01  # share of padding from which copying rows for attention 
 
 
 def token_positions(lengths: Tensor, longest: int) -> Tensor:
-    """(N,): the positions in (B, longest), flattened, at which sentences of `lengths` (B,) have their tokens."""
+    """Return (N,): the positions in (B, longest), flattened, of the tokens of sentences of `lengths` (B,)."""
     return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
 
 
@@ -51,7 +51,7 @@ class Packing:
 
     @cached_property
     def places(self) -> Tensor:
-        """(N,): the position of each row within its sentence, from 0."""
+        """The position (N,) of each row within its sentence, from 0."""
         if self.tokens is None:
             return torch.arange(self.longest, device=self.lengths.device).repeat(self.sentences)
         return self.tokens % self.longest
@@ -76,14 +76,14 @@ class Packing:
         return packed
 
     def token_rows(self, rows: Tensor, positions: Tensor) -> Tensor:
-        """Rows (N, W) -> those of tokens. positions: of the tokens in (B, L), flattened."""
+        """Return the rows of tokens among the rows (N, W). positions: of the tokens in (B, L), flattened."""
         if self.tokens is None:
             return rows[positions]
         return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
 
 
 class VariableLengthPacking(Packing):
-    """Rows of tokens that the device's kernel attends to as they are: they are never padded.
+    """Rows of tokens for a kernel that attends to variable-length sentences: they are never padded.
 
     starts: (B + 1,) int32, the row at which each sentence begins, then the number of rows.
     """
@@ -94,7 +94,7 @@ class VariableLengthPacking(Packing):
 
 
 def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:
-    """Return the packing that costs least on the device, for sentences of `lengths` (B,) padded to `longest`.
+    """Return the fastest packing on the device, for sentences of `lengths` (B,) padded to `longest`.
 
     tokens: `token_positions(lengths, longest)`, where the caller has it.
     """

@@ -18,9 +18,9 @@ def attend_packed(
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, K) in `source` -> (N, H, K).
 
-    On a GPU in half precision, where `supports_packed_attention` says so.
+    Needs a GPU and half precision: see `has_packed_attention`.
     """
-    from torch.nn.attention.varlen import varlen_attn  # torch 2.11's first; nothing else needs it
+    from torch.nn.attention.varlen import varlen_attn  # since torch 2.11; nothing else needs it
 
     window = (-1, 0) if causal else (-1, -1)
     attended = varlen_attn(
@@ -31,8 +31,8 @@ def attend_packed(
 
 
 @functools.cache
-def supports_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
-    """Return whether `attend_packed` runs there, forward and backward; it is tried, as not every GPU and type does."""
+def has_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
+    """Return whether `attend_packed` runs on the device, forward and backward, by trying it."""
     if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16) or key_width != value_width:
         return False
     with torch_random_kept(device), torch.inference_mode(False), torch.enable_grad():

@@ -1,4 +1,4 @@
-"""Loss and gradient in chunks of tokens, so that no (N, V) matrix ever stands in memory.
+"""Loss and gradient in chunks of tokens, so that no (N, V) matrix is ever in memory.
 
 Shapes: N target tokens, D model width, V vocabulary, C tokens of one chunk.
 """
@@ -13,36 +13,36 @@ from torch import Tensor
 from tolka.kernels.matmul import rounded_row_count
 from tolka.models.base import Seq2Seq
 
-# One chunk's logits fill about this many values: 16 MB in fp32, which a CPU's last cache level still holds. A GPU has
-# no such cache and wants fewer, larger kernels.
+# One chunk's logits fill about this many values: 16 MB in fp32, which fits a CPU's last-level cache. A GPU has no such
+# cache and is faster with fewer, larger kernels.
 _CHUNK_VALUES = 4 * 2**20
-_CHUNKS_ON_GPU = 16
+_GPU_FACTOR = 16
 
 
 def chunk_size(model: Seq2Seq, features: Tensor) -> int:
     """Return the number of tokens whose logits are computed at once."""
-    values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _CHUNKS_ON_GPU)
+    values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _GPU_FACTOR)
     return max(1, values // model.vocabulary_size)
 
 
 def split_rows(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
     """Return views of `chunk` rows each; the last may have fewer."""
-    pieces: tuple[Tensor, ...] = torch.split(tensor, chunk)
-    return pieces
+    views: tuple[Tensor, ...] = torch.split(tensor, chunk)
+    return views
 
 
 def equal_chunk_size(count: int, chunk: int) -> int:
-    """Return a chunk size, about `chunk` at most, with which the chunks of `count` tokens are equally large."""
+    """Return a rounded size of about `chunk` or less that divides `count` tokens into nearly equal chunks."""
     return rounded_row_count(-(-count // -(-count // chunk)))
 
 
 def fp32_or_wider(x: Tensor) -> Tensor:
-    """Convert bf16 and fp16 to fp32; float64, used in tests, stays."""
+    """Convert bf16 and fp16 to fp32; keep float64, in which tests compare."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _padded(rows: Tensor, count: int) -> Tensor:
-    """Append rows of zeros to (C, D), up to `count`."""
+    """Append rows of zeros to (C, D), up to `count` rows."""
     return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
 
 
@@ -50,10 +50,10 @@ def _padded(rows: Tensor, count: int) -> Tensor:
 Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
 
 
-class _GradientGiven(torch.autograd.Function):
-    """A scalar whose gradient with respect to `x` is `gradient`.
+class _GivenGradient(torch.autograd.Function):
+    """A scalar 0 whose gradient with respect to `x` is `gradient`.
 
-    It stands in for `torch.autograd.grad` with grad_outputs, which would import SymPy (0.3 s).
+    Replaces the `grad_outputs` of `torch.autograd.grad`, which would import a library of symbolic mathematics (0.3 s).
     """
 
     @staticmethod
@@ -67,11 +67,11 @@ class _GradientGiven(torch.autograd.Function):
 
 
 class ChunkedLoss(torch.autograd.Function):
-    """The loss sums and, in the same pass, their gradients, so that no (N, V) matrix ever stands in memory.
+    """The loss sum and nll sum and, in the same pass, their gradients: no (N, V) matrix is ever in memory.
 
-    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd passes their gradients
-    on (and DDP's hooks fire). `logits_of` must depend on nothing else. steady: pad the last chunk to the size of the
-    others; the padding rows do not count.
+    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd accumulates their
+    gradients (and DDP's hooks fire); the weights must be all that `logits_of` depends on besides the features.
+    equal_rows: whether the last chunk is padded to as many rows as the others; padding rows add nothing.
     """
 
     @staticmethod
@@ -81,7 +81,7 @@ class ChunkedLoss(torch.autograd.Function):
         gradients_of: Gradients,
         targets: Tensor,
         chunk: int,
-        steady: bool,
+        equal_rows: bool,
         passes: int,
         *inputs: Tensor,
     ) -> tuple[Tensor, Tensor]:
@@ -89,26 +89,26 @@ class ChunkedLoss(torch.autograd.Function):
         totals = fp32_or_wider(features[0].new_zeros(2))
         feature_gradients: list[list[Tensor]] = [[] for _ in features]
         weight_gradients = [torch.zeros_like(p) for p in parameters]
-        pieces = [split_rows(each, chunk) for each in features]
-        for wanted, *rows in zip(split_rows(targets, chunk), *pieces, strict=True):
-            count = len(wanted)
-            leaves = [_padded(row.detach(), chunk if steady else count).requires_grad_() for row in rows]
+        chunks = [split_rows(each, chunk) for each in features]
+        for chunk_targets, *rows in zip(split_rows(targets, chunk), *chunks, strict=True):
+            count = len(chunk_targets)
+            leaves = [_padded(row.detach(), chunk if equal_rows else count).requires_grad_() for row in rows]
             with torch.enable_grad():
                 logits = [logits_of(leaf) for leaf in leaves]
             upstream = [fp32_or_wider(each.detach()) for each in logits]
-            loss, nll = gradients_of([each[:count] for each in upstream], wanted)
+            loss, nll = gradients_of([each[:count] for each in upstream], chunk_targets)
             totals += torch.stack([loss, nll])
             for each in upstream:
                 each[count:] = 0.0
             pairs = [(each, gradient.to(each.dtype)) for each, gradient in zip(logits, upstream, strict=True)]
             with torch.enable_grad():
-                ends = [_GradientGiven.apply(*pair) for pair in pairs]  # type: ignore[no-untyped-call]
-            found = torch.autograd.grad(ends, (*leaves, *parameters))
-            for gradients, part in zip(feature_gradients, found, strict=False):
-                gradients.append(part[:count])
-            for total, part in zip(weight_gradients, found[passes:], strict=True):
-                total.add_(part)
-        ctx.save_for_backward(*(torch.cat(gradients) for gradients in feature_gradients), *weight_gradients)
+                scalars = [_GivenGradient.apply(*pair) for pair in pairs]  # type: ignore[no-untyped-call]
+            gradients = torch.autograd.grad(scalars, (*leaves, *parameters))
+            for parts, gradient in zip(feature_gradients, gradients, strict=False):
+                parts.append(gradient[:count])
+            for total, gradient in zip(weight_gradients, gradients[passes:], strict=True):
+                total.add_(gradient)
+        ctx.save_for_backward(*(torch.cat(parts) for parts in feature_gradients), *weight_gradients)
         loss_sum, nll_sum = totals.unbind()
         ctx.mark_non_differentiable(nll_sum)
         return loss_sum, nll_sum

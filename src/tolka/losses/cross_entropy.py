@@ -15,7 +15,7 @@ from tolka.models.base import Seq2Seq
 
 @dataclass(frozen=True)
 class LossSum:
-    """Sums over the valid target tokens: means are made once, over the whole accumulation group and all ranks.
+    """Sums over the valid target tokens; the mean is taken once, over the whole accumulation group and all ranks.
 
     loss: what is minimised, differentiable. nll: -log p(reference), without smoothing or consistency loss. Both are
     0-dim and in nats.
@@ -29,10 +29,10 @@ class LossSum:
 def smoothed_gradient(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return loss sum and nll sum of one chunk; overwrites `logits` (C, V) with d loss / d logits.
+    """Return loss sum and nll sum of one chunk; overwrite `logits` (C, V) with d loss / d logits.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
-    counts: (C,) true where a token counts at all; None where each does.
+    counts: (C,) true where a token counts; None if all do.
     """
     loss, nll, _ = softmax_in_place(logits, targets, smoothing, counts)
     subtract_target(logits, targets, smoothing)
@@ -44,19 +44,19 @@ def smoothed_gradient(
 def softmax_in_place(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply softmax in place to (C, V); return the loss sum, the nll sum and the log normalisers, (C, 1)."""
+    """Apply softmax to (C, V) in place; return loss sum, nll sum and the logarithms of the normalisers, (C, 1)."""
     chosen = logits.gather(1, targets[:, None])
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else chosen
     top = logits.amax(dim=-1, keepdim=True)
-    # One exp over the vocabulary serves the normaliser and the gradient; everything wide happens in place.
+    # One exp over the vocabulary serves the normaliser and the gradient; all wide operations are in place.
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
     logits.div_(normaliser)
     log_z = top + normaliser.log()
-    each, dense = log_z - chosen, log_z - mean
+    nlls, uniform_nlls = log_z - chosen, log_z - mean
     if counts is not None:
-        each, dense = each * counts[:, None], dense * counts[:, None]
-    nll = each.sum()
-    return (1.0 - smoothing) * nll + smoothing * dense.sum(), nll, log_z
+        nlls, uniform_nlls = nlls * counts[:, None], uniform_nlls * counts[:, None]
+    nll = nlls.sum()
+    return (1.0 - smoothing) * nll + smoothing * uniform_nlls.sum(), nll, log_z
 
 
 def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
@@ -68,8 +68,8 @@ def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: 
 
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
-    """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> parts of (N,), in order."""
+    """-log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
     chunk = chunk_size(model, features)
-    for piece, wanted in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
-        logits = fp32_or_wider(model.logits(piece))
-        yield logits.logsumexp(dim=-1) - logits.gather(1, wanted[:, None]).squeeze(1)
+    for chunk_features, chunk_targets in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
+        logits = fp32_or_wider(model.logits(chunk_features))
+        yield logits.logsumexp(dim=-1) - logits.gather(1, chunk_targets[:, None]).squeeze(1)

@@ -26,25 +26,25 @@ class Objective(nn.Module):
         word_dropout: float = 0.0,
         consistency: ConsistencyLoss | None = None,
     ) -> None:
-        """word_dropout: see Batch.with_words_dropped. consistency: add a consistency loss between two passes."""
+        """word_dropout: see Batch.with_words_dropped. consistency: add a consistency loss over two passes."""
         super().__init__()
         self.model = model
         self.label_smoothing, self.word_dropout, self.consistency = label_smoothing, word_dropout, consistency
-        self.second_pass = True  # whether the second pass is made
+        self.second_pass = True  # whether the second pass of a consistency loss is run
 
     def forward(self, batch: Batch) -> LossSum:
         """Compute the loss with teacher forcing; smoothing, word dropout and a second pass in training mode only."""
         if not torch.is_grad_enabled():
             return self._without_gradient(batch)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
-        features = [self.model(seen) for seen in self._passes(batch)]
-        chunk, steady = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
+        features = [self.model(inputs) for inputs in self._passes(batch)]
+        chunk, equal_rows = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
             partial(self._gradients, filled=batch.is_filled),
             batch.targets,
-            equal_chunk_size(batch.tokens, chunk) if steady else chunk,
-            steady,
+            equal_chunk_size(batch.tokens, chunk) if equal_rows else chunk,
+            equal_rows,
             len(features),
             *features,
             *weights,
@@ -52,13 +52,13 @@ class Objective(nn.Module):
         return LossSum(loss, nll, batch.tokens)
 
     def _passes(self, batch: Batch) -> list[Batch]:
-        """Return what the model reads, pass by pass; each drops words of its own."""
+        """Return the input of each pass; each draws its own dropped words."""
         if not self.training:
             return [batch]
         if self.consistency is None or not self.second_pass:
             return [batch.with_words_dropped(self.word_dropout)]
         second = batch.with_words_dropped(self.consistency.cut)
-        return [seen.with_words_dropped(self.word_dropout) for seen in (batch, second)]
+        return [inputs.with_words_dropped(self.word_dropout) for inputs in (batch, second)]
 
     def _gradients(self, logits: list[Tensor], targets: Tensor, filled: bool) -> tuple[Tensor, Tensor]:
         smoothing = self.label_smoothing if self.training else 0.0

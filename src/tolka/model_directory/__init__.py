@@ -1,1 +1,1 @@
-"""A model on disk: files, checksums, reading, writing, and conversion of what older versions wrote."""
+"""A model on disk: files, checksums, reading, writing, and conversion of older versions' settings."""

@@ -8,7 +8,7 @@ from tolka.system.number_format import shown
 
 
 def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> str:
-    """Return the card as Markdown. facts: label -> value, in the order shown. scores: as in scores.json."""
+    """Return the model card as Markdown. facts: label -> value, in order. scores: as in scores.json."""
     corpus = config["corpus"]
     lines = [
         f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",

@@ -1,4 +1,4 @@
-"""Combining finished models: the mean of several, or a model with an adapter merged into it."""
+"""Combine finished models: average several, or merge an adapter into one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import TrainingSources
-from tolka.model_directory.read import SavedModel, average_weights, load_adapter, load_model, misfits
+from tolka.model_directory.read import SavedModel, average_weights, incompatibilities, load_adapter, load_model
 from tolka.model_directory.write import snapshot
 from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest
@@ -21,27 +21,27 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
     if len(folders) < 2:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
     first = load_model(folders[0])
-    found, sources = [first.folder], [first.sources]
+    loaded, sources = [first.folder], [first.sources]
     for folder in folders[1:]:
         other = load_model(folder)
-        _check_alike(first, other)
-        found.append(other.folder)
+        _check_compatible(first, other)
+        loaded.append(other.folder)
         sources.append(other.sources)
-        del other  # so that two of them are in memory at most, however many there are
-    first.model.load_state_dict(average_weights(found, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(str, folders))}", _together(sources))
+        del other  # so that at most two models are in memory
+    first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
+    _write(first, out, f"the mean of {', '.join(map(str, folders))}", _combined_sources(sources))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     """Write the model with a run's low-rank adapter merged into its weights, as a model directory.
 
     adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
-    CheckpointError when the adapter is missing or was trained beside other weights.
+    CheckpointError when the adapter is missing or was trained with other weights.
     """
-    base, found = load_model(model), load_adapter(adapter)
-    tensors = found.tensors
-    if base.tokenizer.digests != found.tokenizer.digests:
-        raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other subwords")
+    base, loaded = load_model(model), load_adapter(adapter)
+    tensors = loaded.tensors
+    if base.tokenizer.digests != loaded.tokenizer.digests:
+        raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other pieces")
     weights = base.model.state_dict()
     names = sorted({key.rsplit(".", 1)[0] for key in tensors})
     for name in names:
@@ -51,7 +51,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
             raise CheckpointError(
                 f"{adapter} does not fit {model}: {name} is {shape}, the adapter is for {(b.size(0), a.size(1))}"
             )
-    if found.base not in (None, base_digest(base.model)):
+    if loaded.base not in (None, base_digest(base.model)):
         raise CheckpointError(
             f"{adapter} was trained beside other weights than those of {model}, and would only disturb these: give the "
             "model that was its run.init_from"
@@ -61,24 +61,25 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.sources)
 
 
-def _check_alike(first: SavedModel, other: SavedModel) -> None:
+def _check_compatible(first: SavedModel, other: SavedModel) -> None:
+    """Raise CheckpointError, with what differs, if two models cannot be averaged."""
     one, two = (resolved_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
-    found = differing + misfits(first, other)
-    if found:
-        raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(found)}")
+    reasons = differing + incompatibilities(first, other)
+    if reasons:
+        raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(reasons)}")
 
 
-def _together(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """Return the longest source of all, and the largest share of several sentences if all models know theirs."""
+def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
+    """Return the longest source of all, and the largest share of several sentences if all have one."""
     shares = [each.several_sentences for each in sources]
     share = None if None in shares else max(share for share in shares if share is not None)
     return TrainingSources(max(each.longest for each in sources), share)
 
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
-    """Write the combined model, without scores: those belong to other models."""
+    """Write a model without scores: those of `saved` are another model's."""
     facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)

@@ -1,4 +1,4 @@
-"""Names of the files in a model directory."""
+"""File names in a model directory, except the manifest's and the tokenizer's."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +12,14 @@ STATE_TENSORS, STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 
 @dataclass(frozen=True)
 class ResumeState:
-    """What training needs beside the weights to resume: named tensors, and facts that fit into JSON."""
+    """What training needs to resume besides the weights: named tensors, and values for JSON."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
 
 
-def each_once(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return each storage once, under the first of its names; the tensors share their memory with those given."""
+def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return each shared tensor once, under the first of its names, without copying."""
     seen: set[int] = set()
     unique = {}
     for name, tensor in tensors.items():

@@ -1,6 +1,6 @@
-"""The manifest: the list of a model directory's files with their checksums.
+"""The manifest: a model directory's files with their checksums, which are verified before anything is read.
 
-`manifest.json` is written last; a folder without it is not whole.
+`manifest.json` is written last; a folder without it is incomplete.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class TrainingSources:
-    """What a model directory says about the sources that its model was trained on.
+    """Statistics of the source texts that a model was trained on.
 
-    longest: subwords of the longest one. several_sentences: share of those with several sentences; None where a model
-    written by an earlier version does not say.
+    longest: subwords of the longest one. several_sentences: share of texts with several sentences; None for a model
+    written by an earlier version.
     """
 
     longest: int
@@ -31,21 +31,21 @@ class TrainingSources:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.json. files: paths in the folder."""
+    """The content of `manifest.json`. files: paths relative to the folder."""
 
     folder: Path
     sources: TrainingSources
     files: Collection[str]
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise CheckpointError when a file is not listed, and so was not checked."""
+        """Raise CheckpointError if a file is not listed, and so was not verified."""
         for name in names:
             if name not in self.files:
                 raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
 
 
 def write_manifest(folder: Path, sources: TrainingSources) -> None:
-    """List every file that is in the folder now."""
+    """Write the manifest of all files that are in the folder now."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
         "format": FORMAT,
@@ -58,24 +58,24 @@ def write_manifest(folder: Path, sources: TrainingSources) -> None:
 
 
 def checked_manifest(folder: Path) -> Manifest:
-    """Return the manifest after checking the checksum of every file listed; CheckpointError names a wrong one."""
+    """Read the manifest and verify every file that it lists; CheckpointError names a missing or damaged one."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        found, files = int(manifest["format"]), dict(manifest["files"])
+        version, files = int(manifest["format"]), dict(manifest["files"])
         sources = _sources(manifest)
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
-    if found > FORMAT:
-        raise CheckpointError(f"{folder} has format {found}, this tolka reads up to {FORMAT}; install a newer tolka")
+    if version > FORMAT:
+        raise CheckpointError(f"{folder} has format {version}, this tolka reads up to {FORMAT}; install a newer tolka")
     for name, digest in files.items():
         _check_file(folder, name, digest)
     return Manifest(folder, sources, list(files))
 
 
 def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
-    """Return what the manifest says about the sources; ValueError when it makes no sense."""
+    """Read the statistics of the sources; ValueError if a value is invalid."""
     longest, share = manifest["longest_source"], manifest.get("several_sentences")
     if type(longest) is not int or longest < 1:  # not True, which is an int too
         raise ValueError(f"longest_source is {longest!r}")
@@ -86,7 +86,7 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
     path = folder / name
-    if not name.isprintable():  # a zero byte, half a surrogate pair: no system would open it
+    if not name.isprintable():  # as with a zero byte or a lone surrogate: no file system has such a name
         raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
     if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")

@@ -1,4 +1,4 @@
-"""Reading model directories, checked first. `write.py` writes them."""
+"""Verify and load model directories; `write.py` writes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ from tolka.model_directory.file_names import (
     STATE_TENSORS,
     WEIGHTS,
     ResumeState,
-    each_once,
+    unique_tensors,
 )
 from tolka.model_directory.manifest import MANIFEST, Manifest, TrainingSources, checked_manifest
-from tolka.model_directory.upgrade import upgraded
+from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
@@ -35,8 +35,8 @@ from tolka.system.atomic import standing
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
-_BYTES = 4  # of a number in fp32
-_SLACK = 64 * 2**20  # bytes that any machine has for a message that says which weights are missing
+_BYTES = 4  # per parameter in fp32
+_SLACK = 64 * 2**20  # bytes allowed beyond the file's size, so that a later message names the missing weights
 
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -46,7 +46,7 @@ Folders = str | Path | Sequence[str | Path]
 class SavedModel:
     """The content of a model directory.
 
-    config: the whole training configuration, with defaults for newer options of the model.
+    config: the whole training configuration; model options that are newer than it have their defaults.
     """
 
     folder: Path
@@ -58,12 +58,12 @@ class SavedModel:
 
 
 def load_model(folder: Path) -> SavedModel:
-    """Read and check a model directory; a run directory stands for its `best/`. CheckpointError says what is wrong."""
-    folder = _model_folder(folder)
-    manifest = _manifest(folder)
+    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError says what is wrong."""
+    folder = _find_model_folder(folder)
+    manifest = _verified_manifest(folder)
     settings, model_config = _read_settings(folder)
-    scores = _facts(folder / SCORES)
-    tokenizer = _tokenizer(folder, manifest)
+    scores = _read_json(folder / SCORES)
+    tokenizer = _load_tokenizer(folder, manifest)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
         _check_size(model_config, sizes, folder / WEIGHTS)
@@ -76,12 +76,12 @@ def load_model(folder: Path) -> SavedModel:
 
 
 def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
-    """Raise CheckpointError when a configuration describes a larger model than there are weights for.
+    """Raise CheckpointError if a configuration describes a larger model than the weights file can hold.
 
     A directory may come from anywhere: no memory is allocated for what it merely claims. sizes: as for
     `ModelConfig.build`. path: of the weights.
     """
-    tensors, size = len(_header(path)), path.stat().st_size
+    tensors, size = len(_tensor_names(path)), path.stat().st_size
     for key, value in asdict(config).items():
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
@@ -92,8 +92,8 @@ def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 
-def _header(path: Path) -> list[str]:
-    """Return the names and shapes of a file's tensors."""
+def _tensor_names(path: Path) -> list[str]:
+    """Return the names of a file's tensors."""
     try:
         with safe_open(path, framework="pt") as opened:
             return list(opened.keys())
@@ -102,18 +102,18 @@ def _header(path: Path) -> list[str]:
 
 
 def load_ensemble(folders: Folders) -> SavedModel:
-    """Read one model directory, or several as an ensemble.
+    """Load one model directory, or several as an ensemble.
 
-    Of several, the folder, the configuration and the scores are the first one's; the longest source and the share of
-    several sentences are the smallest of them. CheckpointError when `misfits` finds something.
+    An ensemble has the folder, the configuration and the scores of the first, and the smallest longest source and share
+    of several sentences. CheckpointError if the models are incompatible.
     """
-    first, *others = [load_model(Path(folder)) for folder in _listed(folders)]
+    first, *others = [load_model(Path(folder)) for folder in _as_list(folders)]
     if not others:
         return first
     for other in others:
-        found = misfits(first, other)
-        if found:
-            raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(found)}")
+        reasons = incompatibilities(first, other)
+        if reasons:
+            raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
     longest = min(saved.sources.longest for saved in (first, *others))
     shares = [saved.sources.several_sentences for saved in (first, *others)]
@@ -121,22 +121,22 @@ def load_ensemble(folders: Folders) -> SavedModel:
     return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
 
 
-def _listed(folders: Folders) -> Sequence[str | Path]:
+def _as_list(folders: Folders) -> Sequence[str | Path]:
     listed = [folders] if isinstance(folders, str | Path) else folders
     if not listed:
         raise ConfigError("no model directory is named")
     return listed
 
 
-def misfits(first: SavedModel, other: SavedModel) -> list[str]:
-    """Return why two models cannot be combined: other subwords, or the opposite direction; "" if they can."""
-    found = []
+def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
+    """Return why two models cannot be combined: other tokenizers, or opposite directions."""
+    reasons = []
     if first.tokenizer.digests != other.tokenizer.digests:
-        found.append("the tokenizers differ (ids mean other subwords)")
+        reasons.append("the tokenizers differ (ids mean other pieces)")
     source, target = languages(first.config)
     if source != target and (target, source) == languages(other.config):
-        found.append(f"one translates from {source} to {target}, the other back")
-    return found
+        reasons.append(f"one translates from {source} to {target}, the other back")
+    return reasons
 
 
 def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
@@ -145,16 +145,16 @@ def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def unicode_form(settings: Mapping[str, Any]) -> str:
-    """Return how a training configuration normalises Unicode; see CleaningConfig.unicode."""
+    """Return the Unicode form of a training configuration, `cleaning.unicode`."""
     return str(settings.get("cleaning", {}).get("unicode", "keep"))
 
 
 def load_settings(folder: Path) -> dict[str, Any]:
-    """Return the training configuration in a model directory, or in a run directory's `best/`.
+    """Return the training configuration of a model directory, or of a run directory's `best/`.
 
-    Options of the model and the tokenizer that have come since it was written have their defaults.
+    Options of model and tokenizer that are newer than the file have their defaults.
     """
-    folder = _model_folder(folder)
+    folder = _find_model_folder(folder)
     settings, _ = _read_settings(folder)
     if not isinstance(settings.get("tokenizer"), dict):
         raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
@@ -166,7 +166,7 @@ def load_settings(folder: Path) -> dict[str, Any]:
 
 
 def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Return config.yaml and its model; newer options of the model have their defaults."""
+    """Read config.yaml and its model options; options that are newer than the file have their defaults."""
     path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -177,44 +177,45 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     corpus = config.get("corpus")
     if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
-    config = upgraded(config)
+    config = upgrade_config(config)
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # how text is spelt depends on it
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # it has the Unicode form of text
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
     return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
 
 
 def load_state(folder: Path) -> ResumeState:
-    """Return the resume state of a run's `last/`, checked like the rest."""
-    _manifest(folder).require([STATE_FACTS, STATE_TENSORS])
-    return ResumeState(_read_tensors(folder / STATE_TENSORS), _facts(folder / STATE_FACTS))
+    """Verify and load the resume state of a run's `last/`."""
+    _verified_manifest(folder).require([STATE_FACTS, STATE_TENSORS])
+    return ResumeState(_read_tensors(folder / STATE_TENSORS), _read_json(folder / STATE_FACTS))
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """Return the content of a JSON file."""
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read the object in a JSON file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise CheckpointError(f"{path} cannot be read (it has no names in it)")
-    return found
+    return values
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
-    """Load a checked directory's weights into a model of the same configuration."""
-    _manifest(folder)
+    """Verify a directory and load its weights into a model of the same configuration."""
+    _verified_manifest(folder)
     _load_weights(model, folder)
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A low-rank adapter. tensors: weight name + ".a" (r, in) or ".b" (out, r); B A is added to the weight.
+    """A low-rank adapter, and what it was trained for.
 
-    base: `base_digest` of the model that it was trained with; None if the directory does not say.
+    tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is to be added to it. base: `base_digest` of the
+    model that it was trained with; None in a directory without it.
     """
 
     tensors: dict[str, Tensor]
@@ -223,27 +224,27 @@ class Adapter:
 
 
 def load_adapter(folder: Path) -> Adapter:
-    """Return a low-rank adapter, with what it was made for."""
-    folder = _model_folder(folder)
-    manifest = _manifest(folder)
+    """Verify and load the low-rank adapter of a model or run directory."""
+    folder = _find_model_folder(folder)
+    manifest = _verified_manifest(folder)
     if ADAPTER not in manifest.files:
         raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
     path = folder / ADAPTER
     tensors = _read_tensors(path)
     with safe_open(path, framework="pt") as opened:
         base = (opened.metadata() or {}).get(BASE)
-    return Adapter(tensors, _tokenizer(folder, manifest), base)
+    return Adapter(tensors, _load_tokenizer(folder, manifest), base)
 
 
 def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
     """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
-    model: one of their shape. CheckpointError, with what differs, when they are not of one shape.
+    model: one of the same shape. CheckpointError, with what differs, if the shapes differ.
     """
     totals: dict[str, Tensor] = {}
-    shapes: dict[str, Tensor] = {}  # of the first, without memory
+    shapes: dict[str, Tensor] = {}  # of the first, on the meta device
     for folder in folders:
-        _manifest(folder)
+        _verified_manifest(folder)
         weights = _read_weights(folder, model)
         if shapes:
             differing = _differing(weights, shapes)
@@ -259,18 +260,15 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
-    """Return a directory's weights under the model's names; a missing one keeps the model's value.
-
-    CheckpointError where one is NaN or inf.
-    """
+    """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
     weights, own = _read_tensors(folder / WEIGHTS), model.state_dict()
-    if spoilt := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
+    if non_finite := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
         raise CheckpointError(
-            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(spoilt)} of {len(weights)} "
-            f"tensors, {spoilt[0]} among them): nothing can be done with it; take another checkpoint"
+            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
+            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
         )
-    first = {own[name].data_ptr(): name for name in each_once(own)}
-    # A shared matrix may have been saved under another of its names: which is the first is a matter of the version.
+    first = {own[name].data_ptr(): name for name in unique_tensors(own)}
+    # A shared matrix may have been saved under another of its names: which is the first depends on the version.
     for name in own.keys() & weights.keys():
         if first[own[name].data_ptr()] not in weights:
             weights[first[own[name].data_ptr()]] = weights.pop(name)
@@ -279,7 +277,7 @@ def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
 
 def _load_weights(model: Seq2Seq, folder: Path) -> None:
     weights = _read_weights(folder, model)
-    differing = _differing(weights, each_once(model.state_dict()))
+    differing = _differing(weights, unique_tensors(model.state_dict()))
     if differing:
         raise CheckpointError(
             f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
@@ -294,22 +292,22 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
-def _differing(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Return names that only one of them has, or else the shapes or dtypes that differ."""
-    return sorted(found.keys() ^ expected.keys()) or [
-        f"{name} {_shape(found[name])} instead of {_shape(tensor)}"
+def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Return the names that only one of them has; if the names agree, the tensors whose shapes or dtypes differ."""
+    return sorted(actual.keys() ^ expected.keys()) or [
+        f"{name} {_shape(actual[name])} instead of {_shape(tensor)}"
         for name, tensor in expected.items()
-        if _shape(found[name]) != _shape(tensor)
+        if _shape(actual[name]) != _shape(tensor)
     ]
 
 
 def _shape(tensor: Tensor) -> str:
-    """Return "(2, 3)", and the dtype if it is not fp32."""
-    kind = str(tensor.dtype).removeprefix("torch.")
-    return f"{tuple(tensor.shape)}" + (f" {kind}" if tensor.dtype != torch.float32 else "")
+    """Return the shape as (2, 3), followed by the dtype if it is not fp32."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" + (f" {dtype}" if tensor.dtype != torch.float32 else "")
 
 
-def _model_folder(folder: Path) -> Path:
+def _find_model_folder(folder: Path) -> Path:
     """Return the folder itself, or `best/` of a run directory."""
     for candidate in (folder, standing(folder / "best")):
         if (candidate / MANIFEST).is_file():
@@ -321,13 +319,13 @@ def _model_folder(folder: Path) -> Path:
     )
 
 
-def _manifest(folder: Path) -> Manifest:
+def _verified_manifest(folder: Path) -> Manifest:
     manifest = checked_manifest(folder)
     manifest.require([CONFIG, WEIGHTS, SCORES])
     return manifest
 
 
-def _tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
+def _load_tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
     tokenizer = Tokenizer.load(folder)
     manifest.require(tokenizer.file_names)
     return tokenizer

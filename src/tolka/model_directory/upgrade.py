@@ -1,4 +1,4 @@
-"""Settings written by earlier versions, converted to today's."""
+"""Convert settings of earlier versions to those of this one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,41 +9,41 @@ _RENAMED: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
     ("trainer", "compile"): {"False": "off", "True": "default"},
 }
-# A setting that is gone: what took its place, for whoever types it.
+# Removed setting -> what replaces it, for the message to whoever sets it.
 GONE = {
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
 
 
-def _cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration with a group `cleaning`, made of what the group `corpus` had before."""
+def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the group `cleaning` from settings that the group `corpus` once had."""
     corpus = config.get("corpus")
     if "cleaning" in config or not isinstance(corpus, Mapping) or not set(corpus) & _MOVED:
         return dict(config)
     cleaning = {"duplicates": "exact" if corpus.get("drop_duplicates") else "keep"}
     if "max_characters" in corpus:
         cleaning["max_characters"] = corpus["max_characters"]
-    kept = {key: value for key, value in corpus.items() if key not in _MOVED}
-    return {**config, "corpus": kept, "cleaning": cleaning}
+    remaining = {key: value for key, value in corpus.items() if key not in _MOVED}
+    return {**config, "corpus": remaining, "cleaning": cleaning}
 
 
-def upgraded(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a saved training configuration with today's settings; unknown ones stay as they are."""
-    found = _cleaning(config)
-    for (group, key), words in _RENAMED.items():
-        options = found.get(group)
-        if isinstance(options, Mapping) and str(options.get(key)) in words:
-            found[group] = {**options, key: words[str(options[key])]}
-    return _without_cuda_graphs(found)
+def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a saved training configuration; unknown settings are unchanged."""
+    upgraded = _upgrade_cleaning(config)
+    for (group, key), values in _RENAMED.items():
+        options = upgraded.get(group)
+        if isinstance(options, Mapping) and str(options.get(key)) in values:
+            upgraded[group] = {**options, key: values[str(options[key])]}
+    return _upgrade_cuda_graphs(upgraded)
 
 
-def _without_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
     """Convert `trainer.cuda_graphs=true` to `trainer.compile=reduce-overhead`."""
     trainer = config.get("trainer")
     if not isinstance(trainer, Mapping) or "cuda_graphs" not in trainer:
         return config
-    kept = {key: value for key, value in trainer.items() if key != "cuda_graphs"}
+    remaining = {key: value for key, value in trainer.items() if key != "cuda_graphs"}
     if trainer["cuda_graphs"] is True:
-        kept["compile"] = "reduce-overhead"
-    return {**config, "trainer": kept}
+        remaining["compile"] = "reduce-overhead"
+    return {**config, "trainer": remaining}

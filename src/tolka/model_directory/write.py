@@ -1,8 +1,8 @@
-"""Snapshots of a model, and writing them as a model directory, atomically and with checksums.
+"""Snapshots of a model, written as model directories: atomically, and verified.
 
 config.yaml, model.safetensors, tokenizer.model (or source.model and target.model), scores.json, README.md, and
 manifest.json with the SHA-256 of each; adapter.safetensors after training with adapters. `last/` of a run also has
-state/, to go on training. Nothing is pickled.
+state/, to resume training. Nothing is pickled.
 """
 
 import json
@@ -29,7 +29,7 @@ from tolka.model_directory.file_names import (
     STATE_TENSORS,
     WEIGHTS,
     ResumeState,
-    each_once,
+    unique_tensors,
 )
 from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
@@ -42,9 +42,9 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A copy of a model, with tensors on the CPU, that training does not change.
+    """Copy of a model on the CPU, independent of further training, with all that its directory contains.
 
-    config: the whole training configuration. base: digest of the weights that the adapter belongs to.
+    config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
     """
 
     weights: Tensors
@@ -58,14 +58,14 @@ class Snapshot:
     state: ResumeState | None = None
 
     def with_state(self, state: ResumeState) -> "Snapshot":
-        """Return the same with the state to resume from."""
-        return replace(self, state=ResumeState(_copied(state.tensors), state.facts))
+        """Return the snapshot with a copy of the state from which training resumes."""
+        return replace(self, state=ResumeState(_copy_to_cpu(state.tensors), state.facts))
 
     def write(self, folder: Path) -> None:
-        """Write a model directory, which replaces an older one once it is complete and its checksums are right.
+        """Write a model directory, which replaces an existing one once it is complete and verified.
 
-        Low-rank adapters are merged into the weights, and written apart for `load_adapter`. CheckpointError or OSError
-        when it cannot be written; what stood there before still stands.
+        Low-rank adapters are merged into the weights, and also written separately for `load_adapter`. CheckpointError
+        or OSError when it cannot be written; an existing directory is then unchanged.
         """
         with whole_folder(folder) as work:
             _save(self.weights, work / WEIGHTS)
@@ -89,15 +89,15 @@ def snapshot(
     scores: Mapping[str, Any],
     card: str,
 ) -> Snapshot:
-    """Return a copy of the model as it is now."""
-    # A state names a shared matrix several times; safetensors stores each storage once, under its first name.
-    weights, adapter = _copied(each_once(merged_state(model))), _copied(adapter_tensors(model))
+    """Take a snapshot of a model."""
+    # A state_dict names a shared matrix several times; safetensors stores it once, under its first name.
+    weights, adapter = _copy_to_cpu(unique_tensors(merged_state(model))), _copy_to_cpu(adapter_tensors(model))
     base = base_digest(model) if adapter else ""
     return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card)
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Replace the scores and the card of a model directory; everything else stays."""
+    """Replace the scores and the card of a model directory."""
     sources = checked_manifest(folder).sources
     with whole_folder(folder) as work:
         for path in sorted(folder.rglob("*")):  # folders before what is in them
@@ -109,14 +109,14 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
 
 
 def _finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources) -> None:
-    """Write the scores, the card and, last, the manifest of all files; verify it."""
+    """Write the scores, the card and, last, the manifest; verify all files."""
     (work / SCORES).write_text(json_text(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / CARD).write_text(card, encoding="utf-8")
     write_manifest(work, sources)
     checked_manifest(work)
 
 
-def _copied(tensors: Tensors) -> Tensors:
+def _copy_to_cpu(tensors: Tensors) -> Tensors:
     return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
 
 

@@ -1,1 +1,1 @@
-"""Architectures, one module or sub-package each; `base.Seq2Seq` is their contract."""
+"""Architectures: each one file or sub-package with one registered name; `base.Seq2Seq` is the contract."""

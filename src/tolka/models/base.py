@@ -1,4 +1,4 @@
-"""The contract of architectures: all that search, losses and the trainer use.
+"""The contract of an architecture: all that search, losses and the trainer know about a model.
 
 Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target tokens, D width, V vocabulary.
 """
@@ -18,39 +18,39 @@ from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.parsing import build
 from tolka.options.registry import Registry
 
-_DROPPING = ("dropout", "layerdrop")
-TRAINING_ONLY = (*_DROPPING, "initialization")
-"""Ends of the option names that shape training alone: weights fit whatever these are."""
+_DROPOUT = ("dropout", "layerdrop")
+TRAINING_ONLY = (*_DROPOUT, "initialization")
+"""Suffixes of the options that affect training only: weights fit whatever these are."""
 
 
 class DecoderState(ABC):
-    """What a decoder carries from one step to the next; search re-orders it without knowing its content."""
+    """All that a decoder keeps between two steps; search re-orders it without knowing what it contains."""
 
     @abstractmethod
     def select(self, rows: Tensor) -> Self:
-        """Return the state of the selected hypotheses: kept, copied, re-ordered or dropped.
+        """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
-        rows: (B', k') numbers b * k + j of hypotheses, one line per remaining sentence; all numbers of one line belong
-        to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they stay in order.
-        The state it is called on must not be used again.
+        rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
+        line belong to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they are
+        in order. This state must not be used again: rows that keep their place need not be copied.
         """
 
 
 def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
-    """Return the numbers (B',) of the sentences that remain, for `select` of per-sentence tensors; None if all do.
+    """Return the numbers (B',) of the sentences that remain, to select encoder-side tensors; None if all do.
 
-    rows: as `DecoderState.select` gets them. beam: hypotheses a sentence so far. sentences: how many there are so far.
+    rows: as for `DecoderState.select`. beam: hypotheses per sentence before. sentences: how many there were before.
     """
     return None if len(rows) == sentences else rows[:, 0] // beam
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` returns. attention: name ("decoder.0.cross") -> weights (B, heads, T, S), whose rows sum to 1.
+    """Intermediate results of a forward pass through unfused attention and unrolled recurrences.
 
-    encoder_states: per layer (B, S, D), part of the graph, for gradients with respect to them. recurrence: name
-    ("encoder.0.forward") -> the state (h,) or (h, C) at every time step, (B, D) each, part of the graph: a gradient
-    with respect to one goes through all later ones.
+    attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1. encoder_states: per layer (B, S, D),
+    part of the graph, so that their gradients can be computed. recurrence: name ("encoder.0.forward") -> the state (h,)
+    or (h, C) at every time step, (B, D) each, part of the graph: the gradient of one goes through all later ones.
     """
 
     features: Tensor
@@ -63,11 +63,11 @@ class Seq2Seq(nn.Module, ABC):
     """An encoder-decoder."""
 
     vocabulary_size: int
-    """V, the size of the target vocabulary."""
+    """V, the number of target subwords."""
     feature_size: int
     """D, the width of the features."""
     recompute: bool = False
-    """Whether training keeps of each layer its input alone (Chen et al. 2016), where an architecture can."""
+    """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
 
     @property
     def architecture(self) -> str:
@@ -76,7 +76,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
-        """Compute, with teacher forcing, the features (N, D) of the valid target tokens, row by row."""
+        """Return the features (N, D) of the valid target tokens, row by row, with teacher forcing."""
 
     @abstractmethod
     def logits(self, features: Tensor) -> Tensor:
@@ -86,12 +86,12 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     def quantize_output(self) -> None:
-        """Convert to int8, for decoding only, what `logits` reads, unless it is a linear layer; by default nothing."""
+        """Convert the output layer to int8, for decoding only, if it is no linear layer."""
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer with torch.compile, for training; ConfigError for an architecture that cannot.
+        """Compile each layer with torch.compile, for training; ConfigError if the architecture does not support it.
 
-        mode, backend: torch.compile's.
+        mode, backend: as for torch.compile.
         """
         raise ConfigError(f"{self.architecture} has no layers to compile")
 
@@ -101,31 +101,31 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """Encode source (B, S), padded ids with lengths (B,); return the state before the first step, k = 1."""
+        """Encode source (B, S), padded, with lengths (B,); return the state before the first step, k = 1."""
 
     @abstractmethod
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state.
 
-        The state given must not be used again.
+        The state given must not be used again: the new one may share its memory.
         """
 
     def inspect(self, batch: Batch) -> Inspection:
-        """Compute features with attention maps and encoder states; ConfigError for an architecture without any."""
-        raise ConfigError(f"{self.architecture} has no attention maps or encoder states to inspect")
+        """Run a forward pass that returns its intermediate results; ConfigError if there are none to show."""
+        raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
 
     def parameter_count(self) -> int:
-        """Return the number of parameters, each shared one counted once."""
+        """Return the number of parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-MOST_WIDE, MOST_LAYERS = 2**20, 1000  # far beyond any machine: so that a slip of the hand is no endless loop
+MAX_WIDTH, MAX_LAYERS = 2**20, 1000  # far beyond any machine, so that a typing error does not loop endlessly
 _MOST_PARAMETERS = 10**12
 
 
 @dataclass(frozen=True)
 class ModelConfig(ABC):
-    """Options of one architecture, which can build it."""
+    """Options of one architecture, and how to build it."""
 
     d_model: int = 256
     """width of embeddings, and of whatever follows it"""
@@ -134,14 +134,14 @@ class ModelConfig(ABC):
 
     def __post_init__(self) -> None:
         at_least(self, "model", 1, "d_model")
-        at_most(self, "model", MOST_WIDE, "d_model")
+        at_most(self, "model", MAX_WIDTH, "d_model")
         zero_or_more(self, "model", "d_model as it is", "parameters")
         at_most(self, "model", _MOST_PARAMETERS, "parameters")
 
     @property
     def stochastic(self) -> bool:
-        """Whether two passes in training mode differ, because some kind of dropout is on."""
-        rates = [value for key, value in vars(self).items() if key.endswith(_DROPPING)]
+        """Whether two passes in training mode differ because some kind of dropout is on."""
+        rates = [value for key, value in vars(self).items() if key.endswith(_DROPOUT)]
         return any(rate > 0 for rate in rates)
 
     @property
@@ -160,48 +160,48 @@ class ModelConfig(ABC):
         return False
 
     def resolved(self, shared: bool) -> Self:
-        """Return the options with those that follow from others, or from the vocabulary, resolved.
+        """Return the config with every value explicit that is derived from other options or from the vocabulary.
 
-        shared: as in `build`. Models of equal shape have equal resolved options. ConfigError as `build`.
+        shared: as in `build`. Models of the same shape have equal resolved configs. ConfigError as in `build`.
         """
         return replace(self, parameters=0)
 
     @property
     def longest(self) -> int | None:
-        """Number of positions that the model distinguishes, `</s>` included; None if unlimited."""
+        """Number of positions, </s> included, that the model can distinguish; None = unlimited."""
         return None
 
     @property
     def width_step(self) -> int:
-        """What d_model must be a multiple of when it is chosen for a number of parameters."""
+        """The step of d_model when it is chosen for a number of parameters."""
         return 8
 
     def sized(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Self:
-        """Return the options with the d_model whose parameter count is nearest to `parameters`; itself if that is 0."""
+        """Return the config with the d_model whose parameter count is nearest to `parameters`; itself if that is 0."""
         if not self.parameters:
             return self
 
-        def made(steps: int) -> tuple[int, Self]:
+        def candidate(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"), SkipInitialization():  # shapes, and no numbers
+            with torch.device("meta"), Uninitialised():  # shapes without memory
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         low, high = 1, 2
-        while made(high)[0] < self.parameters:
+        while candidate(high)[0] < self.parameters:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if made(middle)[0] < self.parameters else (low, middle)
-        return min(made(low), made(high), key=lambda found: abs(found[0] - self.parameters))[1]
+            low, high = (middle, high) if candidate(middle)[0] < self.parameters else (low, middle)
+        return min(candidate(low), candidate(high), key=lambda c: abs(c[0] - self.parameters))[1]
 
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> Seq2Seq:
-        """Return a freshly initialised model. shared: whether source and target ids mean the same subwords."""
+        """Return a freshly initialised model. shared: whether source and target have one vocabulary."""
 
 
 MODELS: Registry[ModelConfig] = Registry("model", "tolka.models")
 
 
 def resolved_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
-    """Return a saved model's options, resolved; ConfigError for invalid ones."""
+    """Return a saved model's options, resolved; ConfigError if they are not valid."""
     return asdict(build(MODELS.get(str(options.get("name"))), options, "model").resolved(shared))

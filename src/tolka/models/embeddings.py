@@ -1,4 +1,4 @@
-"""Embeddings of source, target and output subwords, and which of them share a matrix (Press and Wolf 2017)."""
+"""Source, target and output embeddings, and which of them share a matrix (Press and Wolf 2017)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -13,9 +13,9 @@ SHARING = ("auto", "all", "source_target", "target_output", "source_output", "no
 
 
 def resolved_sharing(sharing: str, shared: bool) -> str:
-    """Return what `auto` stands for; other values unchanged. shared: whether source and target ids mean the same.
+    """Return `sharing` with auto resolved. shared: whether source and target have one vocabulary.
 
-    ConfigError when source and target would share a matrix although their subwords differ.
+    ConfigError when two vocabularies are to share a matrix.
     """
     if sharing == "auto":
         return "all" if shared else "target_output"
@@ -27,7 +27,7 @@ def resolved_sharing(sharing: str, shared: bool) -> str:
 
 
 class TokenEmbedding(nn.Embedding):
-    """An embedding that can serve as input and as output layer."""
+    """One vector per subword, used as input embedding, output layer or both."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
@@ -45,7 +45,7 @@ class OutputLayer(Protocol):
 
 
 class Embeddings(NamedTuple):
-    """Three embeddings (V, width); the same module where a matrix is shared, saved under the first of its names."""
+    """Embeddings (V, width); a shared matrix is one module, saved under the first of its names."""
 
     target: TokenEmbedding
     source: TokenEmbedding
@@ -53,7 +53,7 @@ class Embeddings(NamedTuple):
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
-    """Return the embeddings. sharing: from `resolved_sharing`."""
+    """Create the embeddings. sharing: from `resolved_sharing`."""
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):

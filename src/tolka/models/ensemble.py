@@ -1,4 +1,4 @@
-"""An ensemble: several models that decode together.
+"""An ensemble of several models as one model.
 
 Shapes: B sentences, k hypotheses a sentence, N valid target tokens, V vocabulary; D is the sum of the members' widths.
 """
@@ -17,7 +17,7 @@ from tolka.models.base import DecoderState, Seq2Seq
 
 @dataclass(frozen=True)
 class EnsembleState(DecoderState):
-    """A state of each member, for the same hypotheses."""
+    """The states of all members, for the same hypotheses."""
 
     states: list[DecoderState]
 
@@ -28,7 +28,7 @@ class EnsembleState(DecoderState):
 class Ensemble(Seq2Seq):
     """The mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6), of any architectures.
 
-    The members' ids must mean the same subwords. Features are the members' features, concatenated.
+    All members must have the same vocabulary. Features are the members' features side by side.
     """
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:

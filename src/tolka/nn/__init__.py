@@ -1,1 +1,1 @@
-"""Layers, independent of any model."""
+"""Layers that any architecture can use."""

@@ -13,9 +13,8 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """(...) -> (...)."""
+        """Apply dropout to x of any shape."""
         return dropout(x, self.rate, self.training)
 
     def extra_repr(self) -> str:
-        """Return what is shown when a model is printed."""
         return f"rate={self.rate}"

@@ -16,12 +16,12 @@ def swiglu(x: Tensor) -> Tensor:
     return F.silu(gate) * value
 
 
-# ReLU in place: its gradient is made of its result.
+# ReLU works in place: its gradient is computed from its result.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "gelu": F.gelu, "swiglu": swiglu}
-_GATED = ("swiglu",)  # take two inner products instead of one
+_GATED = ("swiglu",)  # activations with two inner matrices instead of one
 
 
-def usual_inner_width(d_model: int, activation: str) -> int:
+def default_inner_width(d_model: int, activation: str) -> int:
     """Return 4 D; for a gated activation, which has a third matrix, 8/3 D rounded up to a multiple of 8."""
     return 8 * -(-d_model // 3) if activation in _GATED else 4 * d_model
 

@@ -8,7 +8,7 @@ from torch.overrides import TorchFunctionMode
 
 
 def kaiming_uniform(matrix: Tensor) -> Tensor:
-    """Fill with U(-a, a), a = sqrt(6 / fan_in), whose variance 2 / fan_in is He et al.'s (2015, equation 10).
+    """Fill from U(-a, a), a = sqrt(6 / fan_in), whose variance is 2 / fan_in (He et al. 2015, equation 10).
 
     The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
     """
@@ -20,12 +20,12 @@ INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_
 
 
 def initialise(model: nn.Module, initialization: str, embedding_std: float | None) -> None:
-    """Fill weights as `initialization` says, biases with zeros, embeddings from N(0, embedding_std^2), padding with 0.
+    """Initialise weights by `initialization`, biases to 0, embeddings from N(0, embedding_std^2) with padding 0.
 
-    embedding_std: None for embeddings like all other matrices.
+    embedding_std: None to initialise embeddings like all other matrices.
 
     The parts of a fused projection and the gates of a recurrence are initialised as the separate matrices that they are
-    (the fan-out is each one's own). Norms keep the gain 1 and bias 0 that they were made with.
+    (each with its own fan-out). Norms keep their gain 1 and bias 0.
     """
     fill = INITIALIZATIONS[initialization]
     for module in model.modules():
@@ -45,24 +45,23 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
 
 
 def _matrices(layer: Any) -> Iterable[Tensor]:
-    """Return the weight matrices of a layer; of one that fuses several, each by itself."""
+    """Return the weight matrices of a layer; a fused matrix is split into its parts."""
     return layer.matrices() if hasattr(layer, "matrices") else (layer.weight,)
 
 
-_FILLING = {"normal_", "uniform_", "zero_", "fill_"}
+_FILL_METHODS = {"normal_", "uniform_", "zero_", "fill_"}
 
 
-class SkipInitialization(TorchFunctionMode):
-    """A mode in which functions that fill a tensor in place do nothing, so that modules are built faster.
+class Uninitialised(TorchFunctionMode):
+    """Context in which functions that fill a tensor in place do nothing, so that modules are built faster.
 
-    For weights that are read from a file next, or that only have a shape. torch's meta device would import its
-    compiler, which takes a second.
+    For weights that are read from a file next, or that are on the meta device, where random numbers would import
+    torch's compiler.
     """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Skip functions of nn.init and in-place fills; call all others."""
-        if getattr(func, "__module__", "") == nn.init.__name__ or func.__name__ in _FILLING:
+        if getattr(func, "__module__", "") == nn.init.__name__ or func.__name__ in _FILL_METHODS:
             return args[0] if args else (kwargs or {})["tensor"]
         return func(*args, **(kwargs or {}))

@@ -1,6 +1,6 @@
-"""The key-value cache: the keys and values of the prefix, to which a decoder's self-attention attends at each step.
+"""Cache of the prefix's keys and values, to which a decoder's self-attention attends at each step.
 
-Shapes: N prefixes, W width of a position's keys and values side by side, those of all heads.
+Shapes: N prefixes, W width of a position's keys and values side by side, all heads together.
 """
 
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from typing import Self
 import torch
 from torch import Tensor
 
-_ROOM = 8  # positions by which a cache grows
-_LITTLE = 0.3  # share of the rows: those that move within the same memory are copied twice
+_GROWTH = 8  # positions by which a cache grows
+_MAX_MOVED = 0.3  # share of the rows; beyond it a new tensor is cheaper, as rows moved in place are copied twice
 
 
 def select_rows(tensor: Tensor, rows: Tensor) -> Tensor:
     """tensor (N, ...) -> its rows numbered `rows` (N',). The tensor given must not be used again."""
-    stayed = _compacted(tensor, rows)
-    return tensor.index_select(0, rows) if stayed is None else stayed
+    selected = _select_in_place(tensor, rows)
+    return tensor.index_select(0, rows) if selected is None else selected
 
 
-def _compacted(tensor: Tensor, rows: Tensor) -> Tensor | None:
-    """Move the rows within the same memory, copying only what changes its place; None if that is much."""
+def _select_in_place(tensor: Tensor, rows: Tensor) -> Tensor | None:
+    """Select rows within the same memory, copying only those that change place; None if too many would."""
     if tensor.device.type != "cpu" or torch.is_grad_enabled() or len(rows) > len(tensor):
         return None
     moved = (rows != torch.arange(len(rows))).nonzero()[:, 0]
-    if len(moved) > _LITTLE * len(rows):
+    if len(moved) > _MAX_MOVED * len(rows):
         return None
     tensor.index_copy_(0, moved, tensor.index_select(0, rows[moved]))
     return tensor[: len(rows)]
@@ -34,7 +34,7 @@ def _compacted(tensor: Tensor, rows: Tensor) -> Tensor | None:
 class KeyValueCache:
     """Keys and values of N prefixes: store (N, capacity, W), of which the first `length` positions are filled.
 
-    Capacity ahead of need spares a copy of the whole cache at every step.
+    Spare capacity avoids a copy of the whole cache at every step.
     """
 
     store: Tensor
@@ -58,13 +58,13 @@ class KeyValueCache:
         return type(self)(store, self.length + 1)
 
     def select(self, rows: Tensor) -> Self:
-        """Return the cache of the prefixes numbered `rows` (N',), copying at most what is filled, once.
+        """Return the cache of the prefixes numbered `rows` (N',), copying filled positions only, and each at most once.
 
         The cache it is called on must not be used again.
         """
-        stayed = _compacted(self.store, rows) if self.length < self.store.size(1) else None
-        if stayed is not None:
-            return type(self)(stayed, self.length)
+        store = _select_in_place(self.store, rows) if self.length < self.store.size(1) else None
+        if store is not None:
+            return type(self)(store, self.length)
         store = self._larger(len(rows))
         if torch.is_grad_enabled():  # an operation that writes into its argument has no gradient
             store[:, : self.length] = self.attended.index_select(0, rows)
@@ -73,4 +73,4 @@ class KeyValueCache:
         return type(self)(store, self.length)
 
     def _larger(self, prefixes: int) -> Tensor:
-        return self.store.new_empty(prefixes, (self.length // _ROOM + 1) * _ROOM, self.store.size(2))
+        return self.store.new_empty(prefixes, (self.length // _GROWTH + 1) * _GROWTH, self.store.size(2))

@@ -1,4 +1,4 @@
-"""Linear layers, alone or several of one input as one matrix multiplication."""
+"""Linear layers, single or several of one input fused into one matrix multiplication."""
 
 from collections.abc import Sequence
 
@@ -17,17 +17,17 @@ class Linear(nn.Linear):
 
 
 class FusedLinear(Linear):
-    """Several linear layers of one input as one; the outputs of widths `widths[0]`, `widths[1]`, … are concatenated."""
+    """Several linear layers as one; its output holds theirs, of widths `widths[0]`, `widths[1]`, …, side by side."""
 
     def __init__(self, d_in: int, widths: Sequence[int]) -> None:
         super().__init__(d_in, sum(widths))
         self.widths = list(widths)
 
     def matrices(self) -> tuple[Tensor, ...]:
-        """Return the weights of each layer, (widths[i], d_in), as views."""
+        """Return the weight of each layer, (widths[i], d_in), as views."""
         views: tuple[Tensor, ...] = torch.split(self.weight, self.widths)
         return views
 
     def stacked(self) -> list[Tensor]:
-        """Return the parameters that stack the layers, `widths` rows each."""
+        """Return the parameters that stack the layers' matrices, `widths` rows each."""
         return [self.weight]

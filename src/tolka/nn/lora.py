@@ -1,4 +1,4 @@
-"""Low-rank adapters (Hu et al. 2022): W + scale * B A, with W frozen and two thin matrices trained."""
+"""Low-rank adapters (Hu et al. 2022): W + scale * B A, with W frozen and two low-rank matrices trained."""
 
 import hashlib
 import math
@@ -14,11 +14,11 @@ from tolka.nn.linear import FusedLinear
 class LoraLinear(FusedLinear):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r.
 
-    A (r, in) starts at random and B (out, r) at zero, so that the layer starts unchanged.
+    A (r, in) starts at random and B (out, r) at zero, so that at first the output is unchanged.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
-        """Take over the layer's weight and bias."""
+        """linear: the layer to adapt, whose weight and bias are taken over."""
         widths = linear.widths if isinstance(linear, FusedLinear) else [linear.out_features]
         super().__init__(linear.in_features, widths)
         self.weight, self.bias = linear.weight, linear.bias
@@ -28,11 +28,11 @@ class LoraLinear(FusedLinear):
         nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in) -> (..., out); the thin multiplications cost r / in + r / out of the layer's own."""
+        """(..., in) -> (..., out); the adapter costs r / in + r / out of the layer's own multiplication."""
         return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
 
     def stacked(self) -> list[Tensor]:
-        """Return the parameters that stack several layers' rows: W and B."""
+        """Return the weight and B, which has the same rows."""
         return [*super().stacked(), self.lora_b]
 
     def merged(self) -> Tensor:
@@ -42,12 +42,12 @@ class LoraLinear(FusedLinear):
 
 
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
-    """Give every linear layer an adapter and freeze everything else; return how many layers there were."""
+    """Freeze the model and give every linear layer an adapter; return the number of layers."""
     model.requires_grad_(False)
-    found = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
-    for parent, name, child in found:
+    layers = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
+    for parent, name, child in layers:
         setattr(parent, name, LoraLinear(child, rank, alpha))
-    return len(found)
+    return len(layers)
 
 
 def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
@@ -57,12 +57,12 @@ def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
 
 
 def has_adapters(model: nn.Module) -> bool:
-    """Return whether a model has adapters."""
+    """Return whether any layer has an adapter."""
     return any(isinstance(module, LoraLinear) for module in model.modules())
 
 
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
-    """Return the `state_dict` of the plain model that computes the same."""
+    """Return the `state_dict` of the plain model that computes the same, with all adapters merged."""
     state = model.state_dict()
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):
@@ -72,7 +72,7 @@ def merged_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def base_digest(model: nn.Module) -> str:
-    """Return the SHA-256 of the weights that the adapters belong to; without adapters, of all weights."""
+    """Return the SHA-256 of all weights except the adapters."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         if not name.endswith((".lora_a", ".lora_b")):
@@ -82,7 +82,7 @@ def base_digest(model: nn.Module) -> str:
 
 
 def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return the adapters, with the scale multiplied into B: weight name -> A and B."""
+    """Return A as `WEIGHT.a` and scale * B as `WEIGHT.b`, for each adapted weight's name."""
     tensors = {}
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):

@@ -1,4 +1,4 @@
-"""Normalisation of a token's state."""
+"""Normalisation layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 
 class _RootMeanSquareNorm(torch.autograd.Function):
-    """x * r * gain with r = 1 / sqrt(mean(x^2) + eps), in few passes over memory: see `RMSNorm`.
+    """x * r * gain with r = 1 / sqrt(mean(x^2) + eps), in few passes over memory.
 
     Backward, for y = x * r * g over D values: dx = r * (dy * g) - x * r^3 * sum(x * dy * g) / D.
     """
@@ -33,7 +33,7 @@ class _RootMeanSquareNorm(torch.autograd.Function):
 
 
 def _normed(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """x * r * g, and r (..., 1)."""
+    """Return x * r * gain, and r (..., 1)."""
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     scale = norm.square_().div_(x.size(-1)).add_(eps).rsqrt_()
     return (x * scale).mul_(gain), scale
@@ -42,8 +42,8 @@ def _normed(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 class RMSNorm(nn.Module):
     """x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, equation 4): no centring, no bias.
 
-    On a CPU torch composes nn.RMSNorm from single operations: 5.8 ms forward and backward over 2200 x 256 values, where
-    nn.LayerNorm's kernel takes 1.5 and this 2.8.
+    On a CPU torch composes nn.RMSNorm from single operations: 5.8 ms forward and backward over 2200 x 256 values,
+    against 2.8 here and 1.5 in nn.LayerNorm's kernel.
     """
 
     def __init__(self, width: int, eps: float = 1e-6) -> None:

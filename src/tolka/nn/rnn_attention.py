@@ -27,14 +27,14 @@ class Alignment(nn.Module):
             self.energy = Linear(width, 1, bias=False)
 
     def keys(self, encoded: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D): the part of the score that does not depend on the decoder, for all positions."""
+        """(B, S, D) -> (B, S, D): the part of the score that is independent of the decoder, computed once."""
         if self.score == "dot":
             return encoded
         keys: Tensor = self.key(encoded)
         return keys
 
     def weights(self, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """states (B, T, D), `keys(...)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
+        """states (B, T, D), `keys(encoded)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
         if self.score == "additive":
             scores = self.energy(torch.tanh(self.query(states)[:, :, None] + keys[:, None])).squeeze(-1)
         else:

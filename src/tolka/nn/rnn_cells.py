@@ -17,15 +17,15 @@ State = tuple[Tensor, ...]
 
 
 class RecurrentLayer(nn.RNNBase):
-    """One layer, forward or bidirectional, batch first, with the parameter names of torch.nn's recurrent modules.
+    """One layer, forward or bidirectional, batch first; its parameters are named as in torch.nn's recurrent modules.
 
-    Padding never enters a state: a sentence's forward direction ends, and its backward one begins, at its last token.
+    Padding never enters a state: a sentence's last token ends the forward direction and begins the backward one.
     """
 
     gates: ClassVar[int]
-    """How many maps of the input and of the state before a step computes."""
+    """Number of gates, each with a matrix for the input and one for the previous state."""
     tensors: ClassVar[int] = 1
-    """How many tensors a state has."""
+    """Number of tensors in a state."""
 
     def __init__(self, width: int, hidden: int, bidirectional: bool = False) -> None:
         """width: X. hidden: H."""
@@ -33,11 +33,11 @@ class RecurrentLayer(nn.RNNBase):
 
     @abstractmethod
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
-        """Compute one step. inputs (B, gates * H): from `project`. Returns the next state."""
+        """Return the state after one step. inputs (B, gates * H): `project(x_t)`; state: the previous one."""
 
     @property
     def widths(self) -> list[int]:
-        """Rows of each matrix in those that `stacked` returns."""
+        """Rows of each gate in the matrices that `stacked` returns."""
         return [self.hidden_size] * self.gates
 
     def stacked(self) -> list[Tensor]:
@@ -45,7 +45,7 @@ class RecurrentLayer(nn.RNNBase):
         return [weight for direction in self.directions for weight in self._weights(direction)[:2]]
 
     def matrices(self) -> list[Tensor]:
-        """Return the weights of each gate, (H, X) or (H, H), as views."""
+        """Return the matrices of each gate, (H, X) or (H, H), as views."""
         return [part for matrix in self.stacked() for part in torch.split(matrix, self.widths)]
 
     def biases(self) -> list[Tensor]:
@@ -61,7 +61,7 @@ class RecurrentLayer(nn.RNNBase):
         """Return W (gates * H, X), U (gates * H, H), b (gates * H)."""
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         w, u, b, c = (getattr(self, name + ("_reverse" if direction else "")) for name in names)
-        return w, u, b + c  # the library adds the two biases up, so that they are one
+        return w, u, b + c  # torch.nn has two biases and adds them
 
     def project(self, x: Tensor, direction: int = 0) -> Tensor:
         """(..., X) -> (..., gates * H): x W + b, for all steps at once."""
@@ -69,14 +69,14 @@ class RecurrentLayer(nn.RNNBase):
         return matmul(x, w, b)
 
     def first_state(self, x: Tensor) -> State:
-        """Return a state of zeros for as many rows as x has."""
+        """Return a state of zeros for the rows of x."""
         return (x.new_zeros(len(x), self.hidden_size),) * self.tensors
 
     def unroll(self, x: Tensor, lengths: Tensor | None, state: State | None = None, direction: int = 0) -> list[State]:
-        """Compute the equations step by step; return the state at every position, in the order of the text.
+        """Return the state at every position, computed step by step from the equations.
 
-        x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None. At padding the
-        state does not change.
+        x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None. Padding leaves
+        the state unchanged.
         """
         inputs = self.project(x, direction).unbind(1)
         state = self.first_state(x) if state is None else state
@@ -92,7 +92,7 @@ class RecurrentLayer(nn.RNNBase):
         return states[::-1] if direction else states
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding; the state at each one's end, (B, D)."""
+        """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the final state, (B, D) each."""
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
@@ -107,7 +107,7 @@ class RecurrentLayer(nn.RNNBase):
 
 
 def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:
-    """Compute `RecurrentLayer.encode` by `unroll`; also return the states of each direction, as parts of the graph."""
+    """Compute `RecurrentLayer.encode` by `unroll`; return the states of each direction too, part of the graph."""
     states = [layer.unroll(x, lengths, direction=direction) for direction in layer.directions]
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
@@ -135,10 +135,10 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
     gates, tensors = 4, 2
 
     def fill_forget_bias(self, value: float) -> None:
-        """Set the biases of the forget gates so that they start at sigmoid(value) for zero input and state."""
+        """Set the bias of every forget gate to `value`."""
         with torch.no_grad():
             for number, bias in enumerate(self.biases()):
-                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two add up
+                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two are added
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         _, u, _ = self._weights(direction)
@@ -151,8 +151,8 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 class GruLayer(RecurrentLayer, nn.GRU):
     """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
 
-    The reset gate acts on the state before the matrix multiplication. In torch's GRU, and cuDNN's, it acts on the
-    result, which is another function; so every step is computed here.
+    The reset gate is applied before the matrix U. torch's GRU, and cuDNN's, apply it after, which is another function:
+    so every step is computed here.
     """
 
     gates = 3

@@ -1,4 +1,4 @@
-"""The contract of searches, and what they share.
+"""The contract of a search: its options, and the hypotheses that it returns.
 
 Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sentence.
 """
@@ -17,15 +17,15 @@ from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_most
 from tolka.options.registry import Registry
 
-_LONGEST = 10**6  # pieces, or times a source's
+_MAX_LENGTH = 10**6  # subwords, or a factor of the source's
 
 
 @dataclass(frozen=True)
 class Hypothesis:
     """One translation. tokens: ids without `<s>` and `</s>`. log_probability: of all tokens, `</s>` included, in nats.
 
-    score: what hypotheses are ranked by. finished: whether `</s>` was reached before the length limit. Both numbers are
-    NaN where they were neither asked for nor needed.
+    score: what hypotheses are ranked by. finished: whether `</s>` was reached before the length limit. Both values
+    are NaN where they were neither requested nor needed.
     """
 
     tokens: list[int]
@@ -41,7 +41,7 @@ class SearchConfig(ABC):
     RESUMABLE: ClassVar[bool] = True
 
     max_length_factor: float = 2.0
-    """a translation may have this many times the source's tokens (and at least one) ..."""
+    """a translation may have this many times the source's subwords (and at least one) ..."""
     max_length_extra: int = 20
     """... plus this many"""
 
@@ -50,23 +50,23 @@ class SearchConfig(ABC):
             raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
-        at_most(self, "search", _LONGEST, "max_length_factor", "max_length_extra")
+        at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Hypotheses per sentence: memory and time grow with it."""
+        """Hypotheses kept per sentence; memory and time are proportional to it."""
 
     @abstractmethod
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
 
-        scored: whether its numbers are asked for, beside its tokens.
+        scored: whether log-probability and score are needed besides the tokens.
         """
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Return (B,): how many tokens, `</s>` included, each sentence's translation may have."""
-        # In whole numbers, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
+        # In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
         factor = Fraction(str(self.max_length_factor)).limit_denominator(10**6)
         times = -(-lengths * factor.numerator // factor.denominator)  # rounded up
         return times.clamp(min=1) + self.max_length_extra
@@ -74,9 +74,9 @@ class SearchConfig(ABC):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The most likely extensions of a sentence's hypotheses, best first, (B, c) each.
+    """A sentence's likeliest hypotheses that are one token longer, best first, (B, c) each.
 
-    log_probability: of all tokens. parent: which of the k hypotheses is extended. token: with which token.
+    log_probability: of all tokens. parent: which of the k hypotheses is extended. token: by which token.
     """
 
     log_probability: Tensor
@@ -84,10 +84,10 @@ class Candidates:
     token: Tensor
 
 
-def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """Return the `count` most likely extensions by one token; `<pad>` and `<s>` are excluded.
+def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
+    """Return the `count` likeliest extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
 
-    features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. In fp32, whatever the model has.
+    features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
     """
     log_p = _log_softmax(model.logits(features))  # (B, k, V)
     for symbol in (PAD, BOS):
@@ -96,26 +96,26 @@ def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> 
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    """Return log_softmax over the last dimension in fp32; on a CPU in place, which is 1.2 to 1.3 times as fast."""
+    """Compute log-softmax over the last dimension in fp32; on a CPU in place, which is 1.2 to 1.3 times as fast."""
     if torch.is_grad_enabled() or logits.dtype != torch.float32 or logits.device.type != "cpu":
         return logits.log_softmax(dim=-1, dtype=torch.float32)
     return torch.log_softmax(logits, dim=-1, out=logits)
 
 
-def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
-    """(B, 1, D) -> (B, 1): the token with the largest logit, without normalising; not `<pad>` or `<s>`."""
+def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
+    """(B, 1, D) -> (B, 1): the token with the largest logit, never `<pad>` or `<s>`; nothing is normalised."""
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
         logits[:, symbol] = float("-inf")
-    found: Tensor = _column_of_largest(logits, _GROUPS)
-    return found
+    token: Tensor = _argmax(logits, _GROUPS)
+    return token
 
 
 _GROUPS = 256
 
 
-def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
-    """(B, V) -> (B, 1): the argmax, in two steps as in `_largest`."""
+def _argmax(logits: Tensor, groups: int) -> Tensor:
+    """(B, V) -> (B, 1): the column of each row's maximum, in two steps as in `_largest`."""
     vocabulary = logits.size(1)
     groups = min(groups, vocabulary)
     group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
@@ -124,53 +124,52 @@ def _column_of_largest(logits: Tensor, groups: int) -> Tensor:
 
 
 def _maxima(scores: Tensor, groups: int) -> Tensor:
-    """(..., V) -> (..., groups): the maximum of every group of columns, column c being in group c % groups."""
-    turns, rest = scores.size(-1) // groups, scores.size(-1) % groups
-    maxima = scores[..., : turns * groups].view(*scores.shape[:-1], turns, groups).amax(dim=-2)
+    """(..., V) -> (..., groups): the maximum of each group; column v belongs to group v % groups."""
+    rounds, rest = scores.size(-1) // groups, scores.size(-1) % groups
+    maxima = scores[..., : rounds * groups].view(*scores.shape[:-1], rounds, groups).amax(dim=-2)
     if rest:
-        last = scores[..., turns * groups :]
+        last = scores[..., rounds * groups :]
         maxima = torch.cat([torch.maximum(maxima[..., :rest], last), maxima[..., rest:]], dim=-1)
     return maxima
 
 
 def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the `count` largest of log_p (B, k, V) + total (B, k) per sentence, with their rows and columns, (B,
-    count).
+    """Return the `count` largest sums of log_p (B, k, V) + total (B, k), their rows and columns, (B, count) each.
 
-    In two steps, because `topk` over all k * V takes longer than the output layer's softmax: the largest `count` are
-    among the `count` groups of columns with the largest maxima.
+    In two steps, as `topk` over all k * V is slower than the output layer's softmax: the largest `count` are among
+    the `count` groups of columns with the largest maxima.
     """
     vocabulary = log_p.size(-1)
     groups = min(groups, vocabulary)
     sums = (_maxima(log_p, groups) + total[..., None]).flatten(1)
     chosen = sums.topk(min(count, sums.size(1)), dim=1, sorted=False).indices[..., None]  # (B, c, 1)
     row, group = chosen // groups, chosen % groups
-    column = group + torch.arange(0, vocabulary, groups, device=log_p.device)  # (B, c, turns)
+    column = group + torch.arange(0, vocabulary, groups, device=log_p.device)  # (B, c, rounds)
     outside = column >= vocabulary
     column = column.clamp(max=vocabulary - 1)
-    places = (row * vocabulary + column).flatten(1)
-    values = log_p.flatten(1).gather(1, places).view_as(column) + total.gather(1, row[..., 0])[..., None]
-    found = values.masked_fill(outside, float("-inf")).flatten(1)
-    best = found.topk(min(count, log_p[0].numel()), dim=1)
+    indices = (row * vocabulary + column).flatten(1)
+    values = log_p.flatten(1).gather(1, indices).view_as(column) + total.gather(1, row[..., 0])[..., None]
+    best = values.masked_fill(outside, float("-inf")).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
     rows = row.expand_as(column).flatten(1).gather(1, best.indices)
     return best.values, rows, column.flatten(1).gather(1, best.indices)
 
 
-def compacted(stays: Tensor) -> Tensor:
-    """(B,) bool -> (B',): the numbers of the active sentences, in an order that lets `DecoderState.select` copy little.
+def active_rows(active: Tensor) -> Tensor:
+    """(B,) bool -> (B',): the numbers of the active rows.
 
-    On a CPU the last ones among them fill the gaps of those that leave, and all others keep their places.
+    On a CPU the last of them fill the gaps of the finished ones and all others keep their places, so that
+    `DecoderState.select` copies little.
     """
-    if stays.device.type != "cpu":
-        return stays.nonzero()[:, 0]
-    count = int(stays.sum())
-    numbers = torch.arange(count)
-    numbers[~stays[:count]] = count + stays[count:].nonzero()[:, 0]
-    return numbers
+    if active.device.type != "cpu":
+        return active.nonzero()[:, 0]
+    count = int(active.sum())
+    rows = torch.arange(count)
+    rows[~active[:count]] = count + active[count:].nonzero()[:, 0]
+    return rows
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:
-    """Return (B, 1): the `<s>` that every hypothesis starts from."""
+    """Return (B, 1): the `<s>` that every hypothesis starts with."""
     return torch.full((sentences, 1), BOS, dtype=torch.long, device=device)
 
 

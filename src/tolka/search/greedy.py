@@ -1,6 +1,6 @@
 """Greedy decoding: the most likely token at every step.
 
-Shapes: B sentences still at work, t tokens so far.
+Shapes: B active sentences, t tokens so far.
 """
 
 import math
@@ -15,14 +15,14 @@ from tolka.search.base import (
     SEARCHES,
     Hypothesis,
     SearchConfig,
-    compacted,
+    active_rows,
     first_tokens,
     most_likely,
     most_likely_token,
 )
 
-# Share of the sentences: on a CPU others move into the places of those that go, elsewhere all are copied.
-_GONE_TOGETHER_ON_CPU, _GONE_TOGETHER = 0.05, 0.1
+# Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
+_SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
 
 
 @SEARCHES.register("greedy")
@@ -35,22 +35,24 @@ class GreedyConfig(SearchConfig):
 
     @property
     def width(self) -> int:
-        """One hypothesis per sentence."""
         return 1
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
-        """Return one hypothesis per sentence, scored by its log-probability; finished sentences leave in groups."""
-        done: list[Hypothesis | None] = [None] * len(source)
+        """Return one hypothesis per sentence, scored by its log-probability.
+
+        Finished sentences are removed from the batch several at a time.
+        """
+        results: list[Hypothesis | None] = [None] * len(source)
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
-        alive = torch.arange(len(source), device=source.device)  # (B,): which input each row is
+        active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
         total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
         limits = self.limits(lengths)
-        gone = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): done, and not yet left
-        together = _GONE_TOGETHER_ON_CPU if source.device.type == "cpu" else _GONE_TOGETHER
+        finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
+        shrink_from = _SHRINK_FROM_ON_CPU if source.device.type == "cpu" else _SHRINK_FROM
         step = 0
-        while len(alive):
+        while len(active):
             features, state = model.step(token, state)
             if scored:
                 best = most_likely(model, features, total, count=1)
@@ -60,16 +62,16 @@ class GreedyConfig(SearchConfig):
             step += 1
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
-            leaves = (ended | (limits == step)) & ~gone
-            if bool(leaves.any()):
-                rows = zip(*(x[leaves].tolist() for x in (alive, tokens, total[:, 0], ended)), strict=True)
-                for number, ids, log_p, finished in rows:
-                    done[number] = Hypothesis(ids[:-1] if finished else ids, log_p, log_p, finished)
-                gone |= leaves
-                if int(gone.sum()) < len(gone) * together:
+            newly_finished = (ended | (limits == step)) & ~finished
+            if bool(newly_finished.any()):
+                rows = zip(*(x[newly_finished].tolist() for x in (active, tokens, total[:, 0], ended)), strict=True)
+                for number, ids, log_p, has_end in rows:
+                    results[number] = Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)
+                finished |= newly_finished
+                if int(finished.sum()) < len(finished) * shrink_from:
                     continue
-                stay = compacted(~gone)
-                state = state.select(stay[:, None])
-                kept = (token, tokens, total, alive, limits, gone)
-                token, tokens, total, alive, limits, gone = (x[stay] for x in kept)
-        return [[hypothesis] for hypothesis in done if hypothesis is not None]
+                left = active_rows(~finished)
+                state = state.select(left[:, None])
+                tensors = (token, tokens, total, active, limits, finished)
+                token, tokens, total, active, limits, finished = (x[left] for x in tensors)
+        return [[hypothesis] for hypothesis in results if hypothesis is not None]

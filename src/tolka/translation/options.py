@@ -1,17 +1,17 @@
-"""Options of translation, beside the search."""
+"""Options of translation, except those of the search."""
 
 from dataclasses import dataclass
 
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
 from tolka.system.device import MOST_THREADS
 from tolka.text.lines import LineLimit
-from tolka.translation.dtypes import FORMATS
+from tolka.translation.dtypes import DTYPES
 from tolka.translation.splitting import FEW, SPLITS
 
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How texts are split and batched for the model."""
+    """Options of decoding: device, dtype, batches, and how texts are split."""
 
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
@@ -34,7 +34,7 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window", "max_line_bytes")
-        one_of(self, "decoding", "precision", FORMATS)
+        one_of(self, "decoding", "precision", DTYPES)
         one_of(self, "decoding", "split", SPLITS)
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
@@ -44,12 +44,15 @@ class DecodingConfig:
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes as a LineLimit."""
+        """max_line_bytes, as readers take it."""
         return LineLimit(self.max_line_bytes, "decoding.max_line_bytes")
 
 
 def resolved_split(split: str, several_sentences: float | None) -> str:
-    """Return decoding.split, where auto becomes sentences or length, by what the model was trained on."""
+    """Return decoding.split with auto resolved to sentences, length, or unknown, which acts as length.
+
+    several_sentences: from `TrainingSources`; unknown where it is None.
+    """
     if split != "auto":
         return split
     if several_sentences is None:

@@ -1,6 +1,6 @@
-"""Splitting a text into sentences, or where it is too long, and joining the translations.
+"""Split texts into sentences and too long sentences into parts, and join the translations.
 
-Sentences are sentencex's, which knows the marks and abbreviations of some 300 languages and needs no download.
+Sentences are split by sentencex, which knows the marks and abbreviations of some 300 languages and needs no download.
 """
 
 import re
@@ -14,12 +14,12 @@ from tolka.text.scripts import is_known, plain_code
 SPLITS = ("auto", "sentences", "length", "never")
 FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
 
-# A mark that ends a sentence or a clause, the quotes and brackets that close after it, and the blank (a group: it alone
-# is left out where the text is cut). A full-width mark needs no blank.
+# A mark that ends a sentence or a clause, closing quotes and brackets after it, and the blank (a group: only it is
+# removed where the text is cut). A full-width mark needs no blank.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(\s+)|[。！？；][”’）」』]*(\s*)")
 _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：](\s*)")
 _BLANK = re.compile(r"(\s+)")
-_AROUND_MIDDLE = 100  # characters in which a text without blanks is cut between two of what a reader calls characters
+_AROUND_MIDDLE = 100  # characters in which a text without blanks is cut between two grapheme clusters
 _LETTER = regex.compile(r"\p{L}")
 _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank between two sentences
 
@@ -37,21 +37,21 @@ class Cut:
 
 
 def sentences(text: str, language: str) -> list[str]:
-    """Return the sentences of a text, each with the whitespace after it, so that they concatenate to the text.
+    """Return the sentences of a text, each with the blanks after it: joined, they are the text.
 
-    What has no letter (a list's number, a stray mark) goes with the sentence after it, or else with the one before.
+    A part without a letter (a list's number, a stray mark) joins the sentence after it, or else the one before.
     """
     from sentencex import segment
 
-    found, waiting = list[str](), ""
-    for piece in segment(plain_code(language) or "en", text):
-        waiting += piece
-        if _LETTER.search(waiting):
-            found.append(waiting)
-            waiting = ""
-    if waiting:
-        found[-1:] = ["".join(found[-1:]) + waiting]
-    return found
+    result, pending = list[str](), ""
+    for part in segment(plain_code(language) or "en", text):
+        pending += part
+        if _LETTER.search(pending):
+            result.append(pending)
+            pending = ""
+    if pending:
+        result[-1:] = ["".join(result[-1:]) + pending]
+    return result
 
 
 def share_of_several(texts: Sequence[str], language: str) -> float:
@@ -60,9 +60,9 @@ def share_of_several(texts: Sequence[str], language: str) -> float:
 
 
 def best_cut(text: str) -> Cut | None:
-    """Return where to split: at a sentence mark, else a clause mark, else whitespace, else between two characters.
+    """Return the cut at a sentence mark, else a clause mark, else a blank, else between two grapheme clusters.
 
-    Of several, the one nearest to the middle; None when there is none, or when it would leave a side empty.
+    Of several, the one nearest to the middle; None if there is none, or if one side would be empty.
     """
     middle = len(text) / 2
     for pattern, at_mark in ((_SENTENCE_END, True), (_CLAUSE_END, True), (_BLANK, False)):
@@ -70,20 +70,20 @@ def best_cut(text: str) -> Cut | None:
         cuts = [Cut(start, end, at_mark) for start, end in spans if start > 0 and end < len(text)]
         if cuts:
             return min(cuts, key=lambda cut: abs(cut.end - middle))
-    # A letter and its accents, or an emoji of several code points (a grapheme cluster), stay together; where the middle
-    # is one of hundreds of code points, it is cut between two of these.
+    # A grapheme cluster (a letter with its accents, an emoji of several code points) stays together; in the middle of
+    # one of hundreds of code points, the text is cut between two of these.
     begin = max(0, len(text) // 2 - _AROUND_MIDDLE)
-    places = [begin + match.start() for match in regex.finditer(r"\X", text[begin : begin + 2 * _AROUND_MIDDLE])]
-    places = [place for place in places if begin < place < len(text)] or [len(text) // 2]
-    place = min(places, key=lambda place: abs(place - middle))
-    return Cut(place, place, False) if 0 < place < len(text) else None
+    positions = [begin + match.start() for match in regex.finditer(r"\X", text[begin : begin + 2 * _AROUND_MIDDLE])]
+    positions = [position for position in positions if begin < position < len(text)] or [len(text) // 2]
+    nearest = min(positions, key=lambda position: abs(position - middle))
+    return Cut(nearest, nearest, False) if 0 < nearest < len(text) else None
 
 
-def rejoining(blank: str, at_mark: bool, target: str) -> str:
-    """Return what stands between the translations of two parts: the source's whitespace, if the target is written so.
+def separator_between(blank: str, at_mark: bool, target: str) -> str:
+    """Return what joins the translations of two parts: the source's blank, adapted to the target language.
 
-    A mark without a blank (a full-width one) gets one, unless the target language is written without, as Chinese and
-    Japanese, which drop a single one. target: its code; one that is not known leaves the blank as it is.
+    A mark without a blank (a full-width one) gets one, except in Chinese and Japanese, which are written without blanks
+    and drop a single one. target: a language code; an unknown one leaves the blank unchanged.
     """
     if not is_known(target):
         return blank

@@ -1,4 +1,4 @@
-"""What is the recurrent models' own: context, terms of the output, feeding, complaints."""
+"""Tests specific to the recurrent models: context, terms of the output, input feeding, errors."""
 
 import random
 from typing import Any
@@ -25,7 +25,7 @@ def make(**options: Any) -> DecodingRnn:
 @pytest.mark.parametrize("attention", ["none", "dot", "general", "additive"])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_logits_loss_and_gradients_of_a_loop_over_cells(cell: str, attention: str, seed: int) -> None:
-    """The equations, one cell at a time, with any sizes and lengths and whatever else there is to choose."""
+    """The equations, one cell at a time, with any sizes, lengths and options."""
     draw = random.Random(f"{cell} {attention} {seed}")
     config = RnnConfig(
         cell=cell,
@@ -47,7 +47,7 @@ def test_logits_loss_and_gradients_of_a_loop_over_cells(cell: str, attention: st
 
 
 def test_parameters_counted_by_hand() -> None:
-    """An LSTM: 4 gates of input, state and two biases; embeddings shared; a bias for every piece."""
+    """An LSTM: 4 gates of input, state and two biases; embeddings shared; a bias for every subword."""
     e, d, v = 8, 12, 11
     lstm = lambda x, h: 4 * (x * h + h * h + 2 * h)  # noqa: E731
     embeddings = v * e + v
@@ -58,7 +58,7 @@ def test_parameters_counted_by_hand() -> None:
 
 
 def test_without_attention_the_last_state_is_the_only_context() -> None:
-    """What the encoder's outputs were does not matter, as long as its last states stay."""
+    """Without attention only the encoder's last states matter, not its outputs."""
     for attention, same in (("none", True), ("dot", False)):
         model = make(attention=attention)
         memory, layers = model._encode(BATCH.source, BATCH.source_lengths)
@@ -85,7 +85,7 @@ def test_the_output_is_the_sum_of_its_terms() -> None:
 
 
 def test_input_feeding_hands_on_what_was_found() -> None:
-    """A step's features depend on what attention found at the one before, also where the token is the same."""
+    """A step's features depend on the previous step's context, also if the token is the same."""
     model = make(attention="dot", input_feeding=True)
     with torch.no_grad():
         state = model.start(BATCH.source, BATCH.source_lengths)
@@ -101,7 +101,7 @@ def test_input_feeding_hands_on_what_was_found() -> None:
 
 
 def test_every_option_changes_the_model() -> None:
-    """Beside the default, of the same seed: another function, or other shapes."""
+    """Each option changes the function or the shapes, compared with the default of the same seed."""
     plain = make(layers=2)
     options: list[dict[str, Any]] = [
         {"cell": "gru"},

@@ -1,4 +1,4 @@
-"""The Transformer that is written to be read: an oracle for the fast one, itself held to PyTorch's and MarianMT."""
+"""The plain Transformer, an oracle for the fast one, is itself compared with PyTorch's and MarianMT."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ from tolka.search.greedy import GreedyConfig
 
 
 def random_config(draw: random.Random) -> TransformerConfig:
-    """Any sizes and any of what plain.py shows, without dropout."""
+    """Draw any sizes and options that plain.py supports, without dropout."""
     heads = draw.randint(1, 4)
     return TransformerConfig(
         d_model=heads * draw.randint(1, 6),
@@ -48,7 +48,7 @@ def both(config: TransformerConfig, seed: int) -> tuple[Transformer, PlainTransf
 
 
 def logits_of(plain: PlainTransformer, batch: Batch) -> Tensor:
-    """(N, V), of the valid target tokens."""
+    """Return the logits (N, V) of the valid target tokens."""
     return batch.valid(plain(batch.source, batch.source_lengths, batch.target_in))
 
 
@@ -67,7 +67,7 @@ def test_the_fast_model_s_logits_loss_and_gradients(
 
 
 def translate_greedily(plain: PlainTransformer, source: Tensor, limit: int) -> list[int]:
-    """One sentence (S,), computed anew for every token: the most_likely one that is neither <pad> nor <s>."""
+    """Decode one sentence (S,) greedily without a cache; never <pad> or <s>."""
     tokens = [BOS]
     while len(tokens) <= limit and tokens[-1] != EOS:
         logits = plain(source[None], torch.tensor([len(source)]), torch.tensor([tokens]))[0, -1]
@@ -76,7 +76,7 @@ def translate_greedily(plain: PlainTransformer, source: Tensor, limit: int) -> l
 
 
 def test_the_fast_model_s_greedy_translation() -> None:
-    """Token by token, though the fast one has caches and translates several sentences at once."""
+    """Equal token by token, though the fast model has caches and translates several sentences at once."""
     ended = []
     for seed in range(12):
         draw = random.Random(seed)
@@ -110,7 +110,7 @@ def test_sinusoids_by_hand() -> None:
 
 
 def _copy(target: Any, *sources: nn.Linear) -> None:
-    """Weight and bias of modules, one below the other, into a module that calls them so, or in_proj_*."""
+    """Copy stacked weights and biases of modules into a module, under these names or in_proj_*."""
     prefix = "in_proj_" if isinstance(target, nn.MultiheadAttention) else ""
     for kind in ("weight", "bias"):
         getattr(target, prefix + kind).copy_(torch.cat([getattr(source, kind) for source in sources]))

@@ -1,4 +1,4 @@
-"""What is the Transformer's own: sizes, sharing, initialisation, complaints."""
+"""Tests specific to the Transformer: sizes, sharing, initialisation, errors."""
 
 import dataclasses
 import math
@@ -64,7 +64,7 @@ def test_two_vocabularies_share_no_matrix(sharing: str) -> None:
     ],
 )
 def test_every_sharing_trains_and_decodes(sharing: str, source_size: int) -> None:
-    """With one vocabulary of 11, and with two of 13 and 11."""
+    """Parameter counts with one vocabulary of 11, and with two of 13 and 11."""
     torch.manual_seed(0)
     config = TransformerConfig(d_model=8, heads=2, layers=1, share_embeddings=sharing)
     model = config.build(source_size, 11, shared=source_size == 11)
@@ -139,7 +139,7 @@ def test_learned_positions_reach_as_far_as_asked() -> None:
 
 @pytest.mark.parametrize("kind", ["attention_dropout", "activation_dropout", "embedding_dropout", "layerdrop"])
 def test_each_kind_of_dropout_acts_alone(kind: str) -> None:
-    """With all others off: a pass in training is another one than without chance, and eval knows nothing of it."""
+    """With all others off, a training pass differs from one without dropout, and an eval pass does not."""
     torch.manual_seed(0)
     options = {"dropout": 0.0, kind: 0.5}
     model = TransformerConfig(d_model=16, heads=2, layers=4, **options).build(9, 9, True)  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def test_spelt_out_says_what_follows_from_what() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_norm_stands_where_it_should(norm: str) -> None:
-    """A sub-layer that gives zeros: pre-norm leaves x as it is, post-norm normalises it."""
+    """Around a sub-layer that returns zeros, pre-norm leaves x unchanged and post-norm normalises it."""
     torch.manual_seed(0)
     layer = TransformerConfig(d_model=16, heads=2, layers=1, norm=norm, dropout=0.0).build(9, 9, True).encoder[0]
     for module in (layer.attention.output, layer.feedforward.outer):
@@ -208,9 +208,9 @@ def test_rows_of_padding_or_idle_ones_change_nothing(monkeypatch: pytest.MonkeyP
     found, computed = [], []
     model.encoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
     model.decoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
-    for worth, steady in ((0.01, False), (1.0, False), (1.0, True)):
+    for worth, compiled in ((0.01, False), (1.0, False), (1.0, True)):
         monkeypatch.setattr(packing, "_WORTH_PACKING", worth)
-        monkeypatch.setattr(packing, "row_counts_are_compiled", lambda steady=steady: steady)
+        monkeypatch.setattr(packing, "row_counts_are_compiled", lambda compiled=compiled: compiled)
         features = model(batch)
         weights = [weight for weight in model.parameters() if weight is not model.output_embedding.weight]
         found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, model.output_embedding.weight])])
@@ -236,7 +236,7 @@ def test_word_order_matters_by_positions_alone(positions: str) -> None:
 
 
 def test_rotary_positions_act_in_self_attention_only() -> None:
-    """With self-attention silenced, nothing knows the order: it is neither in the embeddings nor in cross-attention."""
+    """Without self-attention the order has no effect: it is neither in the embeddings nor in cross-attention."""
     torch.manual_seed(0)
     model = TransformerConfig(d_model=16, heads=2, layers=2, positions="rotary").build(9, 9, True).eval()
     for layer in (*model.encoder, *model.decoder):
@@ -247,7 +247,7 @@ def test_rotary_positions_act_in_self_attention_only() -> None:
 
 
 def test_rotary_encoder_sees_distances_only() -> None:
-    """Two words at the start, and behind others: how one divides its attention between them stays as it was."""
+    """The ratio of a word's weights on two words is the same at the start and after others."""
     torch.manual_seed(0)
     config = TransformerConfig(d_model=16, heads=2, layers=1, positions="rotary")
     model = config.build(9, 9, True).double().eval()
@@ -326,7 +326,7 @@ def test_swiglu_s_parameters() -> None:
     ],
 )
 def test_embedding_dropout_is_its_own(rates: dict[str, float], embedding: float, sublayer: float) -> None:
-    """The share of zeros in what the first layer is given, and in what its residual connections add."""
+    """The share of zeros in the first layer's input, and in what its residual connections add."""
     torch.manual_seed(0)
     model = TransformerConfig(d_model=64, layers=1, **rates).build(40, 40, True).train()  # type: ignore[arg-type]
     zeros: dict[str, float] = {}
@@ -412,7 +412,7 @@ def test_a_skipped_layer_stays_as_it_is() -> None:
 
 
 def test_an_older_model_still_fits() -> None:
-    """Its configuration lacks what came later, which then is what it was; its weights have the names they had."""
+    """An old configuration lacks newer options, whose defaults keep its behaviour; weights have the same names."""
     first = ["d_model", "heads", "d_v", "d_ff", "layers", "decoder_layers", "norm", "activation", "positions"]
     first += ["max_positions", "share_embeddings", "dropout", "attention_dropout", "activation_dropout", "name"]
     config = TransformerConfig(layers=1)

@@ -33,7 +33,7 @@ PRESETS = {
         cell="lstm", layers=2, bidirectional=True, attention="general", input_feeding=True, token_term=True
     ),
 }
-"""What `model=` can choose."""
+"""The values of `model=`."""
 
 VARIANTS = {
     "rnn": RnnConfig(cell="rnn", d_model=32),
@@ -48,4 +48,4 @@ VARIANTS = {
     "gru general": RnnConfig(cell="gru", d_model=32, attention="general", token_term=True),
     "gru additive fed": RnnConfig(cell="gru", d_model=24, hidden=40, attention="additive", input_feeding=True),
 }
-"""Small ones that the tests try."""
+"""Small models for tests."""

@@ -12,7 +12,7 @@ from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.embeddings import TokenEmbedding
 from tolka.models.rnn.model import EncoderMemory, RecurrentSeq2Seq
 from tolka.nn.kv_cache import select_rows
-from tolka.nn.quantized import QuantizedScores
+from tolka.nn.quantized import QuantizedOutputLayer
 from tolka.nn.rnn_cells import State
 
 
@@ -37,7 +37,7 @@ class RnnState(DecoderState):
 
 
 class DecodingRnn(RecurrentSeq2Seq):
-    """The model that `RnnConfig.build` returns: `start` and `step` beside the training forward pass."""
+    """The model that `RnnConfig.build` returns: `start` and `step` in addition to the training forward pass."""
 
     def start(self, source: Tensor, lengths: Tensor) -> RnnState:
         """Encode source (B, S) once; return the state before the first token."""
@@ -59,7 +59,7 @@ class DecodingRnn(RecurrentSeq2Seq):
     def quantize_output(self) -> None:
         """Replace the output embedding by an int8 copy; the recurrences stay in fp32."""
         if isinstance(self.output_embedding, TokenEmbedding):
-            self.output_embedding = QuantizedScores(self.output_embedding, self.output_bias.detach())
+            self.output_embedding = QuantizedOutputLayer(self.output_embedding, self.output_bias.detach())
 
 
 def _select_memory(memory: EncoderMemory, sentences: Tensor) -> EncoderMemory:

@@ -33,9 +33,9 @@ class EncoderMemory:
 class RecurrentSeq2Seq(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `RnnOptions` for what can be chosen.
 
-    The encoder's last states are the decoder's first ones, layer by layer. Features are W [s_t; c_t; x_t], as far as
-    there are such terms, and the output layer adds its bias: y_t = s_t W + c_t W' + x_t W'' + b, through a matrix of
-    embeddings' width. With input feeding they are the tanh of that, which enters the next step.
+    The encoder's last states are the decoder's first ones, layer by layer. Features are W [s_t; c_t; x_t], or
+    those of the terms that the options include, of the embeddings' width, and the output layer adds its bias:
+    y_t = s_t W + c_t W' + x_t W'' + b. With input feeding they are the tanh of that, and enter the next step.
     """
 
     output_embedding: OutputLayer
@@ -79,20 +79,20 @@ class RecurrentSeq2Seq(Seq2Seq):
         return cast(list[RecurrentLayer], list(self.decoder))
 
     def _encode(
-        self, source: Tensor, lengths: Tensor, seen: Inspection | None = None
+        self, source: Tensor, lengths: Tensor, inspection: Inspection | None = None
     ) -> tuple[EncoderMemory | None, list[State]]:
-        """(B, S), (B,) -> what attention reads, and each layer's last state; with `seen`, step by step."""
+        """(B, S), (B,) -> the memory for attention, and each layer's last state; with `inspection`, unrolled."""
         x = self.dropout(self.source_embedding(source))
         last = []
         for number, layer in enumerate(self._encoder_layers):
             x = self.dropout(x) if number else x
-            if seen is None:
+            if inspection is None:
                 x, end = layer.encode(x, lengths)
             else:
                 x, end, states = unrolled_encode(layer, x, lengths)
-                seen.encoder_states.append(x)
+                inspection.encoder_states.append(x)
                 for direction, steps in zip(("forward", "backward"), states, strict=False):
-                    seen.recurrence[f"encoder.{number}.{direction}"] = steps
+                    inspection.recurrence[f"encoder.{number}.{direction}"] = steps
             last.append(end)
         if self.attention is None:
             return None, last
@@ -101,7 +101,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _features(
         self, s: Tensor, x: Tensor, memory: EncoderMemory | None, maps: list[Tensor] | None = None
     ) -> list[Tensor]:
-        """States s (B, T, D) and their input embeddings x (B, T, E) -> the terms of the features, (B, T, .)."""
+        """States s (B, T, D) and their input embeddings x (B, T, E) -> the features' terms, (B, T, .) each."""
         terms = [s]
         if memory is not None and self.attention is not None:
             weights = self.attention.weights(s, memory.keys, memory.mask)
@@ -116,7 +116,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         return torch.tanh(features) if self.config.input_feeding else features
 
     def _step_layers(self, x: Tensor, fed: Tensor | None, layers: list[State]) -> tuple[Tensor, list[State]]:
-        """Run one step of every layer. x (R, E), fed (R, E) -> the last one's h (R, D), and all states after it."""
+        """Run one step of every layer: x (R, E), fed (R, E) -> the last layer's h (R, D), and all new states."""
         h = x if fed is None else torch.cat([x, fed], dim=-1)
         after = []
         for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
@@ -126,40 +126,40 @@ class RecurrentSeq2Seq(Seq2Seq):
         return h, after
 
     def _decode(
-        self, batch: Batch, memory: EncoderMemory | None, layers: list[State], seen: Inspection | None = None
+        self, batch: Batch, memory: EncoderMemory | None, layers: list[State], inspection: Inspection | None = None
     ) -> Tensor:
         """Return the features (N, E) of the valid target tokens."""
         x = self.dropout(self.target_embedding(batch.target_in))
-        maps: list[Tensor] | None = None if seen is None else []
+        maps: list[Tensor] | None = None if inspection is None else []
         if self.config.input_feeding:
-            fed, features = x.new_zeros(len(x), self.config.d_model), []
+            fed, steps = x.new_zeros(len(x), self.config.d_model), []
             for t in range(x.size(1)):
                 h, layers = self._step_layers(x[:, t], fed, layers)
                 terms = self._features(h[:, None], x[:, t : t + 1], memory, maps)
                 fed = self._read_out([term[:, 0] for term in terms])
-                features.append(fed)
-            found = batch.valid(torch.stack(features, dim=1))
+                steps.append(fed)
+            features = batch.valid(torch.stack(steps, dim=1))
         else:
             s = x
             for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
                 s = self.dropout(s) if number else s
-                if seen is None:
+                if inspection is None:
                     s = layer.decode(s, state)
                 else:
                     s = torch.stack([after[0] for after in layer.unroll(s, None, state)], dim=1)
-            found = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
-        if seen is not None and maps:
-            seen.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
-        return found
+            features = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
+        if inspection is not None and maps:
+            inspection.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
+        return features
 
     def forward(self, batch: Batch) -> Tensor:
         return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
 
     def inspect(self, batch: Batch) -> Inspection:
-        """Return one map, of the decoder's last layer, where there is attention; and the encoder's states."""
-        seen = Inspection(torch.empty(0))
-        memory, layers = self._encode(batch.source, batch.source_lengths, seen)
-        return replace(seen, features=self._decode(batch, memory, layers, seen))
+        """Unroll the recurrences; with attention, return the map of the decoder's last layer."""
+        inspection = Inspection(torch.empty(0))
+        memory, layers = self._encode(batch.source, batch.source_lengths, inspection)
+        return replace(inspection, features=self._decode(batch, memory, layers, inspection))
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., E) -> (..., V): the dot products with the rows of the output embedding, plus the bias."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from tolka.errors import ConfigError
-from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
+from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
 from tolka.models.embeddings import SHARING, resolved_sharing
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.rnn_attention import SCORES
@@ -14,7 +14,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 
 @dataclass(frozen=True)
 class RnnOptions(ModelConfig):
-    """Options; the defaults are an LSTM without attention."""
+    """Options of all recurrent models; the defaults are an LSTM without attention."""
 
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
@@ -27,7 +27,7 @@ class RnnOptions(ModelConfig):
     attention: str = "none"
     """none, dot = <s, h>, general = s W h (Luong et al. 2015), additive = v tanh(W s + U h) (Bahdanau et al. 2015)"""
     input_feeding: bool = False
-    """whether what attention found at a step enters the next one (Luong et al. 2015, section 3.3)"""
+    """whether the attentional features of a step are input to the next one (Luong et al. 2015, section 3.3)"""
     token_term: bool = False
     """whether the output layer sees the previous token's embedding too: y_t = s_t W + c_t W' + x_t W''"""
     forget_bias: float = 1.0
@@ -42,9 +42,9 @@ class RnnOptions(ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "model", 1, "layers")
-        at_most(self, "model", MOST_LAYERS, "layers")
+        at_most(self, "model", MAX_LAYERS, "layers")
         zero_or_more(self, "model", "as d_model", "hidden")
-        at_most(self, "model", MOST_WIDE, "hidden")
+        at_most(self, "model", MAX_WIDTH, "hidden")
         one_of(self, "model", "cell", CELLS)
         one_of(self, "model", "attention", ("none", *SCORES))
         one_of(self, "model", "share_embeddings", SHARING)
@@ -67,12 +67,12 @@ class RnnOptions(ModelConfig):
 
     @property
     def supports_gradient_flow(self) -> bool:
-        """Whether the states can be inspected: a recurrent encoder's always can."""
+        """Always true: the encoder is recurrent."""
         return True
 
     @property
     def width(self) -> int:
-        """Width of the states, D."""
+        """D, the width of states."""
         return self.hidden or self.d_model
 
     def resolved(self, shared: bool) -> Self:

@@ -26,7 +26,7 @@ PRESETS = {
     "transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
     "transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
 }
-"""What `model=` can choose."""
+"""The values of `model=`."""
 
 VARIANTS = {
     "transformer": TransformerConfig(d_model=32, heads=4, layers=2),
@@ -46,4 +46,4 @@ VARIANTS = {
     "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
-"""Small ones that the tests try."""
+"""Small models for tests."""

@@ -20,7 +20,7 @@ from tolka.models.transformer.layers import DecoderLayer
 from tolka.models.transformer.model import Transformer
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.kv_cache import KeyValueCache, select_rows
-from tolka.nn.quantized import QuantizedScores
+from tolka.nn.quantized import QuantizedOutputLayer
 
 # Source positions encoded at once on a CPU, so that activations stay in its cache: 0.37 s for 1000 sentences of 15,
 # where 8192 take 0.56.
@@ -49,7 +49,7 @@ class TransformerState(DecoderState):
 
 
 class DecodingTransformer(Transformer):
-    """The Transformer that `TransformerConfig.build` returns: `start` and `step` beside the training forward pass."""
+    """The Transformer that `TransformerConfig.build` returns: `start` and `step` for decoding, besides `forward`."""
 
     @property
     def _decoder_layers(self) -> Iterator[DecoderLayer]:
@@ -80,7 +80,7 @@ class DecodingTransformer(Transformer):
     def quantize_output(self) -> None:
         """Replace the output embedding by an int8 copy; the input embeddings stay."""
         if isinstance(self.output_embedding, TokenEmbedding):
-            self.output_embedding = QuantizedScores(self.output_embedding)
+            self.output_embedding = QuantizedOutputLayer(self.output_embedding)
 
     def _encode_in_parts(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each decoder layer's memory. On a CPU, a few sentences are encoded at a time, with little padding."""

@@ -1,13 +1,13 @@
-"""Options of a Transformer, and the numbers that follow from them."""
+"""Options of a Transformer, and the sizes derived from them."""
 
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 from tolka.errors import ConfigError
-from tolka.models.base import MOST_LAYERS, MOST_WIDE, ModelConfig
+from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
 from tolka.models.embeddings import SHARING, resolved_sharing
-from tolka.nn.feedforward import ACTIVATIONS, usual_inner_width
+from tolka.nn.feedforward import ACTIVATIONS, default_inner_width
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.norms import NORMALIZATIONS
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
@@ -19,7 +19,7 @@ _POSITIONS = ("sinusoidal", "learned", "rotary")
 
 @dataclass(frozen=True)
 class TransformerOptions(ModelConfig):
-    """Options; the defaults are the size called small."""
+    """Options of all Transformers; the defaults are the size called small."""
 
     heads: int = 4
     """attention heads; must divide d_model"""
@@ -38,7 +38,7 @@ class TransformerOptions(ModelConfig):
     activation: str = "relu"
     """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
-    """sinusoidal or rotary (no length limit), or learned; rotary turns queries and keys of self-attention"""
+    """sinusoidal or rotary (no length limit), or learned; rotary rotates queries and keys of self-attention"""
     max_positions: int = setting(512, needs=("model.longest", "model.positions=learned"))
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
@@ -62,8 +62,8 @@ class TransformerOptions(ModelConfig):
         super().__post_init__()
         at_least(self, "model", 1, "heads", "layers", "max_positions")
         zero_or_more(self, "model", "follow the others", "d_v", "d_ff", "decoder_layers")
-        at_most(self, "model", MOST_LAYERS, "layers", "decoder_layers")
-        at_most(self, "model", 16 * MOST_WIDE, "d_v", "d_ff", "max_positions")
+        at_most(self, "model", MAX_LAYERS, "layers", "decoder_layers")
+        at_most(self, "model", 16 * MAX_WIDTH, "d_v", "d_ff", "max_positions")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
         share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
@@ -81,7 +81,7 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
-                f"model.positions=rotary turns pairs of numbers: model.d_model / model.heads ({self.d_model} / "
+                f"model.positions=rotary rotates pairs of values: model.d_model / model.heads ({self.d_model} / "
                 f"{self.heads} = {self.key_width}) must be even"
             )
 
@@ -97,12 +97,12 @@ class TransformerOptions(ModelConfig):
 
     @property
     def supports_compile(self) -> bool:
-        """Layers are compiled one by one."""
+        """Always true: layers are compiled one by one."""
         return True
 
     @property
     def supports_recompute(self) -> bool:
-        """Layers are recomputed one by one."""
+        """Always true: layers are recomputed one by one."""
         return True
 
     @property
@@ -112,7 +112,6 @@ class TransformerOptions(ModelConfig):
 
     @property
     def longest(self) -> int | None:
-        """Number of learned positions; None for the other kinds."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
@@ -122,13 +121,13 @@ class TransformerOptions(ModelConfig):
 
     @property
     def value_width(self) -> int:
-        """Width of one head's values, d_v."""
+        """Width of one head's values."""
         return self.d_v or self.key_width
 
     @property
     def inner_width(self) -> int:
         """Inner width of the feed-forward sub-layer."""
-        return self.d_ff or usual_inner_width(self.d_model, self.activation)
+        return self.d_ff or default_inner_width(self.d_model, self.activation)
 
     @property
     def embedding_rate(self) -> float:

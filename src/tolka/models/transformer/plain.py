@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
-_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # of options that would take further code
+_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # other values need more code
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to the encoder's output."""
+    """Multi-head attention (section 3.2.2), of a sequence to itself or, if `cross`, to the encoder's states."""
 
     def __init__(self, config: Options, cross: bool) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class DecoderLayer(nn.Module):
 
 
 class PlainTransformer(nn.Module):
-    """Encoder and decoder. config: `Transformer.config`, whose options are resolved; ConfigError for others."""
+    """Encoder and decoder. config: `Transformer.config`, which is resolved; ConfigError for another."""
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class PlainTransformer(nn.Module):
         self.output_embedding = outputs.get(shared) or nn.Embedding(target_vocabulary, config.d_model)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        # With pre-norm nothing has normalised the sum of all sub-layers, so each stack ends on a norm of its own.
+        # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
         self.encoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
 
@@ -176,7 +176,7 @@ class PlainTransformer(nn.Module):
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
         """(B, S), lengths (B,), (B, T) beginning with <s> -> logits (B, T, V).
 
-        Padding follows the tokens: the mask hides the source's, and no target token attends to a later one.
+        Padding follows the tokens: the mask hides the source's, and causal attention hides the target's.
         """
         tokens = torch.arange(source.size(1), device=source.device) < source_lengths[:, None]  # (B, S)
         mask = tokens[:, None, None, :]  # the same for all heads and queries
