@@ -141,6 +141,6 @@ def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) 
 
 
 def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tolka.translation.dtypes.can_quantize", lambda: False)
+    monkeypatch.setattr("tolka.translation.dtypes.supports_int8", lambda: False)
     with pytest.raises(ConfigError, match="this build of torch has no int8 matrix"):
         check_dtype("int8", CPU, "decoding.precision")

@@ -46,7 +46,7 @@ class GradientFlowMeter:
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
         """unicode: cleaning.unicode, the Unicode form of the model's training text."""
-        pairs = [spelt_pair(pair, unicode) for pair in pairs[:_PAIRS]]
+        pairs = [normalized_pair(pair, unicode) for pair in pairs[:_PAIRS]]
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
 

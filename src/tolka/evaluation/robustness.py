@@ -97,7 +97,7 @@ def _reference(log_p: Tensor, reference: Tensor) -> Tensor:
 
 
 def _likeliest(log_p: Tensor, reference: Tensor) -> Tensor:
-    """Return the likeliest token that does not end the sentence."""
+    """Return the most likely token that does not end the sentence."""
     never = torch.tensor([PAD, BOS, EOS], device=log_p.device)
     return log_p.index_fill(1, never, float("-inf")).argmax(dim=-1)
 

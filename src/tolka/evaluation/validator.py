@@ -67,7 +67,7 @@ class Validator:
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        normalized = [spelt_pair(pair, self._translator.unicode) for pair in self._pairs]
+        normalized = [normalized_pair(pair, self._translator.unicode) for pair in self._pairs]
         copied = [pair.source == text != pair.target for pair, text in zip(normalized, hypotheses, strict=True)]
         repeated = [
             is_repetitive(text) and not is_repetitive(pair.target)

@@ -18,7 +18,7 @@ def attend_packed(
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, K) in `source` -> (N, H, K).
 
-    Needs a GPU and half precision: see `has_packed_attention`.
+    Needs a GPU and half precision: see `supports_packed_attention`.
     """
     from torch.nn.attention.varlen import varlen_attn  # since torch 2.11; nothing else needs it
 
@@ -31,7 +31,7 @@ def attend_packed(
 
 
 @functools.cache
-def has_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
+def supports_packed_attention(device: torch.device, dtype: torch.dtype, key_width: int, value_width: int) -> bool:
     """Return whether `attend_packed` runs on the device, forward and backward, by trying it."""
     if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16) or key_width != value_width:
         return False

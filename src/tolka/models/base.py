@@ -183,7 +183,7 @@ class ModelConfig(ABC):
 
         def candidate(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"), Uninitialised():  # shapes without memory
+            with torch.device("meta"), SkipInitialization():  # shapes without memory
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         low, high = 1, 2

@@ -52,7 +52,7 @@ def _matrices(layer: Any) -> Iterable[Tensor]:
 _FILL_METHODS = {"normal_", "uniform_", "zero_", "fill_"}
 
 
-class Uninitialised(TorchFunctionMode):
+class SkipInitialization(TorchFunctionMode):
     """Context in which functions that fill a tensor in place do nothing, so that modules are built faster.
 
     For weights that are read from a file next, or that are on the meta device, where random numbers would import

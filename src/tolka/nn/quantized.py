@@ -21,7 +21,7 @@ _TINY = 1e-30  # in place of a row's largest value where all are 0
 _SMALLEST_WIDTH = 32  # below it int8 is no faster
 
 
-def can_quantize() -> bool:
+def supports_int8() -> bool:
     """Return whether this build of torch has int8 kernels."""
     return torch.backends.quantized.engine != "none"
 

@@ -74,7 +74,7 @@ class SearchConfig(ABC):
 
 @dataclass(frozen=True)
 class Candidates:
-    """A sentence's likeliest hypotheses that are one token longer, best first, (B, c) each.
+    """A sentence's most_likely hypotheses that are one token longer, best first, (B, c) each.
 
     log_probability: of all tokens. parent: which of the k hypotheses is extended. token: by which token.
     """
@@ -84,8 +84,8 @@ class Candidates:
     token: Tensor
 
 
-def likeliest(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """Return the `count` likeliest extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
+def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
+    """Return the `count` most_likely extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
 
     features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
     """
@@ -102,7 +102,7 @@ def _log_softmax(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, dim=-1, out=logits)
 
 
-def likeliest_token(model: Seq2Seq, features: Tensor) -> Tensor:
+def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
     """(B, 1, D) -> (B, 1): the token with the largest logit, never `<pad>` or `<s>`; nothing is normalised."""
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):

@@ -12,7 +12,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, active_rows, first_tokens, likeliest
+from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, active_rows, first_tokens, most_likely
 
 _MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
 _NEVER = float("-inf")
@@ -120,7 +120,7 @@ class _Beam:
         beam_size = self.config.beam_size
         features, self.state = self.model.step(self.token, self.state)
         # 2k candidates: at most k of them end in </s>, so that at least k do not.
-        candidates = likeliest(self.model, features, self.total, 2 * beam_size)
+        candidates = most_likely(self.model, features, self.total, 2 * beam_size)
         self.step += 1
         prefixes = _select(self.tokens, candidates.parent)  # (B, c, t)
         is_end = candidates.token == EOS

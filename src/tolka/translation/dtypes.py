@@ -15,7 +15,7 @@ _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def check_dtype(name: str, device: torch.device, key: str) -> None:
     """Raise ConfigError if the device does not support the dtype. key: the setting that `name` came from."""
     on_cpu = device.type == "cpu"
-    if name == "int8" and not (on_cpu and can_quantize()):
+    if name == "int8" and not (on_cpu and supports_int8()):
         reason = "this build of torch has no int8 matrix multiplication" if on_cpu else "it is for CPUs"
         raise ConfigError(f"{key}=int8 is not available on {device}: {reason}; try fp32, or bf16 on a GPU")
     if name == "fp16" and on_cpu:
