@@ -107,7 +107,7 @@ def test_an_interruption_before_the_command_is_there() -> None:
         (["cleaning.leaks=foo"], ["cleaning.leaks ('foo') is unknown"]),
         (
             ["tokenizer=word", "batching.sampling=0.1"],
-            ["batching.sampling draws other pieces", "choose bpe or unigram"],
+            ["batching.sampling draws other segmentations", "choose bpe or unigram"],
         ),
         (["batching.sampling=1.5"], ["batching.sampling (1.5) must be at least 0 and below 1"]),
         (

@@ -38,7 +38,7 @@ def test_the_same_once_more_has_the_same_weights(command: Command, tiny: list[st
     assert command("mt-train", *tiny, "trainer.precision=fp32").code == 0
     outcome = command("mt-train", "--rerun", str(tmp_path / "run"))
     assert outcome.code == 0
-    assert "unlike the run before" not in outcome.err
+    assert "different from the run before" not in outcome.err
     assert weights(tmp_path / "run-again") == weights(tmp_path / "run")
 
 
@@ -55,8 +55,8 @@ def test_what_is_unlike_is_said_and_settings_can_be_others(
             stream.write("lantern ferry\n")
     outcome = command("mt-train", "--rerun", str(run), f"run.dir={other}", "optimizer.lr=2e-3", "trainer.updates=4")
     assert outcome.code == 0, outcome.err
-    assert f"unlike the run before: torch: 2.0.1, now {torch.__version__}" in outcome.err
-    assert "unlike the run before: train: train: " in outcome.err
+    assert f"different from the run before: torch: 2.0.1, now {torch.__version__}" in outcome.err
+    assert "different from the run before: train: train: " in outcome.err
     state = json.loads((other / "last" / "state" / "state.json").read_text())
     assert state["train"]["update"] == 4
     assert "lr: 0.002" in (other / "config.yaml").read_text()

@@ -1,4 +1,4 @@
-"""The README's commands are real."""
+"""The commands of the README, the tutorial and the how-to pages are real, and all links lead somewhere."""
 
 import re
 import shlex
@@ -11,24 +11,38 @@ from tolka.cli.translate import sort_out
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-LINES = sorted({line for block in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL) for line in block.splitlines()})
-INLINE = re.findall(r"`(mt-\w+ [^`]+)`", README)
-COMMANDS = sorted({line.split(" | ")[-1] for line in [*LINES, *INLINE] if re.search(r"(^|\| )mt-\w+", line)})
+README = ROOT / "README.md"
+EXTRA = (ROOT / "CONTRIBUTING.md", ROOT / "data" / "sample" / "README.md")
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md")), *EXTRA]
+WITH_COMMANDS = [page for page in PAGES if page == README or page.parent.name in ("howto", "tutorial")]
+OWN = ("plugins=[my_model]", "model=mean")  # of the page on plugins, whose module is not here
+
+
+def commands_of(page: Path) -> list[str]:
+    """Lines of the page's code blocks, and inline code, that begin with one of the three commands."""
+    text = page.read_text(encoding="utf-8")
+    lines = {line for block in re.findall(r"```\n(.*?)```", text, flags=re.DOTALL) for line in block.splitlines()}
+    lines |= set(re.findall(r"`(mt-\w+ [^`]+)`", text))
+    return sorted({line.split(" | ")[-1] for line in lines if re.search(r"(^|\| )mt-\w+", line)})
+
+
+COMMANDS = sorted({command for page in WITH_COMMANDS for command in commands_of(page)})
 
 
 def test_commands_were_found() -> None:
     assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval"}
-    assert len(COMMANDS) > 8
+    assert len(COMMANDS) > 25
+    for page in WITH_COMMANDS:
+        assert commands_of(page) or page.name in ("python.md", "options.md"), page
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_s_settings_are_known(command: str, trained: Path) -> None:
     program, *arguments = shlex.split(re.split(r" [<>#] ?", command + " ")[0])
-    settings = [argument for argument in arguments if "=" in argument]
+    settings = [argument for argument in arguments if "=" in argument and argument not in OWN]
     settings = [re.sub(r"^run\.init_from=.*", f"run.init_from={trained}", setting) for setting in settings]
     if program == "mt-train":
-        known = [s for s in with_recipe(settings) if "MODEL" not in s and s != "model=mine"]
+        known = [setting for setting in with_recipe(settings) if "MODEL" not in setting]
         for each in combinations(known) if "-m" in arguments else [Combination("", known)]:
             train_config(each.settings)
     elif program == "mt-translate":
@@ -39,5 +53,31 @@ def test_every_command_s_settings_are_known(command: str, trained: Path) -> None
 
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"\bmake (\w+)", README)):
-        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    for page in PAGES:
+        for target in set(re.findall(r"`make (\w+)`", page.read_text(encoding="utf-8"))):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_bytes()) <= 8192
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_sections_that_exist(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        name, _, section = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        if section and target.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in anchors, link
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert page.name == "README.md" or f"({page.relative_to(ROOT / 'docs')})" in index, page

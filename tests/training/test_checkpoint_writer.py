@@ -83,7 +83,7 @@ def test_what_is_not_needed_is_told_of_and_forgotten(tmp_path: Path) -> None:
 def test_what_never_gets_written_is_an_error_at_the_end(tmp_path: Path) -> None:
     keeper = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "last", Job([], "1", fails=2))
-    with pytest.raises(TolkaError, match=r"last could not be written \(No space left on device\): make room"):
+    with pytest.raises(TolkaError, match=r"last could not be written \(No space left on device\): free some space"):
         keeper.finish()
 
 

@@ -118,7 +118,7 @@ def test_at_the_end_missing_lines_are_written_or_complained_of(
     folder.record({"update": 1})
     folder.record({"update": 2})
     assert folder.unrecorded() == [{"update": 1}, {"update": 2}]
-    with pytest.raises(TolkaError, match=r"metrics.jsonl lacks 2 lines that could not be written: make room"):
+    with pytest.raises(TolkaError, match=r"metrics.jsonl lacks 2 lines that could not be written: free some space"):
         folder.finish()
     disk.room = 10_000
     folder.finish()

@@ -34,9 +34,7 @@ def test_worse_than_guessing_after_the_warm_up() -> None:
     said.watch.loss(102, 9.0)
     said.watch.loss(103, 9.1)
     (message,) = said.messages
-    assert message.startswith(
-        "warning: update 102: the training loss is 9.00 nats a token, and to guess among all pieces"
-    )
+    assert message.startswith("warning: update 102: the training loss is 9.00 nats a token, and a uniform guess")
     said.watch.loss(104, 5.0)
     said.watch.loss(105, 9.1)
     assert len(said.messages) == 2

@@ -41,7 +41,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     base, loaded = load_model(model), load_adapter(adapter)
     tensors = loaded.tensors
     if base.tokenizer.digests != loaded.tokenizer.digests:
-        raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other pieces")
+        raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other subwords")
     weights = base.model.state_dict()
     names = sorted({key.rsplit(".", 1)[0] for key in tensors})
     for name in names:

@@ -132,7 +132,7 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     """Return why two models cannot be combined: other tokenizers, or opposite directions."""
     reasons = []
     if first.tokenizer.digests != other.tokenizer.digests:
-        reasons.append("the tokenizers differ (ids mean other pieces)")
+        reasons.append("the tokenizers differ (ids mean other subwords)")
     source, target = languages(first.config)
     if source != target and (target, source) == languages(other.config):
         reasons.append(f"one translates from {source} to {target}, the other back")

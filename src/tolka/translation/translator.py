@@ -141,7 +141,7 @@ class Translator:
         return cls(model, saved.tokenizer, search, device, *limits, split, languages(saved.config))
 
     def __repr__(self) -> str:
-        model, (source, target) = type(self.model).__name__, self.languages
+        model, (source, target) = self.model.architecture, self.languages
         direction = f"{source} to {target}, " if source and target else ""
         split = f"split={self.split!r}, max_length={self.max_length}"
         return f"Translator({model}, {direction}{self.search}, {self.device}, {split})"
