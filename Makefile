@@ -1,10 +1,11 @@
 # make demo   set up, train on the embedded corpus, translate a sentence
 # make test   set up, run the default tests
 # make lint   style and types, as CI checks them
+# make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint configs sample
+.PHONY: demo test lint docs configs sample
 demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
@@ -16,6 +17,14 @@ lint: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+.venv/docs: .venv/ready
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@
 
 # The YAML files from the dataclasses, the sample corpus from its grammar.
 configs: .venv/ready

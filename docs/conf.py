@@ -1,0 +1,64 @@
+"""Configuration of Sphinx for the documentation site: `make docs` writes docs/_build/html."""
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+project = "tolka"
+author = "The tolka authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "index"
+exclude_patterns = ["_build", "README.md", "figures"]
+default_role = "code"  # a single backtick in a docstring is code
+smartquotes = False  # they would turn -- of an option into a dash
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+myst_heading_anchors = 4
+suppress_warnings = ["myst.xref_missing"]  # links into the source tree; tests/docs checks every link
+html_theme = "furo"  # its styles and scripts are copied into the pages: nothing is fetched from elsewhere
+html_title = "tolka"
+html_show_sphinx = False
+html_copy_source = False
+
+_GROUP = re.compile(r"^  - (\w+): (\w+)$", re.MULTILINE)
+_SETTING = re.compile(r"^# (.*)\n(\w+): (.*)$", re.MULTILINE)
+
+
+def settings_page() -> str:
+    """Return the page of all settings, from the YAML files, which are written from the dataclasses."""
+    configs = HERE.parent / "configs"
+    lines = ["# Settings", "", "Written from `configs/`, as `--help` of the three commands is.", ""]
+    for command, name in (("mt-train", "train"), ("mt-translate", "translate"), ("mt-eval", "evaluate")):
+        lines += [f"## {command}", ""]
+        for group, default in _GROUP.findall((configs / f"{name}.yaml").read_text(encoding="utf-8")):
+            files = sorted((configs / group).glob("*.yaml"), key=lambda path: (path.stem != default, path.stem))
+            choices = ", ".join(f"`{path.stem}`" for path in files)
+            lines += [f"### {group}", ""]
+            if len(files) > 1:
+                lines += [
+                    f"`{group}=` one of {choices}" + (f"; default `{default}`." if default != "null" else "."),
+                    "",
+                ]
+            if default == "null":
+                continue
+            shown: set[str] = set()
+            lines += ["| setting | default | |", "|---|---|---|"]
+            for path in files:
+                for text, key, value in _SETTING.findall(path.read_text(encoding="utf-8")):
+                    if key not in shown and (key != "name" or group == "run"):
+                        shown.add(key)
+                        of = "" if path.stem == default else f" (`{group}={path.stem}`)"
+                        cells = (f"`{group}.{key}`{of}", f"`{value}`", re.sub(r"[<>]", r"\\\g<0>", text))
+                        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def setup(app: Sphinx) -> None:
+    """Write the generated page before the sources are read."""
+    (HERE / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")
