@@ -21,6 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tolka.data.store import TokenStore
 from tolka.metrics.scores import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.training.checkpoint_writer import SavableModel
@@ -67,26 +70,17 @@ FINETUNING = {
 }
 
 
-class MadeUpText:
-    """Stands for a TokenStore: random ids, lengths spread like those of Multi30k's captions in pieces."""
-
-    def __init__(self) -> None:
-        import numpy as np
-
-        rng = np.random.default_rng(1)
-        self.target_lengths = rng.lognormal(np.log(13.5), 0.35, PAIRS).round().clip(4, 45).astype(np.int32)
-        self.source_lengths = (self.target_lengths * rng.normal(1.0, 0.12, PAIRS)).round().clip(4, 45).astype(np.int32)
-        self._ids = rng.integers(4, VOCABULARY, (2, PAIRS, 45))
-
-    def source(self, number: int) -> list[int]:
-        """Ids of a source sentence."""
-        ids: list[int] = self._ids[0, number, : self.source_lengths[number]].tolist()
-        return ids
-
-    def target(self, number: int) -> list[int]:
-        """Ids of a target sentence."""
-        ids: list[int] = self._ids[1, number, : self.target_lengths[number]].tolist()
-        return ids
+def made_up_text() -> TokenStore:
+    """Return random ids with lengths spread like those of Multi30k's captions in subwords."""
+    rng = np.random.default_rng(1)
+    target_lengths = rng.lognormal(np.log(13.5), 0.35, PAIRS).round().clip(4, 45).astype(np.int32)
+    source_lengths = (target_lengths * rng.normal(1.0, 0.12, PAIRS)).round().clip(4, 45).astype(np.int32)
+    ids = rng.integers(4, VOCABULARY, (2, PAIRS, 45))
+    sides = [
+        [row[:length] for row, length in zip(side, lengths, strict=True)]
+        for side, lengths in zip(ids, (source_lengths, target_lengths), strict=True)
+    ]
+    return TokenStore.from_rows(*sides)
 
 
 class Nothing:
@@ -133,7 +127,7 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
         config.optimizer.build(model),
         config.scheduler,
         config.optimizer.lr,
-        Loader(MadeUpText(), config.batching, config.run.seed),  # type: ignore[arg-type]
+        Loader(made_up_text(), config.batching, config.run.seed),
         Precision(choose_device("cpu"), config.trainer.precision),
         RunFolder(folder),
         "made up",

@@ -45,13 +45,13 @@ class RunConfig:
     RESUMABLE: ClassVar[bool] = True
 
     name: str = setting("", literal=True)
-    """name of the run, a folder below runs/; empty = made of the experiment's, or of corpus, languages and model"""
+    """name of the run, a folder below runs/; empty = from the experiment, or from corpus, languages and model"""
     dir: str = setting("", literal=True)
     """the run's folder; empty = runs/<name>"""
     init_from: str = setting("", literal=True, resumable=False)
-    """model or run directory to go on from: its weights, sizes and tokenizer, on this corpus; empty = train anew"""
+    """model or run directory to start from: its weights, sizes and tokenizer, on this corpus; empty = fresh weights"""
     override: bool = False
-    """go on with a run although its settings were others; what differs is said, and recorded in provenance.json"""
+    """resume a run although its settings were different; differences are reported and recorded in provenance.json"""
     seed: int = setting(1, resumable=False)
     """of weights, batches and dropout"""
     prepared: str = setting("runs/prepared", literal=True)

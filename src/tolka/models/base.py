@@ -128,9 +128,9 @@ class ModelConfig(ABC):
     """Options of one architecture, and how to build it."""
 
     d_model: int = 256
-    """width of embeddings, and of whatever follows it"""
+    """width of embeddings, and of the layers unless set otherwise"""
     parameters: int = 0
-    """about how many parameters: d_model is chosen for it, so that different models compare; 0 = d_model as it is"""
+    """target number of parameters: d_model is chosen for it, to compare architectures; 0 = d_model as set"""
 
     def __post_init__(self) -> None:
         at_least(self, "model", 1, "d_model")

@@ -53,7 +53,7 @@ class TrainerConfig:
     simcut_words: float = setting(0.05, needs=("trainer.simcut", "trainer.simcut"))
     """share of the words that SimCut's second pass drops"""
     agreement_after: int = 0
-    """updates made before R-Drop's or SimCut's second pass begins: alone, one pass learns faster, at half the price"""
+    """updates before R-Drop's or SimCut's second pass begins: one pass alone learns faster, at half the cost"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -69,7 +69,7 @@ class TrainerConfig:
     disk_limit: float = setting(0.0, resumable=True)
     """gigabytes that checkpoints/ may take: the oldest go, then the worst, not those to be averaged; 0 = no limit"""
     clip_value: float = 0.0
-    """ceiling on each entry of the gradient, before clip_norm: one wild entry does not shrink the rest; 0 = off"""
+    """ceiling on each entry of the gradient, before clip_norm: one outlier does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
     skip_limit: int = 10
@@ -81,7 +81,7 @@ class TrainerConfig:
     gradient_flow: bool = False
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
-    """keep of each Transformer layer its input alone, and compute the rest once more for the backward pass"""
+    """store only the input of each Transformer layer, and recompute the rest in the backward pass"""
     compile: str = "off"
     """torch.compile for each Transformer layer, on a GPU: off, default, reduce-overhead (CUDA graphs, small models)"""
     device: str = "auto"

@@ -32,7 +32,7 @@ class TransformerOptions(ModelConfig):
     decoder_layers: int = 0
     """decoder layers; 0 = as many as the encoder"""
     norm: str = "pre"
-    """where normalisation stands around a sub-layer f: post = N(x + f(x)) as in the paper, pre = x + f(N(x))"""
+    """where the norm is applied around a sub-layer f: post = N(x + f(x)) as in the paper, pre = x + f(N(x))"""
     normalization: str = "layernorm"
     """which one: layernorm, or rmsnorm, which neither centres nor has a bias (Zhang and Sennrich 2019)"""
     activation: str = "relu"

@@ -23,7 +23,7 @@ class CleaningConfig:
     """The steps of cleaning; a pair with a blank side is always left out."""
 
     unicode: str = "keep"
-    """one spelling for what looks alike: keep, or nfc = compose letters and their accents, also when translating"""
+    """Unicode normalisation: keep, or nfc = compose letters and their accents, also when translating"""
     control: str = "keep"
     """control and invisible characters, which no reader sees: keep, strip, or drop the pair"""
     markup: str = "keep"
@@ -33,7 +33,7 @@ class CleaningConfig:
     max_ratio: float = 0.0
     """drop pairs with a side this many times as long as the other, ten characters being added to both; 0 = keep"""
     copies: bool = False
-    """drop pairs whose sides are alike but for case"""
+    """drop pairs whose sides are equal except for case"""
     min_letters: float = 0.0
     """drop pairs with a side of which a smaller share are letters, blanks and combining marks not counted; 0 = keep"""
     numbers: bool = False
@@ -43,9 +43,9 @@ class CleaningConfig:
     language: bool = False
     """drop pairs with a side that is surely in another language (py3langid, in the extra langid)"""
     duplicates: str = "keep"
-    """pairs that came before: keep, exact = drop the same again, near = and those alike but for case and punctuation"""
+    """duplicate pairs: keep, exact = drop them, near = also those equal except for case and punctuation"""
     leaks: str = "keep"
-    """what stands in a held-out set, but for case and punctuation: keep, drop the pair, or its source too"""
+    """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))

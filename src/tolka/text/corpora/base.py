@@ -60,7 +60,7 @@ class CorpusConfig(ABC):
     caps: list[int] = field(default_factory=list)
     """the most different pairs of each training text in an epoch, others in each; 0 = all; weights mix what is left"""
     check: bool = setting(False, resumable=True)
-    """whether a run begins with what mt-train --check does, into its log and check.html; it trains whatever is found"""
+    """whether a run begins with mt-train --check, written to its log and check.html; it trains whatever is found"""
     max_line_bytes: int = setting(LineLimit.max_bytes, resumable=True)
     """ceiling on a line of a text file, or on one text of a row: a longer one is an error, not a sentence"""
 

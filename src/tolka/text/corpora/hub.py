@@ -50,7 +50,7 @@ class HubConfig(CorpusConfig):
     root_test: list[str] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """prefix of a test set in that folder, or a list; a share, a number or auto, as for valid"""
     streaming: bool = False
-    """read the training split as it comes, and anew when it ends, instead of preparing all of it first"""
+    """read the training split as a stream, again from the start when it ends, instead of preparing it first"""
     buffer: int = setting(100_000, needs=("corpus.streaming", "corpus.streaming=true"))
     """pairs of a stream that are read, shuffled and batched together; the tokenizer learns from the first ones"""
 

@@ -34,13 +34,13 @@ class TokenizerConfig:
     """Options of the SentencePiece models."""
 
     type: str = setting("bpe", needs=_TRAINED_HERE)
-    """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (what stands between blanks)"""
+    """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (separated by whitespace)"""
     vocab_size: int = setting(8000, needs=_TRAINED_HERE)
     """subwords in each vocabulary; fewer, with a note, when the corpus is too small for it"""
     shared: bool = True
     """one vocabulary for both languages, or one for each"""
     byte_fallback: bool = setting(True, needs=_TRAINED_HERE)
-    """spell unknown characters as bytes, so that nothing becomes an unknown token"""
+    """encode unknown characters as bytes, so that nothing becomes an unknown token"""
     normalization: str = setting("identity", needs=_TRAINED_HERE)
     """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
     character_coverage: float = setting(0.9995, needs=_TRAINED_HERE)

@@ -76,7 +76,7 @@ class AdafactorConfig(OptimizerConfig):
     clip: float = 1.0
     """ceiling on the root mean square of an update, before the learning rate"""
     least_size: float = 0.001
-    """a parameter counts as at least this large, so that zeros can move"""
+    """smallest size assumed for a parameter, so that one of zeros can change"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
