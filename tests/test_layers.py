@@ -114,6 +114,30 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles(GRAPH) == []
 
 
+def within(parent: str, edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What the modules and sub-packages of a package import from each other, sub-packages as a whole."""
+
+    def part(module: str) -> str:
+        return module.removeprefix(f"{parent}.").split(".")[0]
+
+    inside = {module: imported for module, imported in edges.items() if module.startswith(f"{parent}.")}
+    found: dict[str, set[str]] = {part(module): set() for module in inside}
+    for module, imported in inside.items():
+        found[part(module)] |= {part(other) for other in imported if other in inside} - {part(module)}
+    return found
+
+
+@pytest.mark.parametrize("package", sorted({module.rpartition(".")[0] for module in GRAPH if "." in module}))
+def test_no_sub_packages_import_each_other_in_a_circle(package: str) -> None:
+    assert circles(within(package, GRAPH)) == []
+
+
+def test_a_circle_of_sub_packages_is_seen() -> None:
+    edges = {"a.b.c": {"a.d.e"}, "a.d.e": set(), "a.d.f": {"a.b.g"}, "a.b.g": set()}
+    assert circles(edges) == []
+    assert circles(within("a", edges)) == ["b", "d"]
+
+
 def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
     package = tmp_path / "tolka"
     (package / "nn").mkdir(parents=True)
