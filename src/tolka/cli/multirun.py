@@ -110,7 +110,7 @@ def plan(settings: Sequence[str]) -> list[Planned]:
 def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
     """Train every combination, one after the other, each in its own folder; a failure does not stop the others.
 
-    Where they have pages, the one that sets them side by side is written anew when each of them is done; those that an
+    Where they have pages, the one that sets them side by side is written again when each of them is done; those that an
     earlier call has finished in the same folder are on it from the start, also with other settings.
 
     All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal

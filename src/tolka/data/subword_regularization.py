@@ -22,7 +22,7 @@ class SubwordSampler:
     def __call__(self, store: TokenStore, epoch: int) -> TokenStore:
         """Return the same pairs in the same order, segmented differently."""
         chunks = []
-        with bar(f"cutting words anew for epoch {epoch + 1}", len(store), " pairs") as progress:
+        with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
             for start in range(0, len(store), _CHUNK_PAIRS):
                 pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
                 chunks.append(self._drawn(store, pairs, epoch))

@@ -232,7 +232,7 @@ def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
     if extra is not None and not _installed(extra.modules):
         raise ConfigError(f"metrics.tokenizer ({tokenizer}) is not installed: pip install 'tolka[{extra.name}]'")
 
-    # `force` changes no number: it silences the warning about lines that end in " .". The effective order stays off, as
+    # `force` changes no score: it silences the warning about lines that end in " .". The effective order stays off, as
     # in the command: it is for single sentences.
     make: dict[str, Callable[[], Any]] = {
         "bleu": lambda: BLEU(tokenize=tokenizer, force=True),

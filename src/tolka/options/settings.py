@@ -51,7 +51,7 @@ def needed_settings(cls: type) -> dict[str, tuple[str, str]]:
 
 
 def _settings(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Mapping[str, Any]]]:
-    """Yield the fields with their metadata; a field that a subclass declares anew keeps that of its base class."""
+    """Yield the fields with their metadata; a field that a subclass declares again keeps that of its base class."""
     for field in dataclasses.fields(cls):
         fields = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in cls.__mro__)
         yield field, next((each.metadata for each in fields if each is not None and each.metadata), {})

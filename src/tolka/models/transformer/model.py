@@ -116,7 +116,7 @@ class Transformer(Seq2Seq):
         return self.training and rate > 0.0 and torch.rand((), device="cpu").item() < rate
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
-        """Apply a layer; with `recompute` its activations are computed anew for the backward pass."""
+        """Apply a layer; with `recompute` its activations are computed again for the backward pass."""
         if self.recompute and self.training and torch.is_grad_enabled():
             recomputed: Tensor = checkpoint(layer, *inputs, use_reentrant=False)
             return recomputed

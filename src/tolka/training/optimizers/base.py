@@ -34,6 +34,7 @@ OPTIMIZERS: Registry[OptimizerConfig] = Registry("optimizer", "tolka.training.op
 
 
 def trained_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters that are not frozen."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
