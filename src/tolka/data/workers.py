@@ -29,7 +29,7 @@ def shard_folders(work: Path) -> list[Path]:
 def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], object]) -> None:
     """Run a step, `clean` or `encode`, on every shard of `work`.
 
-    processes: at most so many; none is started where there is but one shard to do. done: called with each shard as it is
+    processes: at most so many; none is started where there is but one shard. done: called with each shard as it is
     ready. TolkaError when a process dies.
     """
     waiting = []
