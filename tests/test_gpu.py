@@ -110,8 +110,8 @@ def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
     model = TransformerConfig(d_model=32, layers=2).build(12, 12, True).cuda().eval()
     batch = collate(SOURCES, TARGETS).to(torch.device("cuda"))
     with torch.no_grad():
-        greedy = GreedyConfig().search(model, batch.source, batch.source_lengths)
-        beam = BeamConfig(beam_size=1).search(model, batch.source, batch.source_lengths)
+        greedy = GreedyConfig().build().search(model, batch.source, batch.source_lengths)
+        beam = BeamConfig(beam_size=1).build().search(model, batch.source, batch.source_lengths)
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
 
 

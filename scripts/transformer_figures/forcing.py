@@ -16,6 +16,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.training.schedules.linear import LinearConfig
 from tolka.translation.options import DecodingConfig
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from transformer_figures.common import BLUE, FP32, GREY, ORANGE, Numbers, Sample, table, train
 
@@ -46,7 +47,9 @@ def bleu(model: Transformer, sample: Sample) -> Numbers:
     """Search -> BLEU of the validation set, and the signature."""
     found: Numbers = {}
     for name, search in SEARCHES.items():
-        translator = Translator(model.eval(), sample.tokenizer, search, FP32.device, 128, DecodingConfig.tokens)
+        translator = Translator(
+            TorchEngine(model.eval(), search, FP32.device), sample.tokenizer, 128, DecodingConfig.tokens
+        )
         hypotheses = translator([pair.source for pair in sample.valid])
         metrics = MetricsConfig(names=["bleu"], bootstrap=0, tokenizer="13a")
         (result,) = score(hypotheses, [pair.target for pair in sample.valid], metrics, "ko")

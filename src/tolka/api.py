@@ -31,6 +31,7 @@ from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Tick, Translation, Translator
 
 
@@ -162,7 +163,7 @@ def translate_and_look(
 
 def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
-) -> Iterator[tuple[Translator, list[Translation]]]:
+) -> Iterator[tuple[Translator[TorchEngine], list[Translation]]]:
     """Yield the translations of one window at a time."""
     keep_freed_memory()
     translator = Translator.of(load_ensemble(model), config.search, config.decoding)

@@ -106,9 +106,12 @@ def test_beam_of_one_equals_greedy(config: ModelConfig) -> None:
     model = make(config)
     batch = collate(SOURCES, TARGETS)
     with torch.no_grad():
-        greedy = GreedyConfig(max_length_extra=4).search(model, batch.source, batch.source_lengths)
-        beam = BeamConfig(beam_size=1, max_length_extra=4).search(model, batch.source, batch.source_lengths)
-        unscored = GreedyConfig(max_length_extra=4).search(model, batch.source, batch.source_lengths, scored=False)
+        search = GreedyConfig(max_length_extra=4).build()
+        greedy = search.search(model, batch.source, batch.source_lengths)
+        beam = BeamConfig(beam_size=1, max_length_extra=4).build().search(model, batch.source, batch.source_lengths)
+        unscored = (
+            GreedyConfig(max_length_extra=4).build().search(model, batch.source, batch.source_lengths, scored=False)
+        )
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam] == [h[0].tokens for h in unscored]
     assert all(math.isnan(h[0].score) for h in unscored)
     assert [h[0].finished for h in greedy] == [h[0].finished for h in beam]
@@ -123,7 +126,7 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
     search = BeamConfig(beam_size=400, length_penalty=length_penalty, max_length_factor=0.0, max_length_extra=limit - 1)
     batch = collate(SOURCES[:2], TARGETS[:2])
     with torch.no_grad():
-        found = search.search(model, batch.source, batch.source_lengths)
+        found = search.build().search(model, batch.source, batch.source_lengths)
     words = [i for i in range(VOCABULARY) if i > EOS]
     candidates = [list(c) for n in range(limit) for c in itertools.product(words, repeat=n)]
     for source, hypotheses in zip(SOURCES[:2], found, strict=True):
@@ -144,10 +147,10 @@ def test_many_sentences_together_are_searched_as_each_alone(
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)
     with torch.no_grad():
         batch = collate(sources, sources)
-        together = search.search(model, batch.source, batch.source_lengths)
+        together = search.build().search(model, batch.source, batch.source_lengths)
         for source, found in zip(sources, together, strict=True):
             one = collate([source], [source])
-            (alone,) = search.search(model, one.source, one.source_lengths)
+            (alone,) = search.build().search(model, one.source, one.source_lengths)
             assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in alone]
             assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
@@ -193,7 +196,7 @@ def test_eight_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
         optimizer.step()
     model.eval()
     with torch.no_grad():
-        found = GreedyConfig().search(model, batch.source, batch.source_lengths)
+        found = GreedyConfig().build().search(model, batch.source, batch.source_lengths)
     assert [hypotheses[0].tokens for hypotheses in found] == targets
 
 

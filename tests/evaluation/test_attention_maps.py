@@ -11,19 +11,20 @@ from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, Atten
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.translation.options import DecodingConfig
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
 
 
 @pytest.fixture(scope="module")
-def translator(trained: Path) -> Translator:
+def translator(trained: Path) -> Translator[TorchEngine]:
     return Translator.of(load_model(trained), BeamConfig(beam_size=3), DecodingConfig(device="cpu", tokens=30))
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 @pytest.mark.parametrize("head", ["mean", "all", "1"])
-def test_maps_are_those_of_forced_decoding(translator: Translator, kind: str, head: str) -> None:
+def test_maps_are_those_of_forced_decoding(translator: Translator[TorchEngine], kind: str, head: str) -> None:
     """Maps equal those of each sentence alone, though computed in batches, longest first, of the best hypothesis."""
     translations = translator.translate(TEXTS)
     found = AttentionReader(translator, AttentionConfig(kind=kind, head=head))(translations)
@@ -31,7 +32,7 @@ def test_maps_are_those_of_forced_decoding(translator: Translator, kind: str, he
     for translation, maps in zip(translations, found, strict=True):
         for number, each in enumerate(maps):
             ((source, target),) = translation.segments
-            seen = translator.model.inspect(collate([source], [target])).attention
+            seen = translator.engine.model.inspect(collate([source], [target])).attention
             name = {"cross": "decoder.0.cross", "encoder": "encoder.0.self", "decoder": "decoder.0.self"}[kind]
             heads = seen[name][0]
             expected = heads.mean(0) if head == "mean" else heads[number if head == "all" else 1]
@@ -46,7 +47,7 @@ def test_maps_are_those_of_forced_decoding(translator: Translator, kind: str, he
             assert (each.rows, each.columns) == (rows, columns)
 
 
-def test_pieces_spell_the_text(translator: Translator) -> None:
+def test_pieces_spell_the_text(translator: Translator[TorchEngine]) -> None:
     tokenizer = translator.tokenizer
     ((source,), (target,)) = tokenizer.encode_source(["ferry lantern ."]), tokenizer.encode_target(["tolo selk ."])
     assert "".join(tokenizer.source_pieces(source)).replace("▁", " ").strip() == "ferry lantern ."
@@ -61,7 +62,7 @@ def test_pieces_spell_the_text(translator: Translator) -> None:
         ({"head": "2"}, r"attention.head \(2\): the heads of decoder.0.cross are 0 to 1, or mean, or all"),
     ],
 )
-def test_what_is_not_there(translator: Translator, options: dict[str, object], complaint: str) -> None:
+def test_what_is_not_there(translator: Translator[TorchEngine], options: dict[str, object], complaint: str) -> None:
     reader = AttentionReader(translator, AttentionConfig(**options))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=complaint):
         reader(translator.translate(["ferry ."]))

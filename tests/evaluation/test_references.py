@@ -12,10 +12,12 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.metrics.scores import MetricsConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.torch_engine import TorchEngine
 
 TEXT = ["Zürich über alles schön", "naïve Mädchen grüßen", "한국 사람", "plain words stay as they are"]
 COMPOSED = [Pair(line, line) for line in TEXT]
@@ -31,7 +33,8 @@ class Echo:
     def __init__(self) -> None:
         torch.manual_seed(0)
         sizes = TransformerConfig(d_model=16, heads=2, layers=1)
-        self.model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
+        model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
+        self.engine = TorchEngine(model, GreedyConfig(), torch.device("cpu"))
         self.tokenizer, self.unicode = TOKENIZER, "nfc"
 
     def __call__(self, texts: Sequence[str], tick: Any = None) -> list[str]:

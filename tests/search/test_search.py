@@ -58,13 +58,13 @@ SOURCE, LENGTHS = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([2, 2])
 
 
 def test_greedy_takes_the_likeliest_token() -> None:
-    (found,), _ = GreedyConfig().search(Known({**TABLE, A: {EOS: 0.4, A: 0.35, B: 0.25}}), SOURCE, LENGTHS)
+    (found,), _ = GreedyConfig().build().search(Known({**TABLE, A: {EOS: 0.4, A: 0.35, B: 0.25}}), SOURCE, LENGTHS)
     assert (found.tokens, found.finished) == ([A], True)
     assert found.log_probability == pytest.approx(math.log(0.6 * 0.4), abs=1e-5)
 
 
 def test_beam_finds_what_greedy_misses() -> None:
-    best, second = BeamConfig(beam_size=2, length_penalty=0.0).search(Known(TABLE), SOURCE, LENGTHS)[0][:2]
+    best, second = BeamConfig(beam_size=2, length_penalty=0.0).build().search(Known(TABLE), SOURCE, LENGTHS)[0][:2]
     assert best.tokens == [B]
     assert best.log_probability == pytest.approx(math.log(0.4 * 0.99), abs=1e-5)
     assert second.tokens == [A]
@@ -76,13 +76,13 @@ def test_the_length_penalty_favours_longer_ones() -> None:
     table = {BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 0.9, A: 0.1}}
     for penalty, expected in ((0.0, []), (2.0, [A])):
         config = BeamConfig(beam_size=3, length_penalty=penalty)
-        assert config.search(Known(table), SOURCE, LENGTHS)[0][0].tokens == expected
+        assert config.build().search(Known(table), SOURCE, LENGTHS)[0][0].tokens == expected
     assert BeamConfig(length_penalty=2.0).penalty(2) == pytest.approx((7 / 6) ** 2)
 
 
 @pytest.mark.parametrize("config", [GreedyConfig(max_length_extra=1), BeamConfig(beam_size=2, max_length_extra=1)])
 def test_what_never_ends_stops_at_the_limit_and_says_so(config: GreedyConfig) -> None:
-    (found, *_), _ = config.search(Known({BOS: {A: 1.0}, A: {A: 0.9, B: 0.1}, B: {A: 1.0}}), SOURCE, LENGTHS)
+    (found, *_), _ = config.build().search(Known({BOS: {A: 1.0}, A: {A: 0.9, B: 0.1}, B: {A: 1.0}}), SOURCE, LENGTHS)
     assert found.tokens == [A] * 5  # 2 * 2 + 1
     assert not found.finished
 
@@ -91,13 +91,13 @@ def test_special_symbols_are_never_chosen() -> None:
     for config in (GreedyConfig(), BeamConfig(beam_size=4)):
         for scored in (True, False):
             model = Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}})
-            (found, *_), _ = config.search(model, SOURCE, LENGTHS, scored)
+            (found, *_), _ = config.build().search(model, SOURCE, LENGTHS, scored)
             assert found.tokens == [A]
 
 
 def test_several_hypotheses_end_in_one_step() -> None:
     table = {BOS: {A: 0.4, B: 0.35, C: 0.25}, A: {EOS: 0.7, A: 0.3}, B: {EOS: 1.0}, C: {EOS: 0.9, A: 0.1}}
-    for sentence in BeamConfig(beam_size=3, length_penalty=0.0).search(Known(table), SOURCE, LENGTHS):
+    for sentence in BeamConfig(beam_size=3, length_penalty=0.0).build().search(Known(table), SOURCE, LENGTHS):
         assert [hypothesis.tokens for hypothesis in sentence] == [[B], [A], [C]]
         expected = [math.log(0.35), math.log(0.4 * 0.7), math.log(0.25 * 0.9)]
         assert [hypothesis.log_probability for hypothesis in sentence] == pytest.approx(expected, abs=1e-5)

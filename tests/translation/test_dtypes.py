@@ -58,7 +58,7 @@ def test_a_search_runs_to_its_end(name: str) -> None:
     source = torch.full((1, 300), 5)
     search = BeamConfig(beam_size=2, max_length_factor=1.0, max_length_extra=0)
     with torch.inference_mode():
-        (found,) = search.search(model, source, torch.tensor([300]))
+        (found,) = search.build().search(model, source, torch.tensor([300]))
     assert found[0].tokens
 
 

@@ -19,6 +19,7 @@ from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
 from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 PAIRS = [
@@ -75,12 +76,11 @@ def translator(
     workers: int = 0,
     split: str = "length",
     languages: tuple[str, str] = ("", ""),
-) -> Translator:
+) -> Translator[TorchEngine]:
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
-    return Translator(
-        model, TOKENIZER, search or GreedyConfig(), cpu, max_length, tokens, "keep", workers, split, languages
-    )
+    engine = TorchEngine(model, search or GreedyConfig(), cpu)
+    return Translator(engine, TOKENIZER, max_length, tokens, "keep", workers, split, languages)
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
@@ -98,14 +98,14 @@ def test_nothing_in_nothing_out() -> None:
 def test_blank_texts_never_reach_the_model() -> None:
     made = translator()
     made(["", "frogs", "\t"])
-    assert [len(batch) for batch in made.model.batches] == [1]  # type: ignore[union-attr, arg-type]
+    assert [len(batch) for batch in made.engine.model.batches] == [1]  # type: ignore[union-attr, arg-type]
 
 
 @pytest.mark.parametrize(("search", "ceiling"), [(GreedyConfig(), 90), (BeamConfig(beam_size=3), 30)])
 def test_batches_keep_to_the_ceiling_hypotheses_counted(search: SearchConfig, ceiling: int) -> None:
     made = translator(search, tokens=90)
     made(["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "frogs"] * 5)
-    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    sizes = [batch.numel() for batch in made.engine.model.batches]  # type: ignore[union-attr]
     assert max(sizes) <= ceiling
     assert len(sizes) > 1
 
@@ -116,7 +116,7 @@ def test_long_texts_are_split_at_sentence_marks_and_rejoined() -> None:
     (result,) = made.translate([text])
     assert result.text == text
     assert result.parts > 1
-    starts = {TOKENIZER.decode_target([row[row > 3].tolist()])[0] for b in made.model.batches for row in b}  # type: ignore[union-attr]
+    starts = {TOKENIZER.decode_target([row[row > 3].tolist()])[0] for b in made.engine.model.batches for row in b}  # type: ignore[union-attr]
     assert {"red birds sing. blue fish swim.", "green frogs jump."} <= starts
 
 
@@ -130,11 +130,11 @@ def test_without_sentence_marks_blanks_serve_and_without_those_anything() -> Non
     assert made([full_width]) == [full_width]
 
 
-def encoded(made: Translator) -> list[str]:
+def encoded(made: Translator[TorchEngine]) -> list[str]:
     """Every part that the model was given, sorted."""
     return sorted(
         TOKENIZER.decode_source([[token for token in row.tolist() if token > 3]])[0]
-        for batch in made.model.batches  # type: ignore[union-attr]
+        for batch in made.engine.model.batches  # type: ignore[union-attr]
         for row in batch
     )
 
@@ -223,16 +223,15 @@ def test_an_unfinished_translation_is_reported() -> None:
 
 def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     decomposed = unicodedata.normalize("NFD", "Zürich über")
-    composing = Translator(
-        Copy(TOKENIZER.target_size), TOKENIZER, GreedyConfig(), torch.device("cpu"), 50, unicode="nfc"
-    )
+    engine = TorchEngine(Copy(TOKENIZER.target_size), GreedyConfig(), torch.device("cpu"))
+    composing = Translator(engine, TOKENIZER, 50, unicode="nfc")
     assert composing([decomposed]) == ["Zürich über"]
     assert translator()([decomposed]) == [decomposed]
 
 
-def short_of_memory(made: Translator, most: int) -> None:
+def short_of_memory(made: Translator[TorchEngine], most: int) -> None:
     """Raise out of memory for batches of more positions from now on."""
-    real = made.model.start
+    real = made.engine.model.start
 
     def start(source: Tensor, lengths: Tensor) -> DecoderState:
         state = real(source, lengths)
@@ -240,7 +239,7 @@ def short_of_memory(made: Translator, most: int) -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return state
 
-    made.model.start = start  # type: ignore[method-assign]
+    made.engine.model.start = start  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
@@ -250,7 +249,7 @@ def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pyt
     short_of_memory(made, 50)
     assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
     assert sum(ticks) == pytest.approx(len(texts))
-    failed = [batch for batch in made.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
+    failed = [batch for batch in made.engine.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == len(failed) >= 1
     assert notes[-1] == f"note: out of memory while translating: continuing with decoding.tokens={made.tokens}"
@@ -264,16 +263,16 @@ def test_batches_side_by_side_give_what_they_give_in_turn(search: SearchConfig, 
     """Each under the ceiling; each text's translation in its place; the progress adds up."""
     texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 9
     made, ticks, names = translator(search, tokens=180, workers=workers), list[float](), set[str]()
-    real = made.model.start
+    real = made.engine.model.start
 
     def start(source: Tensor, lengths: Tensor) -> DecoderState:
         names.add(threading.current_thread().name)
         return real(source, lengths)
 
-    made.model.start = start  # type: ignore[method-assign]
+    made.engine.model.start = start  # type: ignore[method-assign]
     assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
     assert sum(ticks) == pytest.approx(len(texts))
-    sizes = [batch.numel() for batch in made.model.batches]  # type: ignore[union-attr]
+    sizes = [batch.numel() for batch in made.engine.model.batches]  # type: ignore[union-attr]
     assert max(sizes) * search.width <= 180
     assert threading.current_thread().name not in names
     made(["frogs"])
@@ -335,7 +334,7 @@ def test_an_error_beside_others_ends_all() -> None:
         begun.append(len(source))
         raise ValueError("no such thing")
 
-    made.model.start = start  # type: ignore[method-assign]
+    made.engine.model.start = start  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="no such thing"):
         made(["the old boat drifts home"] * 40)
     assert len(begun) <= 2
@@ -377,7 +376,7 @@ def test_a_rehearsal_is_the_longest_decode() -> None:
     made = translator(tokens=40)
     texts = ["frogs", "the old boat drifts home", "red birds sing. blue fish swim, green frogs jump."] * 3
     made.rehearse(texts)
-    (rehearsed,) = list(made.model.batches)  # type: ignore[arg-type]
+    (rehearsed,) = list(made.engine.model.batches)  # type: ignore[arg-type]
     made(texts)
-    assert rehearsed.size(1) == max(batch.size(1) for batch in made.model.batches)  # type: ignore[union-attr]
+    assert rehearsed.size(1) == max(batch.size(1) for batch in made.engine.model.batches)  # type: ignore[union-attr]
     made.rehearse(["", " "])

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.data.mixture import Mixture
-from tolka.data.store import Lengths
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, share_below_one, zero_or_more
 
@@ -15,6 +14,7 @@ _SORTED_TOGETHER = 2**20  # rows; as many as the last 20 bits of a sort key tell
 _PLACE, _SOURCE = np.uint64(2**20 - 1), np.uint64(2**22 - 1)  # the last bits of a sort key, and those before them
 _MEASURED = 4000  # batches that padding is measured on
 Indices = npt.NDArray[np.int64]
+Lengths = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

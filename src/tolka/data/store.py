@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.data.batch import Batch, Flat, collate_flat
+from tolka.data.buckets import Lengths
 from tolka.errors import DataError
 
 _FACTS = "store.json"
 _SIDES = ("source", "target")
 _AT_ONCE = 2**20
-Lengths = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

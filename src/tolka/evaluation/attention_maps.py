@@ -15,6 +15,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
 from tolka.options.settings import setting
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translation, Translator
 
 _KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
@@ -73,7 +74,7 @@ class AttentionMap:
 class AttentionReader:
     """Computes the attention maps of translations."""
 
-    def __init__(self, translator: Translator, config: AttentionConfig) -> None:
+    def __init__(self, translator: Translator[TorchEngine], config: AttentionConfig) -> None:
         self._translator, self._config = translator, config
 
     def __call__(self, translations: Sequence[Translation]) -> list[list[AttentionMap]]:
@@ -93,9 +94,9 @@ class AttentionReader:
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
         """Compute the maps of each segment in one forward pass."""
         sources, targets = zip(*segments, strict=True)
-        model = self._translator.model.eval()
+        model = self._translator.engine.model.eval()
         with torch.inference_mode():
-            attention = model.inspect(collate(sources, targets).to(self._translator.device)).attention
+            attention = model.inspect(collate(sources, targets).to(self._translator.engine.device)).attention
         name = self._map_name(attention)
         weights = self._select_heads(name, attention[name]).cpu()
         for (source, target), of_segment in zip(segments, weights, strict=True):

@@ -11,6 +11,7 @@ from tolka.metrics.scores import Comparison, MetricsConfig, Score, compare, scor
 from tolka.system.device import Precision
 from tolka.system.progress import bar
 from tolka.text.pairs import Pair
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 
@@ -52,8 +53,8 @@ class Tester:
 
     def __init__(
         self,
-        translator: Translator,
-        before: Translator | None,
+        translator: Translator[TorchEngine],
+        before: Translator[TorchEngine] | None,
         metrics: MetricsConfig,
         language: str,
         precision: Precision,
@@ -79,13 +80,13 @@ class Tester:
             old = _translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(old, hypotheses, references, self._metrics, self._language)
         meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
-        perplexity = meter.measure(self._translator.model, self._precision)
+        perplexity = meter.measure(self._translator.engine.model, self._precision)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]
         buckets = bleu_by_length(sources, hypotheses, references, self._metrics, self._language)
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
 
-def _translate(title: str, pairs: Sequence[Pair], translator: Translator) -> list[str]:
+def _translate(title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
     with bar(title, len(pairs), " sentences") as progress:
         return translator([pair.source for pair in pairs], progress.update)

@@ -11,6 +11,7 @@ from tolka.system.number_format import shown
 from tolka.system.progress import bar
 from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
@@ -28,7 +29,7 @@ class Validator:
     def __init__(
         self,
         pairs: Sequence[Pair],
-        translator: Translator,
+        translator: Translator[TorchEngine],
         meter: PerplexityMeter,
         precision: Precision,
         metrics: MetricsConfig,
@@ -46,7 +47,7 @@ class Validator:
 
         tick: is called after each batch; an exception that it raises ends the validation.
         """
-        perplexity = self._meter.measure(self._translator.model, self._precision, tick)
+        perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick)
         with bar("validating", len(self._pairs), " sentences") as progress:
 
             def advance(sentences: float) -> None:
@@ -80,7 +81,7 @@ class Validator:
             sum(copied) / len(copied),
             sum(repeated) / len(repeated),
             hypotheses,
-            self._flow(self._translator.model) if self._flow and not what else [],
+            self._flow(self._translator.engine.model) if self._flow and not what else [],
         )
 
     def rehearse(self) -> None:

@@ -7,6 +7,8 @@ from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean
 from tolka.system.surrogates import is_utf8, printable
 
+MOST_THREADS = 1024  # with more, OpenMP ends the process for want of memory
+
 
 def at_least(config: Any, group: str, least: float, *keys: str) -> None:
     """Raise ConfigError unless each field is `least` or more."""

@@ -7,6 +7,7 @@ from tolka.errors import ConfigError
 from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
 from tolka.report.attention import AttentionFolder
 from tolka.text.pairs import Pair
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
@@ -18,7 +19,9 @@ def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
     return list(dict.fromkeys(ordered[int(share * len(ordered))] for share in _SHARES)) if ordered else []
 
 
-def show(translator: Translator, sentences: Sequence[str], references: Mapping[str, str], folder: Path) -> str:
+def show(
+    translator: Translator[TorchEngine], sentences: Sequence[str], references: Mapping[str, str], folder: Path
+) -> str:
     """Translate sentences; write a JSON file and a picture of each into a folder, replacing what it had.
 
     The map is the mean over the heads of the last layer's cross-attention; there is none for an architecture without

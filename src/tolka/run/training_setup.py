@@ -30,6 +30,7 @@ from tolka.training.snapshots import RunSnapshots, read_last_state
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
@@ -130,10 +131,8 @@ class TrainingSetup:
         sources, corpus, pairs = self.inputs.training_sources, self.config.corpus, self.inputs.validation_pairs
         tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
         translator = Translator(
-            model,
+            TorchEngine(model, GreedyConfig(), self.device),
             tokenizer,
-            GreedyConfig(),
-            self.device,
             sources.longest,
             self.decoding.tokens,
             unicode,

@@ -1,4 +1,4 @@
-"""The contract of a search: its options, and the hypotheses that it returns.
+"""The contract of a search and its options, and what searches share.
 
 Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sentence.
 """
@@ -16,22 +16,9 @@ from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_most
 from tolka.options.registry import Registry
+from tolka.search.hypothesis import Hypothesis
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation. tokens: ids without `<s>` and `</s>`. log_probability: of all tokens, `</s>` included, in nats.
-
-    score: what hypotheses are ranked by. finished: whether `</s>` was reached before the length limit. Both values
-    are NaN where they were neither requested nor needed.
-    """
-
-    tokens: list[int]
-    log_probability: float
-    score: float
-    finished: bool
 
 
 @dataclass(frozen=True)
@@ -58,11 +45,8 @@ class SearchConfig(ABC):
         """Hypotheses kept per sentence; memory and time are proportional to it."""
 
     @abstractmethod
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
-        """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
-
-        scored: whether log-probability and score are needed besides the tokens.
-        """
+    def build(self) -> "Search":
+        """Return the search with these options."""
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Return (B,): how many tokens, `</s>` included, each sentence's translation may have."""
@@ -70,6 +54,17 @@ class SearchConfig(ABC):
         factor = Fraction(str(self.max_length_factor)).limit_denominator(10**6)
         times = -(-lengths * factor.numerator // factor.denominator)  # rounded up
         return times.clamp(min=1) + self.max_length_extra
+
+
+class Search(ABC):
+    """An algorithm that finds likely translations; it keeps nothing between calls, and may be called from threads."""
+
+    @abstractmethod
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+        """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
+
+        scored: whether log-probability and score are needed besides the tokens.
+        """
 
 
 @dataclass(frozen=True)

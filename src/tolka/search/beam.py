@@ -12,7 +12,8 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
-from tolka.search.base import SEARCHES, Hypothesis, SearchConfig, active_rows, first_tokens, most_likely
+from tolka.search.base import SEARCHES, Search, SearchConfig, active_rows, first_tokens, most_likely
+from tolka.search.hypothesis import Hypothesis
 
 _MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
 _NEVER = float("-inf")
@@ -45,13 +46,23 @@ class BeamConfig(SearchConfig):
         """Return lp(Y) = ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7); |Y| includes `</s>`."""
         return float(((5.0 + length) / 6.0) ** self.length_penalty)
 
+    def build(self) -> "BeamSearch":
+        return BeamSearch(self)
+
+
+class BeamSearch(Search):
+    """Extend the beam_size most likely hypotheses of each sentence, token by token."""
+
+    def __init__(self, config: BeamConfig) -> None:
+        self.config = config
+
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
         A sentence is finished when beam_size hypotheses are, or when no active one can still beat the best finished
         one: its log-probability only falls, so log p / lp(limit) bounds every score it can reach.
         """
-        beam = _Beam(self, model, source, lengths)
+        beam = _Beam(self.config, model, source, lengths)
         while len(beam.active):
             beam.advance()
         return beam.results

@@ -13,13 +13,14 @@ from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import (
     SEARCHES,
-    Hypothesis,
+    Search,
     SearchConfig,
     active_rows,
     first_tokens,
     most_likely,
     most_likely_token,
 )
+from tolka.search.hypothesis import Hypothesis
 
 # Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
 _SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
@@ -37,6 +38,16 @@ class GreedyConfig(SearchConfig):
     def width(self) -> int:
         return 1
 
+    def build(self) -> "GreedySearch":
+        return GreedySearch(self)
+
+
+class GreedySearch(Search):
+    """Take the most likely token at every step."""
+
+    def __init__(self, config: GreedyConfig) -> None:
+        self.config = config
+
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """Return one hypothesis per sentence, scored by its log-probability.
 
@@ -48,7 +59,7 @@ class GreedyConfig(SearchConfig):
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
         total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
-        limits = self.limits(lengths)
+        limits = self.config.limits(lengths)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
         shrink_from = _SHRINK_FROM_ON_CPU if source.device.type == "cpu" else _SHRINK_FROM
         step = 0

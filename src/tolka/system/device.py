@@ -12,9 +12,6 @@ from tolka.errors import ConfigError
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 
 
-MOST_THREADS = 1024  # more is a slip of the finger, and OpenMP ends the process for want of memory
-
-
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 

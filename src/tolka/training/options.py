@@ -7,9 +7,9 @@ from tolka.errors import ConfigError
 from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
-from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
-from tolka.system.device import MOST_THREADS, PRECISIONS
+from tolka.system.device import PRECISIONS
 
 COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better

@@ -8,7 +8,6 @@ from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.nn.quantized import quantize_linear_layers, supports_int8
 
-DTYPES = ("fp32", "bf16", "fp16", "int8")
 _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tolka.options.checks import at_least, at_most, one_of, zero_or_more
-from tolka.system.device import MOST_THREADS
+from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, zero_or_more
 from tolka.text.lines import LineLimit
-from tolka.translation.dtypes import DTYPES
 from tolka.translation.splitting import FEW, SPLITS
+
+DTYPES = ("fp32", "bf16", "fp16", "int8")
 
 
 @dataclass(frozen=True)

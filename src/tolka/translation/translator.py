@@ -5,30 +5,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-import torch
-
-from tolka.data.batch import Flat
 from tolka.data.buckets import evenly_longest_first, longest_first
-from tolka.errors import CheckpointError, ConfigError
-from tolka.model_directory.read import Folders, SavedModel, languages, load_ensemble, unicode_form
-from tolka.models.base import Seq2Seq
-from tolka.search.base import Hypothesis, SearchConfig
-from tolka.search.beam import BeamConfig
-from tolka.system.device import choose_device, use_threads
-from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.search.hypothesis import Hypothesis
 from tolka.system.progress import say
-from tolka.system.threads import side_by_side
 from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.translation.dtypes import check_dtype, convert_model
+from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.splitting import best_cut, sentences, separator_between
+
+if TYPE_CHECKING:
+    from tolka.model_directory.read import Folders, SavedModel
+    from tolka.search.base import SearchConfig
+    from tolka.translation.torch_engine import TorchEngine
 
 _MIN_LENGTH = 16  # subwords that a sentence counts in a batch, at least
 _DEFAULT_WORKERS = 2  # at most, as each takes as much memory
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
+E = TypeVar("E", bound=Engine)
 
 
 @dataclass(frozen=True)
@@ -79,8 +76,8 @@ class _PendingBatch:
     tokens: int
 
 
-class Translator:
-    """A model with its tokenizer and a search.
+class Translator(Generic[E]):
+    """A model with its tokenizer and a search; what computes is its engine.
 
     translator = Translator.load("runs/sample")
     translator(["I love you.", "A lion sleeps."])  # a list of two translations
@@ -88,10 +85,8 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        engine: E,
         tokenizer: Tokenizer,
-        search: SearchConfig,
-        device: torch.device,
         max_length: int,
         tokens: int = DecodingConfig.tokens,
         unicode: str = "keep",
@@ -104,47 +99,43 @@ class Translator:
         unicode: Unicode form of the model's training text, from CleaningConfig. split: from `resolved_split`.
         languages: the codes of source and target, to split and join sentences.
         """
-        self.model = model
+        self.engine = engine
         self.tokenizer = tokenizer
-        self.search = search
-        self.device = device
         self.max_length = max_length
         self.tokens = tokens
         self.unicode = unicode
         self.split, self.languages = split, languages
-        on_cpu = device.type == "cpu"
-        self.workers = (workers or min(torch.get_num_threads(), _DEFAULT_WORKERS)) if on_cpu else 1
+        self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
 
-    @classmethod
+    @staticmethod
     def load(
-        cls, folders: Folders, search: SearchConfig | None = None, decoding: DecodingConfig | None = None
-    ) -> "Translator":
+        folders: "Folders", search: "SearchConfig | None" = None, decoding: DecodingConfig | None = None
+    ) -> "Translator[TorchEngine]":
         """Load a model or a run directory, or several as an ensemble.
 
         The defaults are beam search of 5 on the best device.
         """
-        return cls.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
+        from tolka.model_directory.read import load_ensemble
+        from tolka.search.beam import BeamConfig
 
-    @classmethod
-    def of(cls, saved: SavedModel, search: SearchConfig, decoding: DecodingConfig) -> "Translator":
+        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
+
+    @staticmethod
+    def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
         """Build a translator from a loaded model directory."""
-        use_threads(decoding.threads)
-        device = choose_device(decoding.device, "decoding.device")
+        from tolka.model_directory.read import languages, unicode_form
+        from tolka.translation.torch_engine import TorchEngine
+
         max_length = decoding.max_length or saved.sources.longest
-        unicode = unicode_form(saved.config)
-        check_dtype(decoding.precision, device, "decoding.precision")
-        if decoding.workers > 1 and device.type != "cpu":
-            raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
-        model = convert_model(saved.model.to(device), decoding.precision)
+        limits = max_length, decoding.tokens, unicode_form(saved.config), decoding.workers
+        engine = TorchEngine.of(saved.model, search, decoding)
         split = resolved_split(decoding.split, saved.sources.several_sentences)
-        limits = max_length, decoding.tokens, unicode, decoding.workers
-        return cls(model, saved.tokenizer, search, device, *limits, split, languages(saved.config))
+        return Translator(engine, saved.tokenizer, *limits, split, languages(saved.config))
 
     def __repr__(self) -> str:
-        model, (source, target) = self.model.architecture, self.languages
+        source, target = self.languages
         direction = f"{source} to {target}, " if source and target else ""
-        split = f"split={self.split!r}, max_length={self.max_length}"
-        return f"Translator({model}, {direction}{self.search}, {self.device}, {split})"
+        return f"Translator({direction}{self.engine}, split={self.split!r}, max_length={self.max_length})"
 
     def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
@@ -203,11 +194,11 @@ class Translator:
         workers = max(1, min(self.workers, len(remaining)))
         queued = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
         pending: deque[_PendingBatch] = deque()
-        with side_by_side(workers) as threads:
+        with self.engine.side_by_side(workers) as threads:
             while remaining or pending:
                 while remaining and len(pending) < queued:
                     numbers = remaining.popleft()
-                    hypotheses = threads.submit(self._search_best, [sources[i] for i in numbers])
+                    hypotheses = threads.submit(self.engine.translate, [sources[i] for i in numbers])
                     pending.append(_PendingBatch(numbers, hypotheses, self.tokens))
                 batch = pending.popleft()
                 best = batch.hypotheses.result()
@@ -222,9 +213,9 @@ class Translator:
 
     def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
         """Halve the ceiling of tokens after a batch that did not fit in memory. longest: of its sentences."""
-        empty_cache(self.device)
+        self.engine.free_memory()
         if self.tokens == batch.tokens:  # else another batch of its size has already failed
-            failed = len(batch.numbers) * longest * self.search.width
+            failed = len(batch.numbers) * longest * self.engine.width
             self.tokens = max(1, min(self.tokens, failed) // 2)
             say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
@@ -239,31 +230,13 @@ class Translator:
         """Return the numbers of the sentences of each batch; on a CPU independent of the number of threads."""
         # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
         lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
-        ceiling = self.tokens // self.search.width
-        if self.device.type == "cpu":
+        ceiling = self.tokens // self.engine.width
+        if self.engine.cpu_threads:
             least = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
             batches = evenly_longest_first(lengths, ceiling, least, _DEFAULT_WORKERS)
         else:
             batches = longest_first(lengths, ceiling)
         return deque([numbers[i] for i in rows] for rows in batches)
-
-    def _search_best(self, sources: list[list[int]]) -> list[Hypothesis] | None:
-        """Return the best hypothesis of each source; None if they do not fit in memory."""
-        source, lengths = Flat.of(sources).ended()
-        self.model.eval()
-        try:
-            with torch.inference_mode():
-                results = self.search.search(self.model, source.to(self.device), lengths.to(self.device), scored=False)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error) or len(sources) == 1:
-                raise
-            return None
-        if not all(results):
-            raise CheckpointError(
-                "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
-                "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
-            )
-        return [hypotheses[0] for hypotheses in results]
 
 
 def _as_list(texts: object) -> list[str]:

@@ -84,7 +84,7 @@ def test_the_fast_model_s_greedy_translation() -> None:
         batch = random_batch(draw)
         search = GreedyConfig(max_length_factor=1.0, max_length_extra=6)
         with torch.no_grad():
-            found = search.search(fast.eval(), batch.source, batch.source_lengths)
+            found = search.build().search(fast.eval(), batch.source, batch.source_lengths)
             for (hypothesis,), source, length in zip(found, batch.source, batch.source_lengths.tolist(), strict=True):
                 expected = translate_greedily(plain, source[:length], limit=length + 6)
                 assert hypothesis.tokens + [EOS] * hypothesis.finished == expected

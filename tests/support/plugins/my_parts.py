@@ -9,8 +9,9 @@ from torch import Tensor
 
 from tolka.metrics.scores import register_metric
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES, Hypothesis
-from tolka.search.greedy import GreedyConfig
+from tolka.search.base import SEARCHES
+from tolka.search.greedy import GreedyConfig, GreedySearch
+from tolka.search.hypothesis import Hypothesis
 from tolka.text.pairs import Pair
 from tolka.text.readers import register_reader
 from tolka.text.readers.base import BothSides
@@ -39,6 +40,14 @@ class FirstWordConfig(GreedyConfig):
 
     name: str = "first_word"
     """the kind of search: first_word"""
+
+    def build(self) -> "FirstWordSearch":
+        """Return the search."""
+        return FirstWordSearch(self)
+
+
+class FirstWordSearch(GreedySearch):
+    """Greedy search, cut after the first token."""
 
     def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
         """Return translations of one token."""

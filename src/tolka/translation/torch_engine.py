@@ -1,0 +1,72 @@
+"""The engine that computes with torch."""
+
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+
+import torch
+
+from tolka.data.batch import Flat
+from tolka.errors import CheckpointError, ConfigError
+from tolka.models.base import Seq2Seq
+from tolka.search.base import SearchConfig
+from tolka.search.hypothesis import Hypothesis
+from tolka.system.device import choose_device, use_threads
+from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.threads import side_by_side
+from tolka.translation.dtypes import check_dtype, convert_model
+from tolka.translation.engine import Engine
+from tolka.translation.options import DecodingConfig
+
+
+class TorchEngine(Engine):
+    """A Seq2Seq on a torch device, with one of SEARCHES."""
+
+    def __init__(self, model: Seq2Seq, search: SearchConfig, device: torch.device) -> None:
+        self.model = model
+        self.config = search
+        self.device = device
+        self._search = search.build()
+
+    @classmethod
+    def of(cls, model: Seq2Seq, search: SearchConfig, decoding: DecodingConfig) -> "TorchEngine":
+        """Place the model on the device and convert it to the dtype that the options select."""
+        use_threads(decoding.threads)
+        device = choose_device(decoding.device, "decoding.device")
+        check_dtype(decoding.precision, device, "decoding.precision")
+        if decoding.workers > 1 and device.type != "cpu":
+            raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
+        return cls(convert_model(model.to(device), decoding.precision), search, device)
+
+    def __repr__(self) -> str:
+        return f"{self.model.architecture}, {self.config}, {self.device}"
+
+    @property
+    def width(self) -> int:
+        return self.config.width
+
+    @property
+    def cpu_threads(self) -> int:
+        return torch.get_num_threads() if self.device.type == "cpu" else 0
+
+    def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
+        source, lengths = Flat.of(sources).ended()
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                results = self._search.search(self.model, source.to(self.device), lengths.to(self.device), scored=False)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        if not all(results):
+            raise CheckpointError(
+                "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
+                "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
+            )
+        return [hypotheses[0] for hypotheses in results]
+
+    def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
+        return side_by_side(count)
+
+    def free_memory(self) -> None:
+        empty_cache(self.device)

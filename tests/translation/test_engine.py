@@ -1,0 +1,51 @@
+"""The Translator's front needs no torch: an engine of one's own translates through it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+
+from tolka.search.hypothesis import Hypothesis
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.engine import Engine
+from tolka.translation.translator import Translator
+
+TEXTS = ["red birds sing", "blue fish swim", "the old boat drifts home"]
+
+
+class Reversing(Engine):
+    """Returns the ids of each source in reverse order; only one sentence fits in its memory."""
+
+    width, cpu_threads, freed = 1, 1, 0
+
+    def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
+        if len(sources) > 1:
+            return None
+        return [Hypothesis(ids[::-1], 0.0, 0.0, True) for ids in sources]
+
+    @contextmanager
+    def side_by_side(self, count: int) -> Iterator[Executor]:
+        with ThreadPoolExecutor(count) as threads:
+            yield threads
+
+    def free_memory(self) -> None:
+        self.freed += 1
+
+
+def test_an_engine_of_one_s_own_translates() -> None:
+    pairs = [Pair(text, text) for text in TEXTS * 20]
+    config = TokenizerConfig(vocab_size=300)
+    tokenizer = train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
+    engine = Reversing()
+    results = Translator(engine, tokenizer, max_length=50).translate(TEXTS)
+    expected = tokenizer.decode_target([ids[::-1] for ids in tokenizer.encode_source(TEXTS)])
+    assert [result.text for result in results] == expected
+    assert engine.freed >= 1
+
+
+def test_the_front_does_not_import_torch() -> None:
+    code = "import sys, tolka.translation.translator; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
