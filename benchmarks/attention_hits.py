@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, Atten
 from tolka.metrics.tables import table
 from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translation, Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data" / "sample" / "generator"))
@@ -136,7 +138,7 @@ def all_probes() -> dict[str, list[Probe]]:
     }
 
 
-def forced(translator: Translator, probes: Sequence[Probe]) -> list[Translation]:
+def forced(translator: Translator[TorchEngine], probes: Sequence[Probe]) -> list[Translation]:
     """The references, as if the model had written them."""
     tokenizer = translator.tokenizer
     sources = tokenizer.encode_source([probe.english for probe in probes])
@@ -158,7 +160,9 @@ def without_marks(each: AttentionMap) -> AttentionMap:
     return AttentionMap(each.name, each.head, [each.rows[n] for n in rows], [each.columns[n] for n in columns], weights)
 
 
-def maps_of(translator: Translator, probes: Sequence[Probe], kind: str) -> dict[tuple[str, str], list[AttentionMap]]:
+def maps_of(
+    translator: Translator[TorchEngine], probes: Sequence[Probe], kind: str
+) -> dict[tuple[str, str], list[AttentionMap]]:
     """(layer's name, head) -> the map of each probe; nothing where the model has none of this kind."""
     found: dict[tuple[str, str], list[AttentionMap]] = {}
     translations = forced(translator, probes)
@@ -195,7 +199,7 @@ def interval(hits: int, tried: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, object]]:
+def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, Any]]:
     """The hits of every layer and head, and of their means. ConfigError for a model of other languages."""
     kind, hit = {"verbs": ("cross", verb_hit), "it": ("encoder", it_hit)}[name]
     if languages(load_settings(run)) != ("en", "ko"):

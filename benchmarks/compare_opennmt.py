@@ -117,7 +117,7 @@ def train(onmt: Path, work: Path, minutes: float) -> float:
     """Until the time is over; returns the minutes from the loop's first log line on."""
     log = work / "train.log"
     with log.open("wb") as stream:
-        command = [onmt / "onmt_train", "-config", work / "config.yaml"]
+        command = [str(onmt / "onmt_train"), "-config", str(work / "config.yaml")]
         process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             while process.poll() is None and b"training loop" not in log.read_bytes():

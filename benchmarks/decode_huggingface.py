@@ -107,4 +107,4 @@ def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, thread
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:5]), int(sys.argv[5]), int(sys.argv[6]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))

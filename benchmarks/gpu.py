@@ -84,7 +84,7 @@ def multi30k(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     score = BLEU.search(said)
     metrics = folder / "metrics.jsonl"
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()] if metrics.exists() else []
-    best = max((line for line in lines if "bleu" in line), key=lambda line: line["bleu"], default={})
+    best: dict[str, Any] = max((line for line in lines if "bleu" in line), key=lambda line: line["bleu"], default={})
     return {"rc": code, "test BLEU": float(score[1]) if score else None, "best": best}
 
 

@@ -5,14 +5,15 @@ of any text. All batches are computed four times, of which the first does not co
 passes captured.
 """
 
-import contextlib
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ SIZES = {
     "big": (TransformerConfig(d_model=1024, heads=16, d_ff=4096, layers=6, dropout=0.3), 32000, 25000),
     "toy": (TransformerConfig(d_model=32, heads=2, d_ff=64, layers=1), 200, 512),  # to try this script with
 }
-VARIANTS: dict[str, dict[str, bool]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "padded": {},
     "packed": {},
     "compiled": {"compile": "default"},
@@ -66,7 +67,8 @@ def cost(model: transformer.Transformer) -> Cost:
     def weights(module: nn.Module) -> int:
         return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
 
-    memory = sum(weights(layer.cross.key_value) for layer in model._decoder_layers)
+    layers: Any = model.decoder
+    memory = sum(weights(layer.cross.key_value) for layer in layers)
     target = weights(model.decoder) - memory + model.feature_size * model.vocabulary_size
     return Cost(6.0 * (weights(model.encoder) + memory), 6.0 * target)
 
@@ -95,16 +97,11 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-@contextlib.contextmanager
+@contextmanager
 def padded(on: bool) -> Iterator[None]:
     """Attention over padded sentences, as before there was the other kind."""
-    real = transformer.supports_packed_attention
-    if on:
-        transformer.supports_packed_attention = lambda *_asked: False  # type: ignore[assignment]
-    try:
+    with mock.patch.object(transformer, "supports_packed_attention", return_value=False) if on else nullcontext():
         yield
-    finally:
-        transformer.supports_packed_attention = real
 
 
 def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:

@@ -28,6 +28,8 @@ Pair = tuple[list[int], list[int]]
 class Plain(nn.Module):
     """Pre-norm, sinusoidal positions, one matrix for source, target and output."""
 
+    table: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, WIDTH, padding_idx=PAD)
@@ -39,7 +41,8 @@ class Plain(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """(B, L) -> (B, L, D)."""
-        return self.dropout(self.embedding(ids) * math.sqrt(WIDTH) + self.table[: ids.size(1)])
+        embedded: Tensor = self.dropout(self.embedding(ids) * math.sqrt(WIDTH) + self.table[: ids.size(1)])
+        return embedded
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """(B, S), (B, T) -> logits (B, T, V)."""

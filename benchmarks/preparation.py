@@ -85,7 +85,7 @@ def interrupt(settings: list[str]) -> dict[str, Any]:
             trainer.stop("SIGTERM")
         return made
 
-    trainer._train_step = update  # type: ignore[method-assign]
+    trainer._train_step = update  # type: ignore[method-assign, assignment]
     trainer.fit()
     return {"saving": time.perf_counter() - asked_at, "batches": batches, "batch": trainer.state.batch}
 

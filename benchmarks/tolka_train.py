@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tolka.cli.train import run
 from tolka.training.run_folder import RunFolder
@@ -39,10 +40,10 @@ def settings(work: Path, folder: Path, family: str = "transformer") -> list[str]
 
 def main(work: Path, updates: int, window: int, precision: str, family: str, others: list[str]) -> None:
     """Train, and say how fast."""
-    write, tokens, seconds = RunFolder.record, 0.0, 0.0
+    write, tokens, seconds, since = RunFolder.record, 0.0, 0.0, 0.0
 
     def tapped(folder: RunFolder, facts: Mapping[str, Any]) -> None:
-        nonlocal tokens, seconds
+        nonlocal tokens, seconds, since
         write(folder, facts)
         if "tokens_per_second" not in facts:
             return
@@ -50,13 +51,13 @@ def main(work: Path, updates: int, window: int, precision: str, family: str, oth
         tokens, seconds = tokens + facts["tokens_per_second"] * took, facts["seconds"]
         if facts["update"] == 1 or facts["update"] % window == 0:
             now = time.perf_counter()
-            print(json.dumps({"update": facts["update"], "tokens": tokens, "seconds": now - tapped.since}), flush=True)
-            tokens, tapped.since = 0.0, now
+            print(json.dumps({"update": facts["update"], "tokens": tokens, "seconds": now - since}), flush=True)
+            tokens, since = 0.0, now
         if facts["update"] == updates:
             os._exit(0)  # neither validated nor saved: training alone is measured
 
-    tapped.since = time.perf_counter()
-    RunFolder.record = tapped
+    since = time.perf_counter()
+    mock.patch.object(RunFolder, "record", tapped).start()
     with tempfile.TemporaryDirectory() as folder:
         sys.exit(run([*settings(work, Path(folder) / "run", family), f"trainer.precision={precision}", *others]))
 

@@ -19,7 +19,7 @@ def _vocabulary(work: Work, folder: Path, counted: bool) -> Path:
 
 def _noam(peak: float) -> float:
     """The factor of their noam schedule that has this peak."""
-    return peak * (WIDTH * WARMUP) ** 0.5
+    return float(peak * (WIDTH * WARMUP) ** 0.5)
 
 
 def _shared(work: Work, folder: Path) -> dict[str, Any]:

@@ -22,7 +22,12 @@ class Weights:
     def __init__(self, folder: Path) -> None:
         """ValueError for a model of another kind: the programs beside tolka have no layers for it."""
         self.options: dict[str, Any] = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["model"]
-        wanted = {"name": "transformer", "norm": "pre", "normalization": "layernorm", "activation": "relu"}
+        wanted: dict[str, Any] = {
+            "name": "transformer",
+            "norm": "pre",
+            "normalization": "layernorm",
+            "activation": "relu",
+        }
         wanted |= {"positions": "sinusoidal", "d_v": 0}
         for key, value in wanted.items():
             if self.options[key] != value:

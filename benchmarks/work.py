@@ -82,7 +82,7 @@ def flop_per_target_token(work: Work, family: str = "transformer") -> float:
     joins state and context. Attention's own products, below 2 % at these lengths, are left out.
     """
     counts = json.loads((work.folder / "done.json").read_text(encoding="utf-8"))
-    sources = counts["train.en"] / counts["train.de"]
+    sources = float(counts["train.en"] / counts["train.de"])
     if family in GATES:
         layer = 2 * GATES[family] * WIDTH * WIDTH
         return 6 * (sources * (layer + WIDTH * WIDTH) + layer + 2 * WIDTH * WIDTH + WIDTH * VOCABULARY)

@@ -74,7 +74,7 @@ def main() -> None:
     except TolkaError as error:
         parser.error(str(error))
     print(HEADER, RULE, sep="\n")
-    signatures = {}
+    signatures: dict[str, str] = {}
     for test in runs[0].tests:
         if any(signatures_of(run, test) != signatures_of(runs[0], test) for run in runs):
             parser.error(f"scored in different ways on {test}, so no one table holds them: {arguments.runs}")

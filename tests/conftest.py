@@ -110,7 +110,7 @@ def corpus(tmp_path: Path) -> Path:
     return write_corpus(tmp_path / "corpus")
 
 
-def settings(corpus: Path, run: Path) -> list[str]:
+def arguments_of(corpus: Path, run: Path) -> list[str]:
     """The arguments of mt-train for a training of a second."""
     names = [f"corpus.{split}={corpus / split}" for split in ("train", "valid", "test")]
     folders = [f"run.dir={run}", f"run.prepared={run.parent / 'prepared'}"]
@@ -120,7 +120,7 @@ def settings(corpus: Path, run: Path) -> list[str]:
 @pytest.fixture
 def tiny(corpus: Path, tmp_path: Path) -> list[str]:
     """The arguments of mt-train for `corpus`; the run goes to tmp_path/run."""
-    return settings(corpus, tmp_path / "run")
+    return arguments_of(corpus, tmp_path / "run")
 
 
 @pytest.fixture
@@ -140,6 +140,5 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's folder, trained once; not to be changed."""
     folder = tmp_path_factory.mktemp("trained")
-    arguments = settings(write_corpus(folder / "corpus"), folder / "run")
-    assert guarded(train.run, arguments) == 0
+    assert guarded(train.run, arguments_of(write_corpus(folder / "corpus"), folder / "run")) == 0
     return folder / "run"

@@ -11,7 +11,7 @@ from tolka.config.compose import as_overrides
 
 
 def test_help_shows_what_there_is_with_an_example_each() -> None:
-    text = pydoc.render_doc(tolka, renderer=pydoc.plaintext)
+    text = pydoc.render_doc(tolka, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
     for name in ("train(", "translate(", "evaluate(", "class Translator", "class TrainConfig"):
         assert name in text
     for example in ('tolka.train(["model=lstm"', "tolka.translate(", "tolka.evaluate(", "Translator.load("):

@@ -83,7 +83,7 @@ def look_ahead(model: Transformer) -> float:
     """Largest change of any feature before a target token, when that token is another one."""
     with torch.no_grad():
         one, other = (model(collate([[4, 5, 6]], [[7, 8, 9, last]])) for last in (10, 11))
-    return (one[:4] - other[:4]).abs().max().item()
+    return float((one[:4] - other[:4]).abs().max().item())
 
 
 def padding(model: Transformer) -> float:
@@ -91,7 +91,7 @@ def padding(model: Transformer) -> float:
     with torch.no_grad():
         alone = model(collate([[4, 5]], [[6, 7]]))
         beside = model(collate([[4, 5], list(range(8, 28))], [[6, 7], list(range(8, 28))]))[:3]
-    return (alone - beside).abs().max().item()
+    return float((alone - beside).abs().max().item())
 
 
 def smoothing_floor() -> tuple[float, float]:

@@ -5,6 +5,7 @@ Shapes: N draws, S keys of a draw, K width of queries and keys.
 
 import math
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from transformer_figures.common import BLUE, GREY, ORANGE, Numbers, table
 WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 KEYS, DRAWS, SEED = 20, 2000, 1
 MODEL_WIDTH, MODEL_HEADS = 256, (64, 16, 4, 1)
-FACTORS = {"unscaled": lambda d_k: 1.0, "scaled": lambda d_k: 1.0 / math.sqrt(d_k)}
+FACTORS: dict[str, Callable[[int], float]] = {"unscaled": lambda d_k: 1.0, "scaled": lambda d_k: 1.0 / math.sqrt(d_k)}
 COLOURS = {"unscaled": ORANGE, "scaled": BLUE}
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -175,7 +176,8 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
     for name in ("torch-optimizer", "torch-products", "torch-attention-bf16"):
         quality.VARIANTS[name][1]()
     assert not products.onednn_is_faster()
-    assert not attention.suits_short(x[None, None].requires_grad_(), x[None, None])
+    suits_short: Any = vars(attention)["suits_short"]
+    assert not suits_short(x[None, None].requires_grad_(), x[None, None])
     optimizer = optim.AdamWConfig().build(torch.nn.Linear(3, 3))
     assert not optimizer.defaults["fused"]
 

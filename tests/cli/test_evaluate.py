@@ -4,7 +4,7 @@ import json
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_a_model_of_composed_text_is_scored_against_the_references_as_given(
 ) -> None:
     for path in corpus.iterdir():
         accented = path.read_text().translate(str.maketrans("oi", "öï"))
-        form = "NFC" if path.stem == "train" else "NFD"
+        form: Literal["NFC", "NFD"] = "NFC" if path.stem == "train" else "NFD"
         path.write_text(unicodedata.normalize(form, accented), encoding="utf-8")
     trained = command("mt-train", *tiny, "cleaning.unicode=nfc", "metrics.names=[chrf]")
     for name in ("the validation text", "the test set test"):

@@ -23,12 +23,11 @@ def running(model: Path, *settings: str, **streams: Any) -> Iterator["subprocess
     """mt-translate, with output that Python keeps back as it does by default."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", MAIN, str(model), *QUICK, *settings]
-    process = subprocess.Popen(command, env={**environment, "TERM": "xterm"}, **streams)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, env={**environment, "TERM": "xterm"}, **streams) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def read_until(handle: int, end: bytes, text: bytes = b"") -> bytes:

@@ -94,7 +94,9 @@ def test_odd_names_are_taken_as_they_are(
     found = config.corpus.open()
     assert [sources[0].count() for sources in (found.train, found.valid, found.tests)] == [60, 8, 8]
     assert config.run.folder == Path(name) / name
-    RunFolder(config.run.folder).claim(config.as_dict())
+    folder = RunFolder(config.run.folder)
+    folder.claim(config.as_dict())
+    folder.release()
     saved = yaml.safe_load((corpus / name / name / "config.yaml").read_text(encoding="utf-8"))
     assert saved == config.as_dict()
 
@@ -140,7 +142,7 @@ def test_a_local_folder_in_hub_shape(
     for split, name in (("train", "train"), ("valid", "validation"), ("test", "test")):
         sides = [(corpus / f"{split}.{language}").read_text().splitlines() for language in ("xa", "xb")]
         rows = [{"xa": a, "xb": b} for a, b in zip(*sides, strict=True)]
-        rows = [{"translation": row} for row in rows] if shape == "translation" else rows  # type: ignore[misc]
+        rows = [{"translation": row} for row in rows] if shape == "translation" else rows
         if shape == "parquet":
             datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / f"hub=1-{name}.parquet"))
             (tmp_path / "hub").mkdir(exist_ok=True)
@@ -163,7 +165,9 @@ def test_a_local_folder_in_hub_shape(
 @pytest.mark.parametrize("code", ["no", "on", "true", "null", "1", "1e3", "y"])
 def test_language_codes_that_look_like_other_things(tmp_path: Path, code: str) -> None:
     config = train_config([f"corpus.source={code}"])
-    RunFolder(tmp_path).claim(config.as_dict())
+    folder = RunFolder(tmp_path)
+    folder.claim(config.as_dict())
+    folder.release()
     assert config.corpus.source == code
     assert yaml.safe_load((tmp_path / "config.yaml").read_text())["corpus"]["source"] == code
     assert evaluate_config([f"files.language={code}"]).files.language == code
@@ -369,7 +373,11 @@ def test_every_kind_of_optimiser_and_schedule_trains_and_goes_on(
     assert command("mt-train", *arguments).code == 0
     outcome = command("mt-train", *arguments, "trainer.updates=7")
     assert (outcome.code, "resuming from update 5" in outcome.err) == (0, True)
-    rates = [line["lr"] for line in map(json.loads, (tmp_path / "run" / "metrics.jsonl").open()) if "lr" in line]
+    rates = [
+        line["lr"]
+        for line in map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+        if "lr" in line
+    ]
     assert rates == pytest.approx([schedule.rate(update, 0.001) for update in range(1, 8)])
     remembered = load_file(tmp_path / "run" / "last" / "state" / "tensors.safetensors")
     assert any(name.endswith(f".{kept}") for name in remembered), sorted(remembered)[:9]

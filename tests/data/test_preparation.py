@@ -301,12 +301,11 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         f"print(workers._start(Path({str(tmp_path / 'work')!r}), 'clean', ['shard-000000']).process.pid, flush=True);"
         "time.sleep(60)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    worker = int(parent.stdout.readline())
-    os.kill(worker, 0)  # it is there
-    parent.kill()
-    parent.wait()
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        os.kill(worker, 0)  # it is there
+        parent.kill()
     for _ in range(600):
         if not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()[2]:
             return

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tolka.cli.common import sort_out
 from tolka.cli.multirun import Combination, combinations
-from tolka.cli.translate import sort_out
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
 
 ROOT = Path(__file__).parents[2]

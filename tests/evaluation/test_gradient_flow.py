@@ -62,7 +62,8 @@ def test_norms_by_finite_differences(options: dict[str, Any]) -> None:
         assert [flow.state for flow in flows[: len(expected_parts)]] == expected_parts
         for flow in flows:
             _, number, way = flow.layer.split(".")
-            layer = model.encoder[int(number)]  # type: ignore[index]
+            layers: Any = model.encoder
+            layer = layers[int(number)]
             direction, part = int(way == "backward"), int(flow.state == "C")
             assert len(flow.norms) == length
             for distance in (0, 1, length - 1):

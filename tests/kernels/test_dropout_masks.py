@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tolka.kernels.dropout import keep_mask
-from tolka.nn.dropout import Dropout, dropout
+from tolka.kernels.dropout import dropout, keep_mask
+from tolka.nn.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.5, 0.9])

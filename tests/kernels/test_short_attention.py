@@ -1,5 +1,7 @@
 """Attention by batched multiplication against torch's kernel, and its gradient against finite differences."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -19,12 +21,13 @@ def mask_of(keys: int) -> Tensor:
 MASK = mask_of(4)
 
 
-def inputs(queries: int, keys: int = 4) -> list[Tensor]:
+def inputs(queries: int, keys: int = 4) -> tuple[Tensor, Tensor, Tensor]:
     """Query (2, 3, T, 5), key (2, 3, S, 5) and value (2, 3, S, 6), as views of linear layers' outputs."""
     torch.manual_seed(0)
     shapes = (queries, 5), (keys, 5), (keys, 6)
     flat = [torch.randn(2, length, 3 * width, dtype=torch.float64) for length, width in shapes]
-    return [x.view(2, -1, 3, x.size(2) // 3).transpose(1, 2).requires_grad_() for x in flat]
+    query, key, value = (x.view(2, -1, 3, x.size(2) // 3).transpose(1, 2).requires_grad_() for x in flat)
+    return query, key, value
 
 
 @pytest.mark.parametrize(
@@ -57,9 +60,9 @@ def test_results_and_gradients_are_those_of_torchs_kernel(queries: int, keys: in
 
 
 def test_the_gradient_is_that_of_small_differences() -> None:
-    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, MASK, False), inputs(2))
-    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, None, True), inputs(4))
-    assert torch.autograd.gradcheck(lambda *x: attend_short(*x, None, False), inputs(2, WIDENED))
+    assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, MASK, False), inputs(2))
+    assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, None, True), inputs(4))
+    assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, None, False), inputs(2, WIDENED))
 
 
 @pytest.mark.parametrize(
@@ -76,9 +79,9 @@ def test_keys_are_filled_up_to_a_register(
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: registers)
     given, widths, softmax = inputs(3, keys), list[int](), torch.softmax
 
-    def watched(scores: Tensor, **options: object) -> Tensor:
+    def watched(scores: Tensor, **options: Any) -> Tensor:
         widths.append(scores.size(-1))
-        return softmax(scores, **options)  # type: ignore[call-overload, no-any-return]
+        return softmax(scores, **options)
 
     monkeypatch.setattr("torch.softmax", watched)
     expected = F.scaled_dot_product_attention(*given)
@@ -113,10 +116,9 @@ def test_where_it_is_used() -> None:
 @pytest.mark.parametrize("length", [8, 200])
 def test_attention_chooses_without_a_difference_in_the_result(length: int) -> None:
     torch.manual_seed(0)
-    given = [torch.randn(2, 2, length, 4, requires_grad=True) for _ in range(3)]
-    torch.testing.assert_close(
-        fused_attention(*given, None, causal=True), F.scaled_dot_product_attention(*given, is_causal=True)
-    )
+    query, key, value = (torch.randn(2, 2, length, 4, requires_grad=True) for _ in range(3))
+    expected = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    torch.testing.assert_close(fused_attention(query, key, value, None, causal=True), expected)
 
 
 @pytest.mark.parametrize("length", [8, WIDENED])
@@ -125,7 +127,8 @@ def test_in_bf16_nothing_between_the_products_is_rounded(length: int) -> None:
     given = [torch.randn(2, length, 2, 16).transpose(1, 2) * 4 for _ in range(3)]
     half = [x.bfloat16().requires_grad_() for x in given]
     exact = [x.detach().double().requires_grad_() for x in half]
-    found, expected = attend_short(*half, None, True), attend_short(*exact, None, True)
+    found = attend_short(half[0], half[1], half[2], None, True)
+    expected = attend_short(exact[0], exact[1], exact[2], None, True)
     assert found.dtype == torch.bfloat16
     upstream = torch.randn(expected.shape).bfloat16()
     gradients = torch.autograd.grad(found, half, upstream)

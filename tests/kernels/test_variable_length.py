@@ -35,7 +35,9 @@ def plain(
     lengths = rows.lengths.tolist(), source.lengths.tolist(), source.lengths.tolist()
     sentences = zip(*(torch.split(x, each) for x, each in zip((query, key, value), lengths, strict=True)), strict=True)
     heads_first = ([x.transpose(0, 1) for x in sentence] for sentence in sentences)
-    return torch.cat([F.scaled_dot_product_attention(*x, is_causal=causal).transpose(0, 1) for x in heads_first])
+    return torch.cat(
+        [F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(0, 1) for q, k, v in heads_first]
+    )
 
 
 def missing(*_given: Any) -> Tensor:

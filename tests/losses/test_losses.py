@@ -33,7 +33,8 @@ class Lookup(Seq2Seq):
         return batch.valid(self.embedding(batch.target_in))
 
     def logits(self, features: Tensor) -> Tensor:
-        return self.output(features)
+        logits: Tensor = self.output(features)
+        return logits
 
     def logits_parameters(self) -> list[nn.Parameter]:
         return list(self.output.parameters())
@@ -182,7 +183,8 @@ def test_simcut_pulls_towards_the_pass_that_sees_all() -> None:
 
     def sums(weight: float) -> LossSum:
         torch.manual_seed(1)
-        return Objective(Lookup(), 0.0, consistency=simcut(weight, 0.5))(BATCH)
+        found: LossSum = Objective(Lookup(), 0.0, consistency=simcut(weight, 0.5))(BATCH)
+        return found
 
     assert sums(4.0).loss.item() > sums(2.0).loss.item() > sums(2.0).nll.item()
     assert sums(4.0).nll.item() == pytest.approx(sums(2.0).nll.item())

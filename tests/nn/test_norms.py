@@ -1,6 +1,7 @@
 """The normalisation layers against their formulas."""
 
 import math
+from typing import Any
 
 import torch
 
@@ -9,8 +10,8 @@ from tolka.nn.norms import NORMALIZATIONS
 
 def test_rmsnorm_by_hand() -> None:
     torch.manual_seed(0)
-    norm = NORMALIZATIONS["rmsnorm"](4).double()
-    torch.nn.init.normal_(norm.weight)  # type: ignore[arg-type]
+    norm: Any = NORMALIZATIONS["rmsnorm"](4).double()
+    torch.nn.init.normal_(norm.weight)
     x = [3.0, -1.0, 2.0, 5.0]
     root = math.sqrt((9 + 1 + 4 + 25) / 4 + 1e-6)
     expected = torch.tensor([value / root for value in x]).double() * norm.weight
@@ -18,7 +19,8 @@ def test_rmsnorm_by_hand() -> None:
 
 
 def test_gain_one_at_the_start_no_bias_no_centring() -> None:
-    norm, x = NORMALIZATIONS["rmsnorm"](8).double(), torch.randn(5, 8).double()
+    norm: Any = NORMALIZATIONS["rmsnorm"](8).double()
+    x = torch.randn(5, 8).double()
     assert [name for name, _ in norm.named_parameters()] == ["weight"]
     assert (norm.weight == 1).all()
     torch.testing.assert_close(norm(3 * x), norm(x), rtol=1e-5, atol=1e-5)

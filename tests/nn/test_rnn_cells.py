@@ -93,7 +93,7 @@ def test_gradients_are_the_same_by_either_path(kind: str, bidirectional: bool) -
         given = x.clone().requires_grad_()
         outputs, ends = path(given, LENGTHS)
         (outputs.square().sum() + sum(end.sin().sum() for end in ends)).backward()
-        gradients.append([given.grad, *(weight.grad.clone() for weight in layer.parameters())])
+        gradients.append([given.grad, *(weight.grad for weight in layer.parameters() if weight.grad is not None)])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other)
 

@@ -51,7 +51,12 @@ def test_the_range_test_is_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
     write_range_test(tmp_path)
     drawn: list[Any] = []
     real = figure.savefig
-    monkeypatch.setattr(figure, "savefig", lambda self, *rest, **more: (drawn.append(self), real(self, *rest, **more)))
+
+    def savefig(self: Any, *rest: Any, **more: Any) -> None:
+        drawn.append(self)
+        real(self, *rest, **more)
+
+    monkeypatch.setattr(figure, "savefig", savefig)
     path = lr_finder_curve(tmp_path)
     assert path == tmp_path / "plots" / "lr_finder.png"
     assert path.read_bytes().startswith(b"\x89PNG")

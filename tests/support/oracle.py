@@ -17,7 +17,7 @@ def perturb(model: nn.Module, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.2)
 
 
 def random_batch(draw: random.Random) -> Batch:
@@ -52,4 +52,4 @@ def assert_equal_training(model: Seq2Seq, batch: Batch, logits: Tensor, paramete
     found = torch.autograd.grad(sums.loss, list(names.values()))
     wanted = torch.autograd.grad(expected, [parameters[name] for name in names])
     for name, one, other in zip(names, found, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9, msg=f"{name}: {{}}".format)

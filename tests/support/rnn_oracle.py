@@ -3,6 +3,8 @@
 Shapes: X width of a cell's input, H of its state, S source tokens, D width of states, E of embeddings, V vocabulary.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -67,7 +69,8 @@ def encode(model: RecurrentSeq2Seq, source: Tensor) -> tuple[list[Tensor], list[
 
 def attend(model: RecurrentSeq2Seq, s: Tensor, encoded: list[Tensor]) -> Tensor:
     """c = sum_j a_j h_j with a = softmax_j(score(s, h_j)): s (D,), h_j (D,) -> (D,)."""
-    kind, maps = model.config.attention, model.attention
+    kind = model.config.attention
+    maps: Any = model.attention  # an Alignment, or None where kind is "none"
     if kind == "dot":  # Luong et al. (2015), equation 8
         scores = [s @ h for h in encoded]
     elif kind == "general":
@@ -82,6 +85,8 @@ def attend(model: RecurrentSeq2Seq, s: Tensor, encoded: list[Tensor]) -> Tensor:
 def sentence_logits(model: RecurrentSeq2Seq, source: Tensor, target_in: Tensor) -> list[Tensor]:
     """Ids (S,) and, behind <s>, (T,) -> T rows of logits (V,)."""
     config = model.config
+    readout: Any = model.readout
+    output: Any = model.output_embedding
     encoded, states = encode(model, source)
     fed, rows = source.new_zeros(config.d_model, dtype=encoded[0].dtype), []
     for token in target_in:
@@ -97,10 +102,10 @@ def sentence_logits(model: RecurrentSeq2Seq, source: Tensor, target_in: Tensor) 
             terms.append(x)
         features = torch.cat(terms)
         if features.numel() != config.d_model or len(terms) > 1:
-            features = model.readout.weight @ features
+            features = readout.weight @ features
         if config.input_feeding:  # Luong et al. (2015), equation 5 and section 3.3
             features = fed = torch.tanh(features)
-        rows.append(model.output_embedding.weight @ features + model.output_bias)
+        rows.append(output.weight @ features + model.output_bias)
     return rows
 
 

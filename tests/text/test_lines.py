@@ -7,7 +7,9 @@ import hashlib
 import io
 import lzma
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -81,7 +83,12 @@ def zstandard(content: bytes) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": zstandard}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard,
+}
 
 
 @pytest.mark.parametrize("kind", COMPRESS)
@@ -221,7 +228,7 @@ def packed(path: Path, content: bytes) -> None:
         with pyarrow.CompressedOutputStream(str(path), "zstd") as stream:
             stream.write(content)
         return
-    openers = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
     with openers[path.suffix](path, "wb") if path.suffix else path.open("wb") as stream:
         stream.write(content)
 

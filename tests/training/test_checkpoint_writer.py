@@ -157,10 +157,10 @@ def test_the_best_and_every_so_many_stay_on_disk(tmp_path: Path) -> None:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "weights").write_bytes(b"0" * 1000)
 
-            shot.write = write
+            shot.write = write  # type: ignore[method-assign]
             return shot
 
-    options = {"updates": 50, "scores": [3.0, 9.0, 4.0, 1.0, 2.0]}
+    options: dict[str, Any] = {"updates": 50, "scores": [3.0, 9.0, 4.0, 1.0, 2.0]}
     bench = Folders(tmp_path / "a", keep_best=2, keep_every=15, **options)
     assert bench.trainer.fit().kept == {"15": None, "20": 9.0, "30": 4.0, "45": None}
     assert folders(tmp_path / "a") == [15, 20, 30, 45]
@@ -182,7 +182,7 @@ def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> N
         seen[str(bench.trainer.state.update)] = shot
         return shot
 
-    bench.take = taken
+    bench.take = taken  # type: ignore[method-assign]
     bench.trainer.fit()
     assert list(seen) == ["4", "8", "12", "16", "20", "24"]
     assert [name for name, _ in bench.saved].count("last") == 2
@@ -212,11 +212,11 @@ def test_a_disk_that_stays_full_is_an_error(tmp_path: Path) -> None:
     bench.full = True
     with pytest.raises(TolkaError, match="could not be written"):
         bench.trainer.fit()
-    updates = [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").open()]
+    updates = [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(updates) == 20
 
 
 @pytest.mark.parametrize("key", ["keep_best", "keep_every", "disk_limit"])
 def test_complaints(key: str) -> None:
     with pytest.raises(ConfigError, match=rf"trainer.{key} \(-1\) must be 0"):
-        TrainerConfig(**{key: -1})
+        TrainerConfig(**dict[str, Any]({key: -1}))

@@ -270,7 +270,7 @@ def test_the_loader_goes_back_to_where_an_update_began(tmp_path: Path) -> None:
 
     loader.batch = failing  # type: ignore[method-assign]
     loader.state = lambda: {"read": len(read)}  # type: ignore[method-assign]
-    loader.load_state = back.append  # type: ignore[method-assign]
+    loader.load_state = back.append  # type: ignore[method-assign, assignment]
     with pytest.raises(DataError):
         bench.trainer.fit()
     assert back == [{"read": 3}]
@@ -283,7 +283,7 @@ def test_a_first_save_is_known_at_once(tmp_path: Path) -> None:
 
     def stopping(window: Any) -> Any:
         assert (tmp_path / ".unsaved").exists() or bench.trainer.state.update >= 10
-        return killed() if bench.trainer.state.update == 15 else real(window)  # type: ignore[func-returns-value]
+        return killed() if bench.trainer.state.update == 15 else real(window)
 
     bench.trainer._train_step = stopping  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
@@ -364,4 +364,4 @@ def test_saving_on_demand_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["skip_limit", "retries"])
 def test_complaints(key: str) -> None:
     with pytest.raises(TolkaError, match=rf"trainer.{key} \(-1\) must be at least 0"):
-        TrainerConfig(**{key: -1})
+        TrainerConfig(**dict[str, Any]({key: -1}))

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from tolka.training.run_folder import RunFolder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
+def folder(tmp_path: Path) -> Iterator[RunFolder]:
     folder = RunFolder(tmp_path / "run")
     folder.claim({"run": {"seed": 1}})
-    return folder
+    yield folder
+    folder.release()
 
 
 class Disk:
@@ -70,6 +72,7 @@ def test_a_claim_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: p
     assert [path.name for path in folder.path.iterdir()] == [".lock"]
     (folder.path / ".config.yaml.partial").write_text("run:", encoding="utf-8")
     assert folder.claim({"run": {"seed": 1}}) is False
+    folder.release()
     assert (folder.path / "config.yaml").is_file()
 
 
@@ -94,6 +97,7 @@ def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
     (folder.last / "manifest.json").touch()
     (folder.path / ".unsaved").touch()  # a crash right after the first save
     assert folder.claim({"run": {"seed": 1}}) is True
+    folder.release()
     assert not (folder.path / ".unsaved").exists()
 
 

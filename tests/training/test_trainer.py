@@ -91,6 +91,7 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) 
     assert first.trainer.state.batch != 0
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=37, **options)
     if "ema" in options:
+        assert first.trainer.step.ema is not None
         assert_same(first.trainer.step.ema.average, first.weights)
 
 
@@ -129,6 +130,7 @@ def test_the_state_comes_back_where_and_as_it_was(tmp_path: Path, name: str) -> 
     first = Bench(tmp_path / "a", optimizer=OPTIMIZERS.get(name)(), updates=3)
     first.trainer.fit()
     second = Bench(tmp_path / "b", seed=99, optimizer=OPTIMIZERS.get(name)(), updates=3)
+    assert first.last is not None
     assert first.last is not None
     second.trainer.resume(through_a_file(first.last, tmp_path / "state.safetensors"), lambda: None)
     pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
@@ -279,7 +281,7 @@ def test_the_options_of_the_loss_reach_it(options: dict[str, Any], by_hand: tupl
 
     def loss(made: Objective) -> float:
         torch.manual_seed(3)
-        return made.train()(batch).loss.item()
+        return float(made.train()(batch).loss.item())
 
     model = objective().model
     found = loss(TrainerConfig(**options).objective(model))
@@ -376,7 +378,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_the_mean_of_checkpoints_is_the_best_model_when_it_is_better(
     tmp_path: Path, which: str, kept: list[int]
 ) -> None:
-    options = {"updates": 40, "average": 2, "average_of": which}
+    options: dict[str, Any] = {"updates": 40, "average": 2, "average_of": which}
     bench = Disk(tmp_path, scores=[1.0, 7.0, 3.0, 5.0, 9.0], **options)  # the fifth is the mean's
     state = bench.trainer.fit()
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [f"{n:07d}" for n in kept]
@@ -390,10 +392,11 @@ def test_the_mean_of_checkpoints_is_the_best_model_when_it_is_better(
 
 def test_a_mean_does_not_lengthen_a_finished_run(tmp_path: Path) -> None:
     """Patience is used up; then the mean is the best. The same command again finds nothing to do."""
-    options = {"updates": 1000, "patience": 2, "average": 2}
+    options: dict[str, Any] = {"updates": 1000, "patience": 2, "average": 2}
     bench = Disk(tmp_path, scores=[7.0, 3.0, 2.0, 9.0], **options)
     assert bench.trainer.fit().update == 30
     again = Disk(tmp_path, **options)
+    assert bench.last is not None
     again.trainer.resume(bench.last, lambda: again.model.load_state_dict(bench.weights))
     assert again.trainer.fit().update == 30
     assert [line for line in again.trainer.run.history() if "mean_of_updates" in line][1:] == []
@@ -407,13 +410,14 @@ def test_last_has_its_own_scores_not_the_mean_s(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_averages_what_both_parts_kept(tmp_path: Path) -> None:
-    options = {"average": 3, "ema": 0.8, "metric": "nll", "average_of": "best"}
+    options: dict[str, Any] = {"average": 3, "ema": 0.8, "metric": "nll", "average_of": "best"}
     straight = Disk(tmp_path / "a", updates=40, **options)
     straight.trainer.fit()
     first = Disk(tmp_path / "b", updates=20, **options)
     first.trainer.fit()
     (tmp_path / "b" / "checkpoints" / ".0000030.x.partial").mkdir()  # as a crash leaves it
     second = Disk(tmp_path / "b", updates=40, **options)
+    assert first.last is not None
     second.trainer.resume(through_a_file(first.last, tmp_path / "state"), lambda: None)
     second.trainer.fit()
     kept = sorted(path.name for path in (tmp_path / "b" / "checkpoints").iterdir())
@@ -538,7 +542,13 @@ def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
     bench.trainer.scheduler = schedule
     seen = []
     probe = bench.trainer.probe
-    monkeypatch.setattr(bench.trainer, "probe", lambda: (probe(), seen.append(bench.trainer.objective.second_pass))[0])
+
+    def watched() -> Any:
+        found = probe()
+        seen.append(bench.trainer.objective.second_pass)
+        return found
+
+    monkeypatch.setattr(bench.trainer, "probe", watched)
     range_test(bench.trainer)
     assert set(seen) == {agreeing}
 
@@ -557,6 +567,6 @@ def test_a_range_test_stops_when_the_loss_climbs_and_leaves_no_file(tmp_path: Pa
 def test_a_loss_that_is_no_number_ends_a_range_test(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     with torch.no_grad():
-        bench.model.target_embedding.weight.fill_(float("nan"))  # type: ignore[operator, union-attr]
+        bench.model.target_embedding.weight.fill_(float("nan"))
     with pytest.raises(TolkaError, match=r"no learning rate can be recommended: .* 0.2 nats in 0 updates"):
         range_test(bench.trainer)

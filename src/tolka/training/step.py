@@ -145,7 +145,7 @@ class TrainStep:
         """Run forward and backward; return the nll."""
         if self.config.compile == "reduce-overhead":
             batch = padded_to_few_shapes(batch)
-            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+            torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
             sums = self.objective(batch.to(self.precision.device))
         if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained

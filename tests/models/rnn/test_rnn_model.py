@@ -1,7 +1,7 @@
 """Tests specific to the recurrent models: context, terms of the output, input feeding, errors."""
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import rnn_oracle
@@ -49,7 +49,10 @@ def test_logits_loss_and_gradients_of_a_loop_over_cells(cell: str, attention: st
 def test_parameters_counted_by_hand() -> None:
     """An LSTM: 4 gates of input, state and two biases; embeddings shared; a bias for every subword."""
     e, d, v = 8, 12, 11
-    lstm = lambda x, h: 4 * (x * h + h * h + 2 * h)  # noqa: E731
+
+    def lstm(x: int, h: int) -> int:
+        return 4 * (x * h + h * h + 2 * h)
+
     embeddings = v * e + v
     assert make(d_model=e).parameter_count() == 2 * lstm(e, e) + embeddings
     deep = make(hidden=d, layers=2, bidirectional=True, attention="general", token_term=True)
@@ -78,17 +81,19 @@ def test_the_output_is_the_sum_of_its_terms() -> None:
     x = model.target_embedding(BATCH.target_in)
     _, layers = model._encode(BATCH.source, BATCH.source_lengths)
     s = model._decoder_layers[0].decode(x, layers[0])
-    w, w_context, w_token = model.readout.weight.split([8, 8, 8], dim=1)
+    readout: Any = model.readout
+    output: Any = model.output_embedding
+    w, w_context, w_token = readout.weight.split([8, 8, 8], dim=1)
     expected = BATCH.valid(s @ w.T + c @ w_context.T + x @ w_token.T)
     torch.testing.assert_close(model(BATCH), expected)
-    torch.testing.assert_close(model.logits(expected), expected @ model.output_embedding.weight.T + model.output_bias)
+    torch.testing.assert_close(model.logits(expected), expected @ output.weight.T + model.output_bias)
 
 
 def test_input_feeding_hands_on_what_was_found() -> None:
     """A step's features depend on the previous step's context, also if the token is the same."""
     model = make(attention="dot", input_feeding=True)
     with torch.no_grad():
-        state = model.start(BATCH.source, BATCH.source_lengths)
+        state: Any = model.start(BATCH.source, BATCH.source_lengths)
         _, state = model.step(torch.tensor([[1], [1]]), state)
         assert state.fed.shape == (2, 8)
         assert state.fed.abs().max() < 1.0
@@ -97,7 +102,8 @@ def test_input_feeding_hands_on_what_was_found() -> None:
     assert not torch.allclose(found, other)
     plain = make(attention="dot")
     assert plain.start(BATCH.source, BATCH.source_lengths).fed is None
-    assert model.decoder[0].input_size == 2 * plain.decoder[0].input_size
+    first, plain_first = cast(Any, model.decoder[0]), cast(Any, plain.decoder[0])
+    assert first.input_size == 2 * plain_first.input_size
 
 
 def test_every_option_changes_the_model() -> None:

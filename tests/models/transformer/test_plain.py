@@ -109,7 +109,7 @@ def test_sinusoids_by_hand() -> None:
         assert table[pos].tolist() == pytest.approx(expected, abs=1e-5)
 
 
-def _copy(target: Any, *sources: nn.Linear) -> None:
+def _copy(target: Any, *sources: Any) -> None:
     """Copy stacked weights and biases of modules into a module, under these names or in_proj_*."""
     prefix = "in_proj_" if isinstance(target, nn.MultiheadAttention) else ""
     for kind in ("weight", "bias"):
@@ -131,6 +131,7 @@ def torch_transformer(plain: PlainTransformer, config: TransformerConfig) -> nn.
         norm_first=config.norm == "pre",
         dtype=torch.float64,
     )
+    mine: Any
     for mine, layer in zip(plain.encoder, theirs.encoder.layers, strict=True):
         _copy(layer.norm2, mine.around_feedforward.norm)
     for mine, layer in zip(plain.decoder, theirs.decoder.layers, strict=True):
@@ -188,6 +189,7 @@ def marian(plain: PlainTransformer, config: TransformerConfig) -> Any:
     options |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
     theirs = transformers.MarianMTModel(transformers.MarianConfig(**options)).double().eval()
     theirs.model.shared.weight.copy_(plain.target_embedding.weight)
+    mine: Any
     for stack, layers in ((theirs.model.encoder, plain.encoder), (theirs.model.decoder, plain.decoder)):
         stack.embed_positions.weight.copy_(sinusoids(32, config.d_model))
         for mine, layer in zip(layers, stack.layers, strict=True):

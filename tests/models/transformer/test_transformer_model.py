@@ -14,8 +14,13 @@ from tolka.kernels.packing import Packing
 from tolka.losses.objective import Objective
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
-from tolka.nn.positions import sinusoids
+from tolka.nn.positions import LearnedPositions, sinusoids
 from tolka.options.parsing import build
+
+
+def first(layers: torch.nn.ModuleList) -> Any:
+    """Return the first layer, whose parts a ModuleList does not know."""
+    return layers[0]
 
 
 def test_the_paper_s_base_model_has_its_parameters() -> None:
@@ -80,14 +85,14 @@ def test_every_sharing_trains_and_decodes(sharing: str, source_size: int) -> Non
 def test_xavier_as_if_the_fused_matrices_were_separate() -> None:
     torch.manual_seed(0)
     model = TransformerConfig(d_model=64, heads=4, layers=1, d_v=8).build(11, 11, True)
-    weight = model.encoder[0].attention.query_key_value.weight  # 64 + 64 rows of keys, 32 of values
-    memory = model.decoder[0].cross.key_value.weight
+    weight = first(model.encoder).attention.query_key_value.weight  # 64 + 64 rows of keys, 32 of values
+    memory = first(model.decoder).cross.key_value.weight
     parts = ((weight[:64], 64), (weight[64:128], 64), (weight[128:], 32), (memory[:64], 64), (memory[64:], 32))
     for part, rows in parts:
         bound = math.sqrt(6 / (64 + rows))
         assert bound * 0.98 < part.abs().max().item() <= bound
-    assert model.encoder[0].attention.query_key_value.bias.abs().max() == 0
-    norm = model.encoder[0].around_attention.norm
+    assert first(model.encoder).attention.query_key_value.bias.abs().max() == 0
+    norm = first(model.encoder).around_attention.norm
     assert (norm.weight.min(), norm.weight.max(), norm.bias.abs().max()) == (1, 1, 0)
 
 
@@ -123,17 +128,18 @@ def test_embeddings_like_every_other_matrix() -> None:
 def test_depths_and_widths_are_those_asked_for() -> None:
     model = TransformerConfig(d_model=16, heads=2, layers=3, decoder_layers=1, d_ff=40, d_v=3).build(9, 9, True)
     assert (len(model.encoder), len(model.decoder)) == (3, 1)
-    assert model.encoder[0].feedforward.inner.weight.shape == (40, 16)
-    assert model.decoder[0].cross.output.weight.shape == (16, 2 * 3)
+    assert first(model.encoder).feedforward.inner.weight.shape == (40, 16)
+    assert first(model.decoder).cross.output.weight.shape == (16, 2 * 3)
     follows = TransformerConfig(d_model=16, heads=2, layers=2).build(9, 9, True)
-    assert (len(follows.decoder), follows.encoder[0].feedforward.inner.weight.shape) == (2, (64, 16))
+    assert (len(follows.decoder), first(follows.encoder).feedforward.inner.weight.shape) == (2, (64, 16))
 
 
 def test_learned_positions_reach_as_far_as_asked() -> None:
     config = TransformerConfig(d_model=16, heads=2, layers=1, positions="learned", max_positions=7)
     model = config.build(9, 9, True)
-    assert model.source_positions.embedding.weight.shape == (7, 16)
-    assert model.target_positions.embedding.weight.shape == (7, 16)
+    for positions in (model.source_positions, model.target_positions):
+        assert isinstance(positions, LearnedPositions)
+        assert positions.embedding.weight.shape == (7, 16)
     assert (config.longest, TransformerConfig().longest) == (7, None)
 
 
@@ -161,14 +167,14 @@ def test_each_rate_reaches_its_own_place() -> None:
         activation_dropout=0.4,
     )
     model = config.build(9, 9, True)
-    layer = model.decoder[0]
+    layer = first(model.decoder)
     assert model.dropout.rate == 0.2
-    assert (layer.attention.dropout_rate, layer.cross.dropout_rate, model.encoder[0].attention.dropout_rate) == (
+    assert (layer.attention.dropout_rate, layer.cross.dropout_rate, first(model.encoder).attention.dropout_rate) == (
         0.3,
         0.3,
         0.3,
     )
-    assert (layer.feedforward.dropout.rate, model.encoder[0].feedforward.dropout.rate) == (0.4, 0.4)
+    assert (layer.feedforward.dropout.rate, first(model.encoder).feedforward.dropout.rate) == (0.4, 0.4)
     assert (layer.around_attention.dropout.rate, layer.around_feedforward.dropout.rate) == (0.1, 0.1)
 
 
@@ -184,7 +190,7 @@ def test_spelt_out_says_what_follows_from_what() -> None:
 def test_norm_stands_where_it_should(norm: str) -> None:
     """Around a sub-layer that returns zeros, pre-norm leaves x unchanged and post-norm normalises it."""
     torch.manual_seed(0)
-    layer = TransformerConfig(d_model=16, heads=2, layers=1, norm=norm, dropout=0.0).build(9, 9, True).encoder[0]
+    layer = first(TransformerConfig(d_model=16, heads=2, layers=1, norm=norm, dropout=0.0).build(9, 9, True).encoder)
     for module in (layer.attention.output, layer.feedforward.outer):
         torch.nn.init.zeros_(module.weight)
     x, rows = torch.randn(3, 16) * 5 + 2, Packing(torch.tensor([3]), 3)
@@ -206,14 +212,15 @@ def test_rows_of_padding_or_idle_ones_change_nothing(monkeypatch: pytest.MonkeyP
     model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
     batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
     found, computed = [], []
-    model.encoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
-    model.decoder[0].feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
+    output: Any = model.output_embedding
+    first(model.encoder).feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
+    first(model.decoder).feedforward.register_forward_hook(lambda _layer, _inputs, result: computed.append(len(result)))
     for worth, compiled in ((0.01, False), (1.0, False), (1.0, True)):
         monkeypatch.setattr(packing, "_WORTH_PACKING", worth)
         monkeypatch.setattr(packing, "row_counts_are_compiled", lambda compiled=compiled: compiled)
         features = model(batch)
-        weights = [weight for weight in model.parameters() if weight is not model.output_embedding.weight]
-        found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, model.output_embedding.weight])])
+        weights = [weight for weight in model.parameters() if weight is not output.weight]
+        found.append([features, *torch.autograd.grad((features**3).sum(), [*weights, output.weight])])
     assert computed == [11, 12, 18, 21, 16, 16]
     for packed, padded, filled in zip(*found, strict=True):
         torch.testing.assert_close(packed, padded)
@@ -336,7 +343,7 @@ def test_embedding_dropout_is_its_own(rates: dict[str, float], embedding: float,
 
     for name, layer in (("source", model.encoder[0]), ("target", model.decoder[0])):
         layer.register_forward_pre_hook(lambda _, given, name=name: note(name, given[0]))
-    model.encoder[0].around_attention.dropout.register_forward_hook(lambda *given: note("sub-layer", given[-1]))
+    first(model.encoder).around_attention.dropout.register_forward_hook(lambda *given: note("sub-layer", given[-1]))
     model(collate([list(range(4, 40))] * 8, [list(range(4, 40))] * 8))
     assert zeros == {
         "source": pytest.approx(embedding, abs=0.02),

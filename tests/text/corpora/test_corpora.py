@@ -209,9 +209,9 @@ def test_a_number_for_each_text(tmp_path: Path, key: str) -> None:
         for language in ("xa", "xb"):
             (tmp_path / f"{name}.{language}").write_text("x\n")
     options: dict[str, Any] = {"root": str(tmp_path), "train": ["a", "b"], "valid": ["a"]}
-    assert len(FilesConfig("xa", "xb", **options, **{key: [1, 2]}).open().entries) == 2
+    assert len(FilesConfig("xa", "xb", **options | {key: [1, 2]}).open().entries) == 2
     with pytest.raises(ConfigError, match=rf"corpus.{key} has 3 numbers and corpus.train 2 texts"):
-        FilesConfig("xa", "xb", **options, **{key: [1, 2, 3]}).open()
+        FilesConfig("xa", "xb", **options | {key: [1, 2, 3]}).open()
 
 
 @pytest.mark.parametrize("entry", ["train.en", "train.de.gz", "tr*.en"])

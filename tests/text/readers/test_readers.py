@@ -167,7 +167,7 @@ def test_zstandard(tmp_path: Path) -> None:
     for path in sides:
         with pyarrow.output_stream(str(path), compression="zstd") as stream:
             stream.write("하나\n둘\n".encode())
-    assert list(ParallelFiles(*sides, "a").read()) == [Pair("하나", "하나"), Pair("둘", "둘")]
+    assert list(ParallelFiles(sides[0], sides[1], "a").read()) == [Pair("하나", "하나"), Pair("둘", "둘")]
     write(tmp_path / "b.tsv.zst", b"no archive")
     with pytest.raises(DataError, match=r"b.tsv.zst.*: cannot be read"):
         read(tmp_path / "b.tsv.zst")

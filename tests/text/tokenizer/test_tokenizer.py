@@ -176,8 +176,14 @@ def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: st
 
     texts = (text for pair in pairs() for text in (pair.source, pair.target))
     prefix = str(tmp_path / "theirs")
-    options = {"model_prefix": prefix, "model_type": kind, "vocab_size": 330, "byte_fallback": True, "minloglevel": 2}
-    SentencePieceTrainer.train(sentence_iterator=texts, hard_vocab_limit=False, **options, **ids)
+    options: dict[str, Any] = {
+        "model_prefix": prefix,
+        "model_type": kind,
+        "vocab_size": 330,
+        "byte_fallback": True,
+        "minloglevel": 2,
+    }
+    SentencePieceTrainer.train(sentence_iterator=texts, hard_vocab_limit=False, **options | ids)
     theirs = SentencePieceProcessor(model_file=f"{prefix}.model")
     ours = TokenizerConfig(model=[f"{prefix}.model"]).given()
     assert ours is not None

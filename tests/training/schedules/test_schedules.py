@@ -110,7 +110,7 @@ def steepest(schedule: SchedulerConfig) -> float:
         # The root's first step is its longest.
         WarmupStableDecayConfig: getattr(schedule, "decay", 1) ** -0.5,
     }[type(schedule)]
-    return max(rise, fall * (1.0 - schedule.floor))
+    return float(max(rise, fall * (1.0 - schedule.floor)))
 
 
 @st.composite

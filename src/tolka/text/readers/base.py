@@ -15,7 +15,7 @@ class Reader(Protocol):
     """What is registered for an ending: usually a subclass of `BothSides`."""
 
     def __call__(
-        self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str], limit: LineLimit
+        self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str], limit: LineLimit = LINE_LIMIT
     ) -> PairSource:
         """Return the pairs of the file. languages: of source and target. columns: corpus.columns."""
 
