@@ -16,9 +16,8 @@ test: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy --strict src tests scripts
+	$(BIN)/mypy --strict src tests benchmarks scripts
 	$(BIN)/mypy --strict data/sample/generator
-	$(BIN)/mypy --strict benchmarks
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

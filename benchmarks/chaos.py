@@ -80,6 +80,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     from tolka.evaluation.validator import Validator
     from tolka.losses.objective import Objective
     from tolka.model_directory import write as snapshot
+    from tolka.system import atomic
     from tolka.training.data_position import DataPosition
     from tolka.training.trainer import Trainer
 
@@ -131,12 +132,8 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
         return sums
 
     current = [0]
-    for owner, name, wrapped in (
-        (Path, "rename", renamed),
-        (DataPosition, "group", next_group),
-        (Objective, "forward", forward),
-    ):
-        setattr(owner, name, wrapped)
+    Path.rename, DataPosition.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign, assignment]
+    assert atomic.Path is Path  # type: ignore[attr-defined]
     sys.exit(guarded(run, settings))
 
 

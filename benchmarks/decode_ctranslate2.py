@@ -83,13 +83,5 @@ def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads:
 
 if __name__ == "__main__":
     side_by_side = int(sys.argv[8]) if len(sys.argv) > 8 else 1
-    main(
-        Path(sys.argv[1]),
-        Path(sys.argv[2]),
-        Path(sys.argv[3]),
-        Path(sys.argv[4]),
-        int(sys.argv[5]),
-        int(sys.argv[6]),
-        sys.argv[7],
-        side_by_side,
-    )
+    model, folder, source, out = map(Path, sys.argv[1:5])
+    main(model, folder, source, out, int(sys.argv[5]), int(sys.argv[6]), sys.argv[7], side_by_side)

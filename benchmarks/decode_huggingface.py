@@ -107,4 +107,5 @@ def main(trained: Path, folder: Path, source: Path, out: Path, beam: int, thread
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))
+    trained, folder, source, out = map(Path, sys.argv[1:5])
+    main(trained, folder, source, out, int(sys.argv[5]), int(sys.argv[6]))

@@ -10,10 +10,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -100,8 +99,13 @@ def wait(device: torch.device) -> None:
 @contextmanager
 def padded(on: bool) -> Iterator[None]:
     """Attention over padded sentences, as before there was the other kind."""
-    with mock.patch.object(transformer, "supports_packed_attention", return_value=False) if on else nullcontext():
+    real = transformer.supports_packed_attention  # type: ignore[attr-defined]
+    if on:
+        transformer.supports_packed_attention = lambda *_asked: False  # type: ignore[attr-defined, assignment]
+    try:
         yield
+    finally:
+        transformer.supports_packed_attention = real  # type: ignore[attr-defined]
 
 
 def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
@@ -152,8 +156,8 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
     batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
     given = [Flat.of([rows[number] for number in batch]).ended() for batch in batches]
-    options = {"max_length_factor": 1.0, "max_length_extra": 0}
-    search = GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 0}
+    search = (GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)).build()
     each = []
     for _ in range(1 + ROUNDS):
         wait(device)
@@ -161,7 +165,7 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
         tokens = 0
         for source, lengths in given:
             with torch.inference_mode():
-                found = search.build().search(model, source.to(device), lengths.to(device), scored=False)
+                found = search.search(model, source.to(device), lengths.to(device), scored=False)
             tokens += sum(len(hypotheses[0].tokens) for hypotheses in found)
         wait(device)
         each.append(time.perf_counter() - started_at)

@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -31,29 +30,36 @@ def torchs_dropout() -> None:
     """nn.functional.dropout, whose masks come number by number from one generator."""
     import torch.nn.functional as F
 
-    for user in ("tolka.nn.dropout", "tolka.kernels.attention"):
-        mock.patch(f"{user}.dropout", lambda x, rate, training: F.dropout(x, rate, training)).start()
+    from tolka.kernels import attention
+    from tolka.nn import dropout
+
+    dropout.dropout = attention.dropout = lambda x, rate, training: F.dropout(x, rate, training)  # type: ignore[attr-defined]
 
 
 def torchs_optimizer() -> None:
     """AdamW one parameter after the other, not fused."""
     import torch
-    from torch.optim import AdamW
+
+    from tolka.training.optimizers import adam as optim
 
     def plain(groups: Any, **options: Any) -> torch.optim.Optimizer:
-        return AdamW(groups, **{**options, "fused": False, "foreach": False})
+        return torch.optim.AdamW(groups, **{**options, "fused": False, "foreach": False})
 
-    mock.patch("tolka.training.optimizers.adam.AdamW", plain).start()
+    optim.AdamW = plain  # type: ignore[attr-defined, assignment]
 
 
 def torchs_products() -> None:
     """By the library that torch takes for nn.functional.linear."""
-    mock.patch("tolka.kernels.matmul.onednn_is_faster", return_value=False).start()
+    from tolka.kernels import matmul as products
+
+    products.onednn_is_faster = lambda: False  # type: ignore[assignment]
 
 
 def torchs_attention() -> None:
     """nn.functional.scaled_dot_product_attention, whatever the length."""
-    mock.patch("tolka.kernels.attention.suits_short", return_value=False).start()
+    from tolka.kernels import attention
+
+    attention.suits_short = lambda _query, _key: False  # type: ignore[attr-defined, assignment]
 
 
 VARIANTS: dict[str, tuple[str, Callable[[], None]]] = {

@@ -27,8 +27,9 @@ class Weights:
             "norm": "pre",
             "normalization": "layernorm",
             "activation": "relu",
+            "positions": "sinusoidal",
+            "d_v": 0,
         }
-        wanted |= {"positions": "sinusoidal", "d_v": 0}
         for key, value in wanted.items():
             if self.options[key] != value:
                 raise ValueError(f"{folder}: model.{key} is {self.options[key]}; to be compared it must be {value}")

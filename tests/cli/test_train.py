@@ -373,11 +373,7 @@ def test_every_kind_of_optimiser_and_schedule_trains_and_goes_on(
     assert command("mt-train", *arguments).code == 0
     outcome = command("mt-train", *arguments, "trainer.updates=7")
     assert (outcome.code, "resuming from update 5" in outcome.err) == (0, True)
-    rates = [
-        line["lr"]
-        for line in map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
-        if "lr" in line
-    ]
+    rates = [line["lr"] for line in RunFolder(tmp_path / "run").history() if "lr" in line]
     assert rates == pytest.approx([schedule.rate(update, 0.001) for update in range(1, 8)])
     remembered = load_file(tmp_path / "run" / "last" / "state" / "tensors.safetensors")
     assert any(name.endswith(f".{kept}") for name in remembered), sorted(remembered)[:9]

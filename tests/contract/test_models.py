@@ -109,9 +109,7 @@ def test_beam_of_one_equals_greedy(config: ModelConfig) -> None:
         search = GreedyConfig(max_length_extra=4).build()
         greedy = search.search(model, batch.source, batch.source_lengths)
         beam = BeamConfig(beam_size=1, max_length_extra=4).build().search(model, batch.source, batch.source_lengths)
-        unscored = (
-            GreedyConfig(max_length_extra=4).build().search(model, batch.source, batch.source_lengths, scored=False)
-        )
+        unscored = search.search(model, batch.source, batch.source_lengths, scored=False)
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam] == [h[0].tokens for h in unscored]
     assert all(math.isnan(h[0].score) for h in unscored)
     assert [h[0].finished for h in greedy] == [h[0].finished for h in beam]

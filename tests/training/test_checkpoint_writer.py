@@ -1,6 +1,5 @@
 """What is kept of the models: in order, behind training's back, tried again when the disk is full."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -212,11 +211,12 @@ def test_a_disk_that_stays_full_is_an_error(tmp_path: Path) -> None:
     bench.full = True
     with pytest.raises(TolkaError, match="could not be written"):
         bench.trainer.fit()
-    updates = [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    updates = [line["update"] for line in RunFolder(tmp_path).history()]
     assert max(updates) == 20
 
 
 @pytest.mark.parametrize("key", ["keep_best", "keep_every", "disk_limit"])
 def test_complaints(key: str) -> None:
+    options: dict[str, Any] = {key: -1}
     with pytest.raises(ConfigError, match=rf"trainer.{key} \(-1\) must be 0"):
-        TrainerConfig(**dict[str, Any]({key: -1}))
+        TrainerConfig(**options)

@@ -363,5 +363,6 @@ def test_saving_on_demand_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["skip_limit", "retries"])
 def test_complaints(key: str) -> None:
+    options: dict[str, Any] = {key: -1}
     with pytest.raises(TolkaError, match=rf"trainer.{key} \(-1\) must be at least 0"):
-        TrainerConfig(**dict[str, Any]({key: -1}))
+        TrainerConfig(**options)

@@ -131,7 +131,6 @@ def test_the_state_comes_back_where_and_as_it_was(tmp_path: Path, name: str) -> 
     first.trainer.fit()
     second = Bench(tmp_path / "b", seed=99, optimizer=OPTIMIZERS.get(name)(), updates=3)
     assert first.last is not None
-    assert first.last is not None
     second.trainer.resume(through_a_file(first.last, tmp_path / "state.safetensors"), lambda: None)
     pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
     states = [(first.trainer.step.optimizer.state[a], second.trainer.step.optimizer.state[b]) for a, b in pairs]
