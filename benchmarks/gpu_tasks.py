@@ -155,7 +155,7 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     store = random_store(vocabulary, enough)
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
     batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
-    given = [Flat.of([rows[number] for number in batch]).ended() for batch in batches]
+    given = [Flat.of([rows[number] for number in batch]).with_eos() for batch in batches]
     options: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 0}
     search = (GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)).build()
     each = []

@@ -18,7 +18,7 @@ from tolka.data.shards import Shard, Task
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
 from tolka.report import page, plots
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer import training as tokenizer_training
@@ -47,9 +47,9 @@ def listening() -> Iterator[None]:
     ignored = [number for number in ALL if signal.getsignal(number) == signal.SIG_IGN]
     for number in ignored:
         signal.signal(number, signal.SIG_DFL)
-    stopping.listen()
+    interrupts.listen()
     yield
-    stopping.forget()
+    interrupts.forget()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
 
@@ -78,7 +78,7 @@ def leftovers(folder: Path) -> list[Path]:
 def test_every_stage_of_a_training_ends_and_the_same_command_goes_on(
     command: Command, tiny: list[str], tmp_path: Path, stage: str, number: signal.Signals
 ) -> None:
-    arguments = [*tiny, "report.page=true"] if stage == "report" else tiny
+    arguments = [*tiny, *{"report": ["report.page=true"], "plots": ["report.plots=true"]}.get(stage, [])]
     with pytest.MonkeyPatch.context() as patch:
         reaching(patch, *STAGES[stage], number)
         outcome = command("mt-train", *arguments)
@@ -129,7 +129,7 @@ def test_ctrl_c_that_a_module_of_matplotlib_makes_an_import_error_of(
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", interrupted)
-    outcome = command("mt-train", *tiny)
+    outcome = command("mt-train", *tiny, "report.plots=true")
     assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "interrupted")
     assert "not installed" not in outcome.err
 
@@ -179,7 +179,7 @@ def lost_in_a_destructor(arguments: object) -> int:
 def test_a_signal_whose_exception_gets_lost(
     lose: Callable[[object], int], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "unraisablehook", stopping._unraisablehook)
+    monkeypatch.setattr(sys, "unraisablehook", interrupts._unraisablehook)
     assert guarded(lose, []) == 143
     assert capfd.readouterr().err == "stopped by SIGTERM\n"
 
@@ -212,7 +212,7 @@ main()
     ("module", "number"), [("tolka.errors", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)]
 )
 def test_while_a_command_is_being_imported(tmp_path: Path, module: str, number: int) -> None:
-    """The first line of the package that could hear a signal is tolka.system.stopping's, just after tolka.errors'."""
+    """The first line of the package that could hear a signal is tolka.system.interrupts's, just after tolka.errors'."""
     done = python(IMPORTING, module, number, tmp_path / "run")
     _, said = done.communicate(timeout=120)
     early = module == "tolka.errors"

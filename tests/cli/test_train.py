@@ -550,7 +550,13 @@ def test_permissions_are_those_that_the_umask_gives(
     command: Command, tiny: list[str], tmp_path: Path, mask: int
 ) -> None:
     """Trained by one user, a model can be served by another of the group."""
-    shown = ["report.page=true", "trainer.keep_every=5", "trainer.average=2", "trainer.validate_every=2"]
+    shown = [
+        "report.page=true",
+        "report.plots=true",
+        "trainer.keep_every=5",
+        "trainer.average=2",
+        "trainer.validate_every=2",
+    ]
     before = os.umask(mask)
     try:
         assert command("mt-train", *tiny, *shown, "corpus.check=true").code == 0

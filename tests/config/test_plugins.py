@@ -79,6 +79,19 @@ def test_the_other_commands_take_them_too(folder: Path) -> None:
     assert metric["signature"]
 
 
+def test_a_recurrent_cell_of_one_s_own(folder: Path) -> None:
+    trained = command(
+        "train",
+        *SETTINGS,
+        *("plugins=[my_cell,my_parts]", "model=rnn", "model.cell=leaky", "model.d_model=16", "run.dir=leaky"),
+        *("corpus=files", "corpus.train=text.bars", "corpus.valid=10", "corpus.source=xa", "corpus.target=xb"),
+        folder=folder,
+    )
+    assert trained.returncode == 0, trained.stderr
+    translated = command("translate", "leaky", "plugins=[my_cell]", folder=folder, text=f"{XA[0]}\n")
+    assert (translated.returncode, translated.stdout.count("\n")) == (0, 1), translated.stderr
+
+
 @pytest.mark.parametrize("module", ["translate", "evaluate"])
 def test_a_model_of_an_unknown_class_says_which_plugin_it_wants(folder: Path, module: str) -> None:
     arguments = ["source=text.bars", "reference=text.bars"] if module == "evaluate" else []

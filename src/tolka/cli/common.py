@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.system.atomic import naming, umask
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
@@ -25,7 +25,7 @@ MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined 
 
 def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a command with the arguments typed, and exit with its code."""
-    stopping.leave(_exit_code(command, sys.argv[1:]))
+    interrupts.leave(_exit_code(command, sys.argv[1:]))
 
 
 def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -34,13 +34,13 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
     pipe ends the command in silence.
     """
-    own = stopping.listen()
+    own = interrupts.listen()
     try:
         return _exit_code(command, arguments)
     finally:
-        stopping.forget()
+        interrupts.forget()
         if own:
-            stopping.unlisten()
+            interrupts.unlisten()
 
 
 def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -48,18 +48,18 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
     # and a busy neighbour on the machine slows training down 4.5 times; with this, 2 times, and 1 % when alone.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
-        stopping.check()
+        interrupts.check()
         code, words = _outcome(command, arguments)
     except KeyboardInterrupt as error:
-        code, words = _stopped(stopping.number_of(error))
+        code, words = _stopped(interrupts.number_of(error))
     except BaseException:
-        if not stopping.received():
+        if not interrupts.received():
             raise
         code, words = DONE, ""
-    if stopping.received():  # also if its exception was swallowed, or made another one by a module written in C
-        code, words = _stopped(stopping.received())
+    if interrupts.received():  # also if its exception was swallowed, or made another one by a module written in C
+        code, words = _stopped(interrupts.received())
     if words:
-        stopping.tell(words)
+        interrupts.tell(words)
     return code
 
 
@@ -101,7 +101,7 @@ def _failed(error: object, code: int) -> tuple[int, str]:
 
 
 def _stopped(number: int) -> tuple[int, str]:
-    return 128 + number, stopping.in_words(number)
+    return 128 + number, interrupts.in_words(number)
 
 
 def _discard_stdout() -> None:

@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -227,5 +228,9 @@ def _options(group: str, kind: str) -> set[str]:
     """Return the keys of one file of a group."""
     if kind in (presets := _presets().get(group, {})):
         return set(presets[kind])
-    text = (config_dir() / group / f"{kind}.yaml").read_text(encoding="utf-8")
-    return {key for key in yaml.safe_load(text) if key != "defaults"}
+    return _keys_in_file(config_dir() / group / f"{kind}.yaml")
+
+
+@functools.cache
+def _keys_in_file(path: Path) -> set[str]:
+    return {key for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"}

@@ -11,21 +11,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tolka.kernels.packing import token_positions
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat", "token_positions"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded ids on one device; made by `collate`.
+    """Padded ids on one device, as `collate` returns them.
 
     source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
     target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
-    source_positions (M,), target_positions (N,): where source and target_out, flattened, are no padding, row by row.
-    tokens: the target tokens that count, </s> included: N, or less of a batch that was `filled`.
+    source_positions (M,), target_positions (N,): the indices in source and target_out, flattened, that hold no padding.
+    tokens: number of target tokens in the loss, </s> included: N, or fewer if the batch has padding pairs (`filled`).
     """
 
     source: Tensor
@@ -39,38 +40,38 @@ class Batch:
 
     @property
     def targets(self) -> Tensor:
-        """The ids to be predicted, (N,), without padding."""
+        """The reference ids (N,), without padding."""
         return self.target_out.flatten()[self.target_positions]
 
     def valid(self, states: Tensor) -> Tensor:
-        """(B, T, D) -> (N, D): the rows of positions that hold a target token."""
+        """Return the states of target tokens, without padding: (B, T, D) -> (N, D)."""
         return states.flatten(0, 1)[self.target_positions]
 
     def with_words_dropped(self, rate: float) -> "Batch":
-        """Return the batch with each token that is *read* (source, target_in) replaced by `<unk>` at `rate`.
+        """Return the batch with each input token (source, target_in) replaced by `<unk>` with probability `rate`.
 
-        Word dropout (Bowman et al. 2016, section 3.1); also what SimCut cuts here (Gao et al. 2022 cut embeddings to
-        zero instead, and `<unk>` has one that is learnt). What is to be predicted stays, as do `<s>`, `</s>` and
-        padding. Drawn from torch's default generator of the device.
+        Word dropout (Bowman et al. 2016, section 3.1), also used for SimCut (Gao et al. 2022 set embeddings to zero
+        instead, where `<unk>` has a learnt one). The reference, `<s>`, `</s>` and padding are never replaced. Drawn
+        from the device's default generator in torch.
         """
         if rate == 0.0:
             return self
-        return replace(self, source=_dropped(self.source, rate), target_in=_dropped(self.target_in, rate))
+        return replace(self, source=_with_unknowns(self.source, rate), target_in=_with_unknowns(self.target_in, rate))
 
     def filled(self, sentences: int, sources: int, targets: int, longest: int) -> "Batch":
-        """Return the batch with padding pairs appended, up to so many sentences and tokens per side, on a CPU.
+        """Return the batch, on a CPU, with padding pairs: `sentences` rows, `sources` and `targets` tokens.
 
-        The padding pairs do not count; batches of different size get one shape, (sentences, longest) on both sides. A
-        pair has 1 to `longest` tokens on both sides, or none on either; ValueError if that is impossible.
+        Both sides then have the shape (sentences, longest), and padding pairs are not in the loss. A pair has 1 to
+        `longest` tokens on both sides, or none on either; ValueError if that is impossible.
         """
-        known = (self.source_lengths, sources), (self.target_lengths, targets)
-        pairs = max(-(-(tokens - int(lengths.sum())) // longest) for lengths, tokens in known)
-        source_lengths, target_lengths = (_with_more(*side, pairs, sentences, longest) for side in known)
+        sides = (self.source_lengths, sources), (self.target_lengths, targets)
+        pairs = max(-(-(tokens - int(lengths.sum())) // longest) for lengths, tokens in sides)
+        source_lengths, target_lengths = (_with_padding_pairs(*side, pairs, sentences, longest) for side in sides)
         return Batch(
-            source=_enlarged(self.source, sentences, longest),
+            source=_padded_to(self.source, sentences, longest),
             source_lengths=source_lengths,
-            target_in=_enlarged(self.target_in, sentences, longest),
-            target_out=_enlarged(self.target_out, sentences, longest),
+            target_in=_padded_to(self.target_in, sentences, longest),
+            target_out=_padded_to(self.target_out, sentences, longest),
             target_lengths=target_lengths,
             source_positions=token_positions(source_lengths, longest),
             target_positions=token_positions(target_lengths, longest),
@@ -79,25 +80,23 @@ class Batch:
 
     @property
     def is_filled(self) -> bool:
-        """Whether some targets are padding that does not count."""
+        """Whether some targets belong to padding pairs, which are not in the loss."""
         return self.tokens < len(self.target_positions)
 
     @property
     def positions(self) -> int:
-        """Padded positions of both sides, with which the cost of computation grows."""
+        """Number of positions on both sides, padding included: a measure of the cost of computation."""
         return self.source.numel() + self.target_in.numel()
 
     def halves(self) -> tuple["Batch", "Batch"]:
-        """Return the first and the last half of its pairs, with only the padding that they need; ValueError for one
-        pair.
-        """
+        """Return both halves of the pairs, each with as little padding as it needs; ValueError for one pair."""
         middle = len(self.source) // 2
         if not middle:
             raise ValueError("a batch of one pair has no halves")
         return self._part(slice(None, middle)), self._part(slice(middle, None))
 
     def first(self, rows: int) -> "Batch":
-        """Return its first pairs, with only the padding that they need."""
+        """Return a batch of the first `rows` pairs, with as little padding as they need."""
         return self._part(slice(None, rows))
 
     def _part(self, rows: slice) -> "Batch":
@@ -123,32 +122,27 @@ class Batch:
         return replace(self, **moved)
 
 
-def token_positions(lengths: Tensor, longest: int) -> Tensor:
-    """Return (N,): the positions in (B, longest), flattened, at which rows of `lengths` (B,) have their ids."""
-    return (torch.arange(longest) < lengths[:, None]).flatten().nonzero().squeeze(1)
-
-
-def _with_more(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest: int) -> Tensor:
-    """Return (sentences,): the lengths, `pairs` more of 1 to `longest` that sum up to `tokens`, and zeros."""
-    none, left = sentences - len(lengths) - pairs, tokens - int(lengths.sum())
-    if none < 0 or not 0 <= pairs <= left <= pairs * longest or int(lengths.max()) > longest:
+def _with_padding_pairs(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest: int) -> Tensor:
+    """Return (sentences,): the lengths, those of `pairs` padding pairs, so that all sum up to `tokens`, and zeros."""
+    empty, missing = sentences - len(lengths) - pairs, tokens - int(lengths.sum())
+    if empty < 0 or not 0 <= pairs <= missing <= pairs * longest or int(lengths.max()) > longest:
         raise ValueError(
             f"{len(lengths)} sentences of {int(lengths.sum())} tokens cannot be {sentences} of {tokens}, at most "
             f"{longest} each"
         )
-    more = 1 + (left - pairs - torch.arange(pairs) * (longest - 1)).clamp(0, longest - 1)
-    return torch.cat([lengths, more, more.new_zeros(none)])
+    added = 1 + (missing - pairs - torch.arange(pairs) * (longest - 1)).clamp(0, longest - 1)
+    return torch.cat([lengths, added, added.new_zeros(empty)])
 
 
-def _enlarged(ids: Tensor, sentences: int, longest: int) -> Tensor:
+def _padded_to(ids: Tensor, sentences: int, longest: int) -> Tensor:
     """Pad (B, L) to (sentences, longest)."""
-    room = ids.new_full((sentences, longest), PAD)
-    room[: len(ids), : ids.size(1)] = ids
-    return room
+    padded = ids.new_full((sentences, longest), PAD)
+    padded[: len(ids), : ids.size(1)] = ids
+    return padded
 
 
-def _dropped(ids: Tensor, rate: float) -> Tensor:
-    """Replace a share of the ids (B, L) by `<unk>`; the special symbols are the ids below it."""
+def _with_unknowns(ids: Tensor, rate: float) -> Tensor:
+    """Replace ids (B, L) by `<unk>` with probability `rate`; the other special symbols have lower ids than `<unk>`."""
     dropped = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(dropped, UNK)
 
@@ -162,27 +156,27 @@ class Flat:
 
     @classmethod
     def of(cls, rows: Sequence[Ids]) -> "Flat":
-        """Concatenate rows; at least one."""
+        """Concatenate one or more rows."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         return cls(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), lengths)
 
-    def ended(self) -> tuple[Tensor, Tensor]:
-        """Return (B, longest) int64, each row followed by </s> and padding, and their lengths (B,)."""
+    def with_eos(self) -> tuple[Tensor, Tensor]:
+        """Return the rows, each followed by </s> and padding, (B, longest) int64, and their lengths (B,), with </s>."""
         padded = self._padded(0)
         padded[np.arange(len(padded)), self.lengths] = EOS
         return torch.from_numpy(padded), torch.from_numpy(self.lengths + 1)
 
-    def begun(self) -> Tensor:
-        """Return (B, longest) int64, each row after a <s>, then padding."""
+    def with_bos(self) -> Tensor:
+        """Return the rows, each with <s> before it and padding after it, (B, longest) int64."""
         padded = self._padded(1)
         padded[:, 0] = BOS
         return torch.from_numpy(padded)
 
     def _padded(self, first: int) -> npt.NDArray[np.int64]:
-        """Return rows that begin at column `first`, with space for one symbol."""
+        """Return the rows from column `first`, with a column more than the longest has ids."""
         padded = np.full((len(self.lengths), int(self.lengths.max()) + 1), PAD, dtype=np.int64)
-        places = np.arange(padded.shape[1]) - first
-        padded[(places >= 0) & (places < self.lengths[:, None])] = self.ids
+        positions = np.arange(padded.shape[1]) - first
+        padded[(positions >= 0) & (positions < self.lengths[:, None])] = self.ids
         return padded
 
 
@@ -192,12 +186,12 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
 
 
 def collate_flat(sources: Flat, targets: Flat) -> Batch:
-    """Return the Batch of concatenated rows, as `collate`."""
-    (source, source_lengths), (target_out, target_lengths) = sources.ended(), targets.ended()
+    """Return the Batch of concatenated rows; see `collate`."""
+    (source, source_lengths), (target_out, target_lengths) = sources.with_eos(), targets.with_eos()
     return Batch(
         source=source,
         source_lengths=source_lengths,
-        target_in=targets.begun(),
+        target_in=targets.with_bos(),
         target_out=target_out,
         target_lengths=target_lengths,
         source_positions=token_positions(source_lengths, source.size(1)),

@@ -10,9 +10,10 @@ from tolka.data.mixture import Mixture
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, share_below_one, zero_or_more
 
-_SORTED_TOGETHER = 2**20  # rows; as many as the last 20 bits of a sort key tell apart
-_PLACE, _SOURCE = np.uint64(2**20 - 1), np.uint64(2**22 - 1)  # the last bits of a sort key, and those before them
-_MEASURED = 4000  # batches that padding is measured on
+# A sort key is one number of 64 bits: target length, 22 bits of source length, 20 bits of position in the block.
+_SORTED_TOGETHER = 2**20  # rows of a block
+_POSITION_MASK, _SOURCE_MASK = np.uint64(2**20 - 1), np.uint64(2**22 - 1)
+_MEASURED_BATCHES = 4000  # of an epoch, for statistics
 Indices = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 
@@ -50,7 +51,7 @@ class BatchingConfig:
 
 @dataclass(frozen=True)
 class Padding:
-    """Padded positions and tokens per side, of a number of batches."""
+    """Numbers of positions, with padding, and of tokens on each side of some batches."""
 
     batches: int
     source_positions: int
@@ -79,11 +80,11 @@ def make_batches(
 ) -> list[Indices]:
     """Return all sentences of one epoch in batches of similar length, in random order; a function of the seed.
 
-    source, target: (pairs,) lengths without </s>. mixture: how often which are drawn; each once without it. Sorting by
-    target, then source, keeps nearly all padding out of the decoder, where a position costs most; the source goes up
-    and down in turn, so that a batch of two targets' lengths has sources of like length; ties are broken at random, so
-    that batches differ between epochs. What is sorted together is a random million, so that memory beyond
-    eight bytes a sentence does not grow with their number.
+    source, target: (pairs,) lengths without </s>. mixture: how often each pair is drawn, once by default. Sorting by
+    target length, then source length, keeps nearly all padding out of the decoder, where a position costs most. The
+    sources' order alternates, so that where a batch spans two target lengths its sources are still of similar length.
+    Ties are broken at random, so that batches differ between epochs. Blocks of a random million pairs are sorted, so
+    that memory beyond eight bytes a pair does not grow with the corpus.
     """
     rng = np.random.default_rng([seed, epoch])
     order = (mixture or Mixture.of([len(target)])).draw(rng)
@@ -96,37 +97,37 @@ def make_batches(
 
 
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
-    """Sort rows in place by target, then source (alternating direction), then position; return the longer lengths.
+    """Sort rows in place by target, source (in alternating order) and position; return the longer lengths, with </s>.
 
-    The three are packed into one number each: faster than `numpy.lexsort`, and no rows are gathered a second time.
+    Packing the three into one number is faster than `numpy.lexsort`, and spares gathering the lengths a second time.
     """
     targets = target[block].astype(np.uint64)
     keys = targets << np.uint64(42)
-    keys |= _turned(source[block].astype(np.uint64), targets) << np.uint64(20)
+    keys |= _reversed_if_odd(source[block].astype(np.uint64), targets) << np.uint64(20)
     keys |= np.arange(len(block), dtype=np.uint64)
     keys.sort()
-    block[:] = block[(keys & _PLACE).astype(np.int64)]
+    block[:] = block[(keys & _POSITION_MASK).astype(np.int64)]
     targets = keys >> np.uint64(42)
-    return np.maximum(targets, _turned((keys >> np.uint64(20)) & _SOURCE, targets)).astype(np.int64) + 1
+    return np.maximum(targets, _reversed_if_odd((keys >> np.uint64(20)) & _SOURCE_MASK, targets)).astype(np.int64) + 1
 
 
-def _turned(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Reverse the order of sources where the target's length is odd; twice, it is the source again."""
-    return np.where(targets & np.uint64(1), _SOURCE - sources, sources)
+def _reversed_if_odd(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Reverse the order of source lengths where the target length is odd; applied twice, it restores them."""
+    return np.where(targets & np.uint64(1), _SOURCE_MASK - sources, sources)
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:
-    """Return consecutive runs of `order` with (sentences x longest) <= tokens; a longer sentence is alone.
+    """Return consecutive runs of `order` with (sentences x longest) <= tokens; a longer sentence is a run by itself.
 
     lengths: of the sentences in `order`, </s> included.
     """
     batches, start = [], 0
-    most = sentences or len(order)
+    max_sentences = sentences or len(order)
     while start < len(order):
-        # A budget is a ceiling, and no run has more sentences than fit with the first one's length.
-        ahead = lengths[start : start + max(1, min(most, tokens // int(lengths[start])))]
-        grown = np.maximum.accumulate(ahead).astype(np.int64) * np.arange(1, len(ahead) + 1)
-        end = start + max(1, int(np.searchsorted(grown, tokens, side="right")))
+        # No run has more sentences than would fit if all were as long as the first one.
+        candidates = lengths[start : start + max(1, min(max_sentences, tokens // int(lengths[start])))]
+        padded_tokens = np.maximum.accumulate(candidates).astype(np.int64) * np.arange(1, len(candidates) + 1)
+        end = start + max(1, int(np.searchsorted(padded_tokens, tokens, side="right")))
         batches.append(order[start:end])
         start = end
     return batches
@@ -135,48 +136,47 @@ def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences
 def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Return row numbers in batches of similar length, under a ceiling of padded tokens, the longest first.
 
-    What does not fit into memory fails at once. A longer row is alone.
+    Longest first, so that a lack of memory shows at once. A row over the ceiling is a batch by itself.
     """
-    known, order = _longest_first(lengths)
-    return [rows.tolist() for rows in cut(known, order, max(1, tokens))]
+    descending, order = _longest_first(lengths)
+    return [rows.tolist() for rows in cut(descending, order, max(1, tokens))]
 
 
 def _longest_first(lengths: Sequence[int]) -> tuple[Indices, Indices]:
     """Return the lengths in descending order, and their row numbers."""
-    known = np.array(lengths, dtype=np.int64)
-    order = np.argsort(-known, kind="stable")
-    return known[order], order
+    array = np.array(lengths, dtype=np.int64)
+    order = np.argsort(-array, kind="stable")
+    return array[order], order
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
-    """Return `longest_first` batches under the lowest ceiling that gives no more batches than needed.
+    """Return `longest_first` batches that are filled evenly, so that no worker has work left while others idle.
 
-    At least `least` of them, rounded up to a `multiple`: evenly filled, so that no worker is left with one while others
-    idle.
+    At least `least` batches, rounded up to a `multiple`, under the lowest ceiling that needs no more than that.
     """
-    known, order = _longest_first(lengths)
+    descending, order = _longest_first(lengths)
     low, high = 0, max(1, tokens)
-    wanted = -(-max(least, len(cut(known, order, high))) // multiple) * multiple
+    count = -(-max(least, len(cut(descending, order, high))) // multiple) * multiple
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if len(cut(known, order, middle)) <= wanted else (middle, high)
-    return [rows.tolist() for rows in cut(known, order, high)]
+        low, high = (low, middle) if len(cut(descending, order, middle)) <= count else (middle, high)
+    return [rows.tolist() for rows in cut(descending, order, high)]
 
 
 def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:
-    """Return the number of the batch with the most padded positions of both sides; of many, among the first ones."""
-    longest = [(len(rows), source[rows].max() + 1, target[rows].max() + 1) for rows in batches[:_MEASURED]]
-    return int(np.argmax([rows * (int(one) + int(other)) for rows, one, other in longest]))
+    """Return the index of the batch with the most positions on both sides, among the first `_MEASURED_BATCHES`."""
+    measured = batches[:_MEASURED_BATCHES]
+    return int(np.argmax([len(rows) * (int(source[rows].max()) + int(target[rows].max()) + 2) for rows in measured]))
 
 
 def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
-    """Return positions and tokens of these batches, counting </s>; of many, of the first ones."""
-    batches = batches[:_MEASURED]
+    """Return positions and tokens, with </s>, of the first `_MEASURED_BATCHES` batches."""
+    batches = batches[:_MEASURED_BATCHES]
     rows = np.concatenate(batches)
     sizes = np.array([len(batch) for batch in batches])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     totals = []
     for lengths in (source, target):
-        known = lengths[rows] + 1
-        totals += [int((np.maximum.reduceat(known, starts) * sizes).sum()), int(known.sum())]
+        with_eos = lengths[rows] + 1
+        totals += [int((np.maximum.reduceat(with_eos, starts) * sizes).sum()), int(with_eos.sum())]
     return Padding(len(batches), *totals)

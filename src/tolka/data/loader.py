@@ -1,4 +1,4 @@
-"""Batches of a token store, in an order that can be entered anywhere."""
+"""Batches of a token store, in an order that can be resumed anywhere."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
 
 Resample = Callable[[TokenStore, int], TokenStore]
-"""(store, epoch) -> the epoch's rows, pair by pair the same texts."""
+"""(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One epoch, or one buffer of a stream: its rows, and those of each batch."""
+    """One epoch, or one buffer of a stream: its pairs, and the row numbers of each batch."""
 
     number: int
     store: TokenStore
@@ -24,22 +24,22 @@ class Round:
 
 
 class Batches(ABC):
-    """What training reads: rounds of batches, each a function of the seed and the round's number."""
+    """The batches of training, in rounds (epochs or buffers); each round is a function of the seed and its number."""
 
     round: str
-    """what a round is: epoch, or buffer"""
+    """what a round is called: epoch, or buffer"""
 
     def __init__(self, config: BatchingConfig, seed: int, mixture: Mixture | None = None) -> None:
-        """mixture: how often each row is drawn, if not once."""
+        """mixture: how often each row is drawn; once by default."""
         self._config, self._seed, self._mixture = config, seed, mixture
-        self._round: Round | None = None  # the one at hand
+        self._round: Round | None = None  # the current one
 
     @abstractmethod
     def _store(self, number: int) -> TokenStore:
         """Return the rows of a round."""
 
     def _at(self, number: int) -> Round:
-        """Return a round, which is made unless it is the current one."""
+        """Return a round; it becomes the current one."""
         if self._round is None or self._round.number != number:
             self._round = self._cut(number, self._store(number))
         return self._round
@@ -54,7 +54,7 @@ class Batches(ABC):
         return self._config.tokens
 
     def resize(self, tokens: int) -> None:
-        """Change the ceiling from now on."""
+        """Change the ceiling, also for the current round."""
         if tokens != self._config.tokens:
             self._config = replace(self._config, tokens=tokens)
             self._round = self._round and self._cut(self._round.number, self._round.store)
@@ -64,27 +64,28 @@ class Batches(ABC):
         return self._at(epoch).batches
 
     def batches_at_hand(self, epoch: int) -> int | None:
-        """Return how many batches a round has; None if it would have to be made first."""
+        """Return the number of batches of a round; None unless it is the current one."""
         return len(self._round.batches) if self._round and self._round.number == epoch else None
 
     def batch(self, epoch: int, number: int) -> Batch:
         """Return batch `number` (from 0) of a round, on the CPU."""
-        at = self._at(epoch)
-        return at.store.batch(at.batches[number])
+        current = self._at(epoch)
+        return current.store.batch(current.batches[number])
 
     def largest(self, epoch: int = 0) -> Batch:
-        """Return the batch of a round that takes the most memory."""
-        at = self._at(epoch)
-        return self.batch(epoch, largest_batch(at.store.source_lengths, at.store.target_lengths, at.batches))
+        """Return the batch of a round with the most positions, which needs the most memory."""
+        current = self._at(epoch)
+        lengths = current.store.source_lengths, current.store.target_lengths
+        return self.batch(epoch, largest_batch(*lengths, current.batches))
 
     def padding(self, epoch: int = 0) -> Padding:
         """Return the padding of a round."""
-        at = self._at(epoch)
-        return measure_padding(at.store.source_lengths, at.store.target_lengths, at.batches)
+        current = self._at(epoch)
+        return measure_padding(current.store.source_lengths, current.store.target_lengths, current.batches)
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Return plain values to resume from, beside the numbers of round and batch."""
+        """Return plain values to resume from, besides the numbers of round and batch."""
 
     @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:
@@ -92,7 +93,7 @@ class Batches(ABC):
 
 
 class Loader(Batches):
-    """Epochs of batches, each a function of (seed, epoch): resuming seeks instead of reading."""
+    """Epochs of batches, each a function of (seed, epoch), so that resuming reads no earlier batch."""
 
     round = "epoch"
 
@@ -104,7 +105,7 @@ class Loader(Batches):
         resample: Resample | None = None,
         mixture: Mixture | None = None,
     ) -> None:
-        """resample: returns the rows of an epoch, if not the store's. mixture: see Batches."""
+        """resample: draws the segmentations of each epoch; by default the store's are used. mixture: see Batches."""
         super().__init__(config, seed, mixture)
         self.store = store
         self._resample = resample
@@ -113,15 +114,15 @@ class Loader(Batches):
         return self._resample(self.store, number) if self._resample else self.store
 
     def state(self) -> dict[str, Any]:
-        """Return {}: an epoch's batches can be made at any time."""
+        """Return {}: an epoch's batches depend only on the seed and the epoch."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing."""
+        """Do nothing, as `state` is empty."""
 
 
 def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:
-    """Return every pair once, in batches of similar length: for validation, where the order does not matter."""
+    """Yield every pair once, in batches of similar length: for validation, where the order does not matter."""
     config = BatchingConfig(tokens=tokens, max_length=tokens - 1)
     for rows in make_batches(store.source_lengths, store.target_lengths, config, seed=0, epoch=0):
         yield store.batch(rows)

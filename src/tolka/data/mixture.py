@@ -13,9 +13,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mixture:
-    """How much of each text an epoch takes. rows: pairs of each text, as they follow each other in the store.
+    """How often an epoch draws from each text. rows: number of pairs of each text, in the order of the store.
 
-    sizes: how many different ones of them an epoch takes. draws: how many it takes in all, repetitions counted.
+    sizes: number of different pairs of each text in an epoch. draws: number of pairs with repetitions.
     """
 
     rows: tuple[int, ...]
@@ -28,9 +28,9 @@ class Mixture:
     ) -> "Mixture":
         """Return the mixture for weights, temperature and caps (see CorpusConfig). An epoch is as long as all texts.
 
-        A part of which a cap leaves n pairs has the share that its weight says, or with a temperature T one in
-        proportion to n ** (1 / T) (Arivazhagan et al. 2019), however often these n are repeated for it.
-        DataError when nothing is left of what has a weight.
+        A text of which a cap leaves n pairs has the share of its weight, or with a temperature T a share proportional
+        to n ** (1 / T) (Arivazhagan et al. 2019), however often the n pairs are repeated for it. DataError if no text
+        with a weight has pairs.
         """
         sizes = [min(n, cap) if cap else n for n, cap in zip(rows, caps or [0] * len(rows), strict=True)]
         if not weights and temperature == 1:
@@ -46,24 +46,24 @@ class Mixture:
     def draw(self, rng: np.random.Generator) -> Rows:
         """Return the row numbers of one epoch in random order.
 
-        A part with a cap is first cut down to its size, at random. One of which more is drawn than that comes whole, as
-        often as that goes, and then in part, at random.
+        Of a text with a cap, a random part of the capped size is used. A text with more draws than pairs is repeated
+        as a whole as often as possible; the remaining draws are random pairs of it.
         """
         if self.draws == self.rows:
             return rng.permutation(sum(self.rows))
         drawn, first = [], 0
         for rows, size, draws in zip(self.rows, self.sizes, self.draws, strict=True):
-            times, rest = divmod(draws, size) if size else (0, 0)
+            repetitions, remainder = divmod(draws, size) if size else (0, 0)
             shuffled = rng.permutation(rows)[:size]
-            drawn += [first + (np.arange(rows) if size == rows else shuffled)] * times
-            drawn.append(first + shuffled[:rest])
+            drawn += [first + (np.arange(rows) if size == rows else shuffled)] * repetitions
+            drawn.append(first + shuffled[:remainder])
             first += rows
         return rng.permutation(np.concatenate(drawn))
 
     def summary(self, names: Sequence[str]) -> str:
-        """Return a phrase: 'news 2000 of 1000 pairs, web 500 of 90000'. names: of the texts.
+        """Return one phrase: 'news 2000 of 1000, web 500 of 90000'. names: of the texts.
 
-        Where a capped part is repeated: 'web 800 of 100 (of 90000)'.
+        For a capped text that is repeated: 'web 800 of 100 (of 90000)'.
         """
         each = zip(names, self.draws, self.sizes, self.rows, strict=True)
         return ", ".join(

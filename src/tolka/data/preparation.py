@@ -1,6 +1,6 @@
 """From text to a token store: read, clean, train SentencePiece, encode; reused when nothing changed.
 
-What is made on the way lies in a folder beside the stores, so that an interrupted preparation goes on where it stopped.
+Intermediate files are in a folder beside the stores, so that an interrupted preparation resumes where it stopped.
 """
 
 import dataclasses
@@ -41,10 +41,9 @@ _ABANDONED_DAYS = 7
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared training text. tally: counts of its pairs. parts: pairs of each entry of corpus.train. remarks: the
-    tokenizer's notes.
+    """A prepared training text. tally: counts of its pairs. parts: number of pairs of each entry of corpus.train.
 
-    remarks: what the tokenizer had to say.
+    remarks: notes for the user from training the tokenizer.
     """
 
     folder: Path
@@ -58,10 +57,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Order:
-    """What to prepare, and how.
+    """A training text, and all that determines how it is prepared.
 
-    tokenizer: how to train one, or one that is trained already. held_out: the pairs of validation and test sets, for
-    cleaning.leaks. set_aside: those of them that were taken out of the training text.
+    tokenizer: a trained one, or how to train one. held_out: the pairs of validation and test sets, for cleaning.leaks.
+    set_aside: those of them that were held out of the training text.
     """
 
     corpus: Corpus
@@ -74,7 +73,7 @@ class Order:
 
     @cached_property
     def task(self) -> Task:
-        """Return what is done to each shard."""
+        """The task of every shard."""
         languages = self.config.source, self.config.target
         marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
         return Task(self.cleaning, languages, self.batching.max_length, *marks)
@@ -99,10 +98,10 @@ class Order:
 
 
 def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
-    """Open the store of this order under `cache`, or make it first; its name is the order's key.
+    """Return the prepared text of an order: its store under `cache`, named after its key, is made unless it exists.
 
-    processes: that clean and encode at once; 0 = as many as there are cores. What comes of it does not depend on them.
-    REJECTED in the folder has the pairs left out, each after the reason. DataError when nothing is left to train on.
+    processes: number of processes that clean and encode; 0 = as many as there are cores. The result does not depend on
+    it. The file REJECTED in the folder lists the pairs left out with their reasons. DataError when no pair is left.
     """
     key = order.key()
     folder = cache / key
@@ -131,7 +130,7 @@ def _make(folder: Path, work: Path, order: Order, processes: int) -> None:
             workshop.encode()
         with whole_folder(folder) as final:
             workshop.deliver(final)
-    except (ConfigError, DataError):  # what is wrong with the text or the settings will not be better the next time
+    except (ConfigError, DataError):  # the same text and settings would fail again
         shutil.rmtree(work, ignore_errors=True)
         raise
     shutil.rmtree(work)
@@ -145,13 +144,13 @@ def _remove_abandoned(cache: Path) -> None:
 
 
 class _Workshop:
-    """The stages of making a store, in a folder that keeps what is done."""
+    """The stages of a preparation; their results are files in the folder `work`."""
 
     def __init__(self, work: Path, order: Order, processes: int) -> None:
         self._work, self._order, self._processes = work, order, processes
         self._read = work / "read.json"
         self._tokenizer = work / "tokenizer.json"
-        steps_of(order.cleaning, order.task.languages)  # ConfigError, if there is one, before the work
+        steps_of(order.cleaning, order.task.languages)  # raises its ConfigError before any work is done
 
     @cached_property
     def _shards(self) -> list[Shard]:
@@ -159,13 +158,11 @@ class _Workshop:
 
     @cached_property
     def _plan(self) -> dict[str, Any]:
-        """The plan of the shards. entries: first and last shard, exclusive, of each entry of corpus.train. pairs: per
-        shard.
-        """
+        """entries: [first, last) shard of each entry of corpus.train. pairs: number of pairs of each shard."""
         return dict(json.loads(self._read.read_text()))
 
     def read(self) -> None:
-        """Copy the text into shards; an entry of corpus.train begins a new one."""
+        """Copy the text into shards; each entry of corpus.train begins a new one."""
         if self._read.exists():
             say("continuing with what was prepared before an interruption")
             return
@@ -186,7 +183,7 @@ class _Workshop:
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""
-        self._each("clean", "cleaning")
+        self._run_step("clean", "cleaning")
         if duplicate_key(self._order.cleaning):
             seen = Seen()
             for shard in self._shards:
@@ -195,21 +192,21 @@ class _Workshop:
             raise DataError(f"no training pair is left after cleaning ({self._tally('cleaned').summary()})")
 
     def train_tokenizer(self) -> None:
-        """Train the tokenizer, or use the given one."""
+        """Train the tokenizer, unless the order has a trained one."""
         if self._tokenizer.exists():
             return
         tokenizer, remarks = self._order.tokenizer, list[str]()
         if isinstance(tokenizer, TokenizerConfig):
-            kept = [shard.kept for shard in self._shards]
-            total = sum(kept)
-            wanted = min(tokenizer.sample or total, total)
-            if wanted < total:
-                remarks.append(f"the tokenizer learns from {wanted} of {total} pairs (tokenizer.sample)")
+            sizes = [shard.kept for shard in self._shards]
+            total = sum(sizes)
+            sample_size = min(tokenizer.sample or total, total)
+            if sample_size < total:
+                remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
             title = f"training SentencePiece ({tokenizer.type})"
 
             def pairs() -> Iterator[Pair]:
-                with bar(title, wanted, " pairs") as progress:
-                    for pair in _sample(self._shards, kept, wanted):
+                with bar(title, sample_size, " pairs") as progress:
+                    for pair in _sample(self._shards, sizes, sample_size):
                         yield pair
                         progress.update()
 
@@ -218,38 +215,38 @@ class _Workshop:
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 
     def encode(self) -> None:
-        """Encode text as ids."""
-        self._each("encode", "encoding")
+        """Encode the text of each shard as ids."""
+        self._run_step("encode", "encoding")
 
     def deliver(self, final: Path) -> None:
-        """Write the whole store, with all that belongs to it."""
+        """Write the store of the whole text, the tokenizer, the dropped pairs and the report."""
         tokenizer = Tokenizer.load(self._work)
         tokenizer.save(final)
         sizes = tokenizer.source_size, tokenizer.target_size
-        kept = write_store(final, (shard.store() for shard in self._shards), sizes)
+        pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
         tally = self._tally("encoded")
-        if not kept:
-            most = self._order.batching.max_length
-            raise DataError(f"no training pair fits batching.max_length ({most}): {tally.summary()}")
+        if not pairs:
+            max_length = self._order.batching.max_length
+            raise DataError(f"no training pair fits batching.max_length ({max_length}): {tally.summary()}")
         with (final / REJECTED).open("wb") as stream:
             for shard in self._shards:
                 stream.write(shard.rejected())
-        kept_of = [shard.tally("encoded").kept for shard in self._shards]
+        shard_pairs = [shard.tally("encoded").kept for shard in self._shards]
         report = {
             "pairs": tally.as_dict(),
-            "parts": [sum(kept_of[first:last]) for first, last in self._plan["entries"]],
+            "parts": [sum(shard_pairs[first:last]) for first, last in self._plan["entries"]],
             "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
 
-    def _each(self, step: str, title: str) -> None:
+    def _run_step(self, step: str, title: str) -> None:
         sizes = self._plan["pairs"]
         pairs = dict(zip((shard.folder for shard in self._shards), sizes, strict=True))
         with bar(title, sum(sizes), " pairs") as progress:
             work_on(self._work, step, self._processes, lambda shard: progress.update(pairs[shard.folder]))
 
     def _tally(self, step: str) -> Tally:
-        """Return the tally of the whole text after a step: what both steps dropped, and what the last one kept."""
+        """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""
         tallies = [shard.tally("cleaned") for shard in self._shards]
         changed = sum((tally.changed for tally in tallies), Counter[str]())
         if step == "encoded":
@@ -260,16 +257,16 @@ class _Workshop:
         return Tally(kept, sum((tally.dropped for tally in tallies), Counter[str]()), changed)
 
 
-def _sample(shards: Sequence[Shard], kept: Sequence[int], wanted: int) -> Iterator[Pair]:
-    """Draw a fixed random sample of that size, in order; memory does not grow with the text.
+def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:
+    """Yield a random sample of `count` pairs in order, always the same; memory does not grow with the text.
 
-    kept: how many pairs each shard has. Each shard's share follows the hypergeometric distribution.
+    sizes: number of pairs of each shard. Each shard's share follows the hypergeometric distribution.
     """
     rng = np.random.default_rng(0)
-    remaining = sum(kept)
-    for shard, here in zip(shards, kept, strict=True):
-        share = int(rng.hypergeometric(here, remaining - here, wanted)) if here else 0
-        chosen = np.zeros(here, dtype=np.bool_)
-        chosen[rng.choice(here, share, replace=False)] = True
-        yield from (pair for pair, take in zip(shard.pairs(), chosen.tolist(), strict=True) if take)
-        wanted, remaining = wanted - share, remaining - here
+    remaining = sum(sizes)
+    for shard, size in zip(shards, sizes, strict=True):
+        share = int(rng.hypergeometric(size, remaining - size, count)) if size else 0
+        chosen = np.zeros(size, dtype=np.bool_)
+        chosen[rng.choice(size, share, replace=False)] = True
+        yield from (pair for pair, is_chosen in zip(shard.pairs(), chosen.tolist(), strict=True) if is_chosen)
+        count, remaining = count - share, remaining - size

@@ -1,8 +1,8 @@
 """Shards of a training text, each cleaned and encoded independently, by any process.
 
-A shard is a folder. Its files, as they come: `raw` (pairs as read), `text` (cleaned) with `cleaned.json`, `new.npy`
-(which of them did not come before in the text), a token store with `encoded.json`. The two JSON files are written last:
-a shard that has one is done that far, whatever interrupted the work since.
+A shard is a folder. Its files, in the order in which they are written: `raw` (pairs as read), `text` (cleaned pairs)
+with `cleaned.json`, `new.npy` (which cleaned pairs are not duplicates), a token store with `encoded.json`. Each step
+writes its JSON file last, so that this file shows that the step was completed.
 """
 
 import json
@@ -29,7 +29,7 @@ _MARKS = ("held_out", "set_aside")
 
 @dataclass(frozen=True)
 class Task:
-    """What is done to every shard. held_out, set_aside: see `judge`."""
+    """The settings by which every shard is cleaned and encoded. held_out, set_aside: see `judge`."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str]
@@ -38,7 +38,7 @@ class Task:
     set_aside: Marks = frozenset()
 
     def save(self, folder: Path) -> None:
-        """Save for processes that know only the folder."""
+        """Save the task for worker processes, which get only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
         facts = {"cleaning": asdict(self.cleaning), "languages": self.languages, "max_length": self.max_length}
@@ -81,9 +81,10 @@ class Shard:
         tally = Tally()
         flaws = json.loads((self.folder / "flaws.json").read_text(encoding="utf-8"))
         raw = _read_pairs(self.folder / "raw")
-        known = (Pair(p.source, p.target, flaws.get(str(number), "")) for number, p in enumerate(raw)) if flaws else raw
+        if flaws:
+            raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with RejectsFile(self.folder / "cleaning.tsv") as rejects:
-            pairs = list(judge(known, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
+            pairs = list(judge(raw, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
         _write_pairs(self.folder / "text", pairs)
         if key := duplicate_key(task.cleaning):
             np.save(self.folder / "marks.npy", marks_of(pairs, key))
@@ -92,11 +93,11 @@ class Shard:
         (self.folder / "raw").unlink()
 
     def marks(self) -> npt.NDArray[np.uint64]:
-        """Return (pairs,), equal where pairs are duplicates; after `clean`."""
+        """Return the marks of the cleaned pairs, (pairs,), which are equal for duplicates."""
         return np.asarray(np.load(self.folder / "marks.npy"))
 
     def keep(self, new: npt.NDArray[np.bool_]) -> None:
-        """Note which of the cleaned pairs are not duplicates."""
+        """Save which of the cleaned pairs are not duplicates."""
         np.save(self.folder / "new.npy", new)
 
     def _new(self) -> npt.NDArray[np.bool_] | None:
@@ -110,25 +111,25 @@ class Shard:
         return self.tally("cleaned").kept if new is None else int(new.sum())
 
     def _cleaned(self) -> Iterator[Pair]:
-        """Yield all that `clean` kept; DataError if the file is incomplete."""
+        """Return the cleaned pairs, duplicates included; DataError if the file is incomplete."""
         pairs = list(_read_pairs(self.folder / "text"))
         if len(pairs) != self.tally("cleaned").kept:
             raise DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
         return iter(pairs)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the pairs left."""
+        """Yield the cleaned pairs without duplicates."""
         new = self._new()
         for number, pair in enumerate(self._cleaned()):
             if new is None or new[number]:
                 yield pair
 
     def encode(self, task: Task, tokenizer: Tokenizer) -> None:
-        """Encode the pairs left, except those with too many tokens."""
+        """Encode the cleaned pairs, except duplicates and those with too many tokens."""
         new, tally = self._new(), Tally()
         with RejectsFile(self.folder / "encoding.tsv") as rejects:
 
-            def leave_out(pair: Pair, reason: str) -> None:
+            def reject(pair: Pair, reason: str) -> None:
                 tally.dropped[reason] += 1
                 rejects(pair, reason)
 
@@ -137,41 +138,41 @@ class Shard:
                 if new is None or new[number]:
                     pairs.append(pair)
                 else:
-                    leave_out(pair, duplicate_reason(task.cleaning))
-            fitting = list(fitting_rows(pairs, tokenizer, task.max_length, leave_out))
+                    reject(pair, duplicate_reason(task.cleaning))
+            fitting = list(fitting_rows(pairs, tokenizer, task.max_length, reject))
         store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
         tally.kept = write_store(self.folder, [store], (tokenizer.source_size, tokenizer.target_size))
         replace_text(self.folder / "encoded.json", json.dumps(tally.as_dict()))
 
     def store(self) -> TokenStore:
-        """Return the ids; after `encode`."""
+        """Return the token store that `encode` wrote."""
         return TokenStore.open(self.folder)
 
-    def tally(self, what: str) -> Tally:
-        """Return the tally of a finished step: cleaned, encoded."""
-        return Tally.of(json.loads((self.folder / f"{what}.json").read_text(encoding="utf-8")))
+    def tally(self, step: str) -> Tally:
+        """Return the tally of a completed step: cleaned, encoded."""
+        return Tally.of(json.loads((self.folder / f"{step}.json").read_text(encoding="utf-8")))
 
     def rejected(self) -> bytes:
-        """Return lines of all that was dropped in both steps."""
+        """Return the lines of the pairs that were dropped in both steps."""
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
 def fitting_rows(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, leave_out: Reject
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, reject: Reject
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Encode pairs with at most `max_length` subwords on each side; `leave_out` gets the others, and why."""
+    """Yield the ids of pairs with at most `max_length` subwords on each side; call `reject` with each of the others."""
     sources = tokenizer.encode_source([pair.source for pair in pairs])
     targets = tokenizer.encode_target([pair.target for pair in pairs])
     for pair, source, target in zip(pairs, sources, targets, strict=True):
         if max(len(source), len(target)) <= max_length:
             yield source, target
         else:
-            leave_out(pair, f"over {max_length} tokens")
+            reject(pair, f"over {max_length} tokens")
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
-    if content.count(b"\n") != 2 * len(pairs):  # every later pair would be shifted
+    if content.count(b"\n") != 2 * len(pairs):  # it would shift every later pair
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     replace_bytes(path, content)
 

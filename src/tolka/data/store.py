@@ -16,7 +16,7 @@ from tolka.errors import DataError
 
 _FACTS = "store.json"
 _SIDES = ("source", "target")
-_AT_ONCE = 2**20
+_CHUNK = 2**20  # lengths that are computed at once
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,17 @@ class TokenStore:
         return _lengths(self.target_offsets)
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
-        """Ids of one source."""
+        """Return the ids of one source."""
         return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
 
     def target(self, index: int) -> npt.NDArray[np.integer]:
-        """Ids of one target."""
+        """Return the ids of one target."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
     def batch(self, rows: npt.NDArray[np.int64]) -> Batch:
         """Return the Batch of the pairs with these numbers, in this order."""
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
-        return collate_flat(*(_gathered(ids, offsets, rows) for ids, offsets in sides))
+        return collate_flat(*(_gather_rows(ids, offsets, rows) for ids, offsets in sides))
 
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
@@ -80,20 +80,20 @@ class TokenStore:
         return cls(*arrays)
 
 
-def _gathered(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Flat:
-    """Gather rows of one side with vectorised operations: a batch may have thousands."""
+def _gather_rows(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Flat:
+    """Gather rows of one side without a loop: a batch may have thousands."""
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
-    begins = np.cumsum(lengths) - lengths
-    return Flat(ids[np.repeat(starts - begins, lengths) + np.arange(lengths.sum())], lengths)
+    new_starts = np.cumsum(lengths) - lengths
+    return Flat(ids[np.repeat(starts - new_starts, lengths) + np.arange(lengths.sum())], lengths)
 
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
-    """Return differences of offsets, with little extra memory."""
+    """Return the differences of the offsets, in chunks to spare memory."""
     lengths = np.empty(len(offsets) - 1, dtype=np.int32)
-    for start in range(0, len(lengths), _AT_ONCE):
-        part = offsets[start : start + _AT_ONCE + 1]
-        np.subtract(part[1:], part[:-1], out=lengths[start : start + _AT_ONCE], casting="same_kind")
+    for start in range(0, len(lengths), _CHUNK):
+        part = offsets[start : start + _CHUNK + 1]
+        np.subtract(part[1:], part[:-1], out=lengths[start : start + _CHUNK], casting="same_kind")
     return lengths
 
 
@@ -108,16 +108,16 @@ def joined(stores: Sequence[TokenStore]) -> TokenStore:
 
 
 def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:
-    """Map a file of known size; an empty one cannot be mapped."""
+    """Map a file of `count` values; ValueError if it has another size."""
     if path.stat().st_size != count * dtype.itemsize:
         raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {count * dtype.itemsize}")
-    if count == 0:
+    if count == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=dtype)
     return np.memmap(path, dtype=dtype, mode="r", shape=(count,))
 
 
 class _Side:
-    """Writes one side: ids as they come, and offsets."""
+    """Writes the ids and offsets of one side."""
 
     def __init__(self, folder: Path, side: str, vocabulary: int) -> None:
         self.dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.int32)
@@ -138,7 +138,7 @@ class _Side:
 
 
 def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[int, int]) -> int:
-    """Write the pairs of several stores into `folder`, one store at a time; return how many pairs."""
+    """Write the pairs of several stores into `folder`, one store at a time; return the number of pairs."""
     sides = [_Side(folder, side, size) for side, size in zip(_SIDES, vocabularies, strict=True)]
     pairs = 0
     try:

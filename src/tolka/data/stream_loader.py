@@ -1,4 +1,4 @@
-"""Batches of a text that is never stored: one buffer at a time, whose position is remembered."""
+"""Batches of a stream, which is never stored: one buffer of pairs at a time, whose position in the stream is saved."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,12 +13,12 @@ from tolka.text.cleaning.cleaner import Tally, clean
 from tolka.text.pairs import Pair, PairStream, in_chunks
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
-_EMPTY_BUFFERS = 10  # after so many in which nothing was kept, something is wrong
+_MAX_EMPTY_BUFFERS = 10  # in a row, of which cleaning keeps no pair: then the text or the settings are wrong
 _CHUNK_PAIRS = 10_000
 
 
 class StreamLoader(Batches):
-    """A `Loader` whose epoch is one buffer of a stream, shuffled and bucketed by itself, as a function of the seed."""
+    """The buffers of a stream as rounds, each shuffled and bucketed by itself, as a function of the seed."""
 
     round = "buffer"
 
@@ -33,39 +33,37 @@ class StreamLoader(Batches):
         log: Callable[[str], None],
         resample: Resample | None = None,
     ) -> None:
-        """buffer: pairs read at once. log: called for each buffer with what was dropped. Duplicates are dropped per
-        buffer.
-        """
+        """buffer: pairs read at once; duplicates are found within one. log: called with the tally of each buffer."""
         super().__init__(config, seed)
         self._stream, self._tokenizer, self._task = stream, tokenizer, task
         self._size, self._log, self._resample = buffer, log, resample
-        self._known: dict[int, dict[str, Any]] = {0: {}}  # buffer -> where in the stream it begins
+        self._starts: dict[int, dict[str, Any]] = {0: {}}  # buffer -> position in the stream at which it begins
 
     def state(self) -> dict[str, Any]:
-        """Return plain values to resume from: where the current buffer begins, and the next one."""
-        return {"begins": {str(number): place for number, place in self._known.items()}}
+        """Return plain values to resume from: the positions at which the current and the next buffer begin."""
+        return {"begins": {str(number): position for number, position in self._starts.items()}}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Resume from what `state` returned."""
-        self._known = {int(number): place for number, place in state["begins"].items()}
+        self._starts = {int(number): position for number, position in state["begins"].items()}
         self._round = None
 
     def _store(self, number: int) -> TokenStore:
-        begins = self._known[number]
-        self._stream.seek(begins)
-        store = self._filled(number)
-        self._known = {number: begins, number + 1: self._stream.state()}
+        start = self._starts[number]
+        self._stream.seek(start)
+        store = self._read(number)
+        self._starts = {number: start, number + 1: self._stream.state()}
         return self._resample(store, number) if self._resample else store
 
-    def _filled(self, number: int) -> TokenStore:
-        """Return the ids of the pairs kept of the next `buffer` of the stream."""
-        for _ in range(_EMPTY_BUFFERS):
+    def _read(self, number: int) -> TokenStore:
+        """Return the ids of the next buffer of the stream, cleaned."""
+        for _ in range(_MAX_EMPTY_BUFFERS):
             tally = Tally()
             rows = list(self._encoded(tally, f"reading buffer {number + 1}"))
             self._log(f"buffer {number + 1} of the stream: {tally.summary()}")
             if rows:
                 return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])
-        raise DataError(f"of {_EMPTY_BUFFERS} buffers of {self._stream.name} one after the other no pair was kept")
+        raise DataError(f"of {_MAX_EMPTY_BUFFERS} buffers of {self._stream.name} one after the other no pair was kept")
 
     def _encoded(self, tally: Tally, title: str) -> Iterator[tuple[list[int], list[int]]]:
         task = self._task

@@ -12,7 +12,7 @@ _CHUNK_PAIRS = 10_000
 class SubwordSampler:
     """Draws an epoch's segmentations, as a function of (seed, epoch) and of the store alone, without the text.
 
-    About 0.3 ms per pair of short sentences on one core; the epoch's ids are in memory.
+    Takes about 0.3 ms per pair of short sentences on one core, and memory for the epoch's ids.
     """
 
     def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int) -> None:
@@ -25,11 +25,11 @@ class SubwordSampler:
         with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
             for start in range(0, len(store), _CHUNK_PAIRS):
                 pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
-                chunks.append(self._drawn(store, pairs, epoch))
+                chunks.append(self._resampled(store, pairs, epoch))
                 progress.update(len(pairs))
         return joined(chunks)
 
-    def _drawn(self, store: TokenStore, pairs: range, epoch: int) -> TokenStore:
+    def _resampled(self, store: TokenStore, pairs: range, epoch: int) -> TokenStore:
         seeds = np.random.SeedSequence([self._seed, epoch, pairs.start]).generate_state(2).tolist()
         sources = [store.source(i).tolist() for i in pairs]
         targets = [store.target(i).tolist() for i in pairs]

@@ -12,7 +12,7 @@ from tolka.system.atomic import naming
 from tolka.system.child_processes import Child, end_with_parent, start
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
-_SECONDS_BETWEEN_LOOKS = 0.1
+_POLL_SECONDS = 0.1
 
 
 def cores() -> int:
@@ -22,44 +22,44 @@ def cores() -> int:
 
 
 def shard_folders(work: Path) -> list[Path]:
-    """Return the shards of a text, in order."""
+    """Return the folders of a text's shards, in order."""
     return sorted(path for path in work.glob("shard-*") if path.is_dir())
 
 
-def work_on(work: Path, step: str, processes: int, done: Callable[[Shard], object]) -> None:
+def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], object]) -> None:
     """Run a step, `clean` or `encode`, on every shard of `work`.
 
-    processes: at most so many; none is started where there is but one shard. done: called with each shard as it is
-    ready. TolkaError when a process dies.
+    processes: maximum number of processes; with 1, or for a single shard, none is started. on_done: called with each
+    shard when it is done. TolkaError when a process dies.
     """
     waiting = []
     for folder in shard_folders(work):
         shard = Shard(folder)
         if _is_done(shard, step):
-            done(shard)
+            on_done(shard)
         else:
             waiting.append(shard)
     count = min(processes, len(waiting))
     if count < 2:
-        _do(work, step, [shard.folder.name for shard in waiting], done)
+        _process(work, step, [shard.folder.name for shard in waiting], on_done)
         return
     names = [shard.folder.name for shard in waiting]
-    running: list[Child] = []
+    workers: list[Child] = []
     try:
         for first in range(count):
-            running.append(_start(work, step, names[first::count]))
+            workers.append(_start(work, step, names[first::count]))
         while waiting:
-            alive = any(worker.process.poll() is None for worker in running)
+            alive = any(worker.process.poll() is None for worker in workers)
             ready = [shard for shard in waiting if _is_done(shard, step)]
             for shard in ready:
-                done(shard)
+                on_done(shard)
                 waiting.remove(shard)
             if waiting and not ready:
-                for worker in sorted(running, key=lambda worker: not worker.process.poll()):  # first those that failed
-                    _complain(worker, anyway=not alive)
-                time.sleep(_SECONDS_BETWEEN_LOOKS)
+                for worker in sorted(workers, key=lambda worker: not worker.process.poll()):  # the failed ones first
+                    _raise_if_failed(worker, none_alive=not alive)
+                time.sleep(_POLL_SECONDS)
     finally:
-        for worker in running:
+        for worker in workers:
             worker.end()
 
 
@@ -67,7 +67,7 @@ def _is_done(shard: Shard, step: str) -> bool:
     return shard.cleaned if step == "clean" else shard.encoded
 
 
-def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], object]) -> None:
+def _process(work: Path, step: str, names: Sequence[str], on_done: Callable[[Shard], object]) -> None:
     """Run the step on these shards, one after the other."""
     task = Task.load(work)
     tokenizer = Tokenizer.load(work) if step == "encode" else None
@@ -77,13 +77,13 @@ def _do(work: Path, step: str, names: Sequence[str], done: Callable[[Shard], obj
             shard.clean(task)
         else:
             shard.encode(task, tokenizer)
-        done(shard)
+        on_done(shard)
 
 
-def _complain(worker: Child, anyway: bool) -> None:
-    """Raise TolkaError if the process failed; `anyway` if it should not have ended at all."""
+def _raise_if_failed(worker: Child, none_alive: bool) -> None:
+    """Raise TolkaError if the process failed. none_alive: also if it ended without an error, as no worker is left."""
     code = worker.process.poll()
-    if code or (anyway and code is not None):
+    if code or (none_alive and code is not None):
         raise TolkaError(
             f"a process that prepared the text ended with {code}: {worker.reason()}. The same command goes on from "
             "there; run.processes=1 needs the least memory"
@@ -95,11 +95,11 @@ def _start(work: Path, step: str, names: Sequence[str]) -> Child:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run one process's share: folder, step, names of shards."""
+    """Run in a worker process. arguments: folder, step, names of shards."""
     end_with_parent()
     work, step, *names = arguments
     with naming(Path(work)):
-        _do(Path(work), step, names, lambda shard: None)
+        _process(Path(work), step, names, lambda shard: None)
 
 
 if __name__ == "__main__":

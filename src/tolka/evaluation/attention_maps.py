@@ -84,28 +84,28 @@ class AttentionReader:
         """
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
-        maps_of: dict[int, list[AttentionMap]] = {}
+        maps_by_number: dict[int, list[AttentionMap]] = {}
         for numbers in longest_first(lengths, self._translator.tokens):
             for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
-                maps_of[number] = maps
-        ordered = iter(maps_of[number] for number in range(len(segments)))
+                maps_by_number[number] = maps
+        ordered = iter(maps_by_number[number] for number in range(len(segments)))
         return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
 
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
-        """Compute the maps of each segment in one forward pass."""
+        """Yield the maps of each segment, computed in one forward pass."""
         sources, targets = zip(*segments, strict=True)
         model = self._translator.engine.model.eval()
         with torch.inference_mode():
             attention = model.inspect(collate(sources, targets).to(self._translator.engine.device)).attention
         name = self._map_name(attention)
         weights = self._select_heads(name, attention[name]).cpu()
-        for (source, target), of_segment in zip(segments, weights, strict=True):
+        for (source, target), padded in zip(segments, weights, strict=True):
             rows, columns = self._labels(source, target)
-            matrices = of_segment[:, : len(rows), : len(columns)].tolist()
-            heads = ["mean"] if self._config.head == "mean" else [str(number) for number in range(len(matrices))]
+            maps = padded[:, : len(rows), : len(columns)].tolist()
+            heads = ["mean"] if self._config.head == "mean" else [str(number) for number in range(len(maps))]
             if self._config.head.isdecimal():
                 heads = [self._config.head]
-            yield [AttentionMap(name, head, rows, columns, one) for head, one in zip(heads, matrices, strict=True)]
+            yield [AttentionMap(name, head, rows, columns, matrix) for head, matrix in zip(heads, maps, strict=True)]
 
     def _map_name(self, attention: dict[str, Tensor]) -> str:
         """Return the name of the map that the options select."""
@@ -155,7 +155,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     source word's subwords and averaged over a target word's (Garg et al. 2019 extract alignments likewise).
     """
     pairs: list[tuple[int, int]] = []
-    sources = targets = 0  # words of the segments before
+    sources = targets = 0  # words in earlier segments
     for each in maps:
         columns, rows = word_numbers(each.columns), word_numbers(each.rows)
         weights = np.array(each.weights)
@@ -174,15 +174,15 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
 def word_numbers(subwords: Sequence[str]) -> list[int | None]:
     """Return the number of each subword's word; None for the end of the sentence."""
     numbers: list[int | None] = []
-    word, between = -1, True
+    word, at_boundary = -1, True
     for subword in subwords:
         if subword == _END:
             numbers.append(None)
             continue
         for character in subword:
             if character == _BLANK:
-                between = True
-            elif between:
-                word, between = word + 1, False
-        numbers.append(word + 1 if between else word)  # a blank alone belongs to the word that follows
+                at_boundary = True
+            elif at_boundary:
+                word, at_boundary = word + 1, False
+        numbers.append(word + 1 if at_boundary else word)  # a blank alone belongs to the word that follows
     return numbers

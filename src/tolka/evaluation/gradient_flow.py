@@ -1,7 +1,6 @@
 """How far gradients flow back through a recurrent encoder (Bengio et al. 1994; Pascanu et al. 2013, equation 5).
 
-Bengio et al. (1994); Pascanu et al. (2013, equation 5). Shapes: B sentences, S source positions, H width of one
-direction's state.
+Shapes: B sentences, S source positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
 _STATE_PARTS = ("h", "C")
-_PAIRS = 64  # one batch
+_PAIRS = 64  # measured as one batch
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class GradientFlow:
 
 
 class GradientFlowMeter:
-    """Measures `gradient_flow` on the first sentences of a validation set."""
+    """Measures `gradient_flow` on the first pairs of a validation set."""
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
         """unicode: cleaning.unicode, the Unicode form of the model's training text."""
@@ -51,7 +50,7 @@ class GradientFlowMeter:
         self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
 
     def __call__(self, model: Seq2Seq) -> list[dict[str, Any]]:
-        """Return plain values, for metrics.jsonl."""
+        """Measure a model; return plain values for metrics.jsonl."""
         return [flow.as_dict() for flow in gradient_flow(model, self._batch)]
 
 
@@ -82,13 +81,13 @@ def _flows(
     """Yield the flow of each part of the state. gradients: of all steps' parts, in their order."""
     norms = torch.stack([torch.stack([next(gradients).norm(dim=-1) for _ in state]) for state in steps]).cpu()
     lengths = batch.source_lengths.cpu()
-    for part, by_time in zip(_STATE_PARTS, norms.unbind(1), strict=False):  # (S, B)
+    for part, part_norms in zip(_STATE_PARTS, norms.unbind(1), strict=False):  # (S, B)
         means, counts = [], []
         for distance in range(len(steps)):
             rows = (lengths > distance).nonzero().squeeze(1)
             if not len(rows):
                 break
             times = torch.full_like(rows, distance) if layer.endswith("backward") else lengths[rows] - 1 - distance
-            means.append(by_time[times, rows].mean().item())
+            means.append(part_norms[times, rows].mean().item())
             counts.append(len(rows))
         yield GradientFlow(layer, part, means, counts)

@@ -24,7 +24,7 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Sums over the references.
+    """Sums over the references, and the perplexities that follow from them.
 
     nll: -log p in nats, without label smoothing, </s> included. words: separated by blanks. characters: with
     blanks. skipped: pairs left out because a side is blank or too long.
@@ -93,8 +93,8 @@ class PerplexityMeter:
         pairs = [normalized_pair(pair, unicode) for pair in pairs]
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
-        fits = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
-        measured = [i for i, fit in enumerate(fits) if fit]
+        usable = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
+        measured = [i for i, fits in enumerate(usable) if fits]
         if not measured:
             raise DataError(
                 f"no pair of {name} can be measured: each has a blank side or one of {tokens} subwords or more"

@@ -19,7 +19,7 @@ _Choice = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class LossByPosition:
-    """Sums at each target position, from 0, over the sentences that reach it; the last token of each is `</s>`.
+    """Sums at each target position, from 0, over the sentences that reach it; `</s>` is the last token of each.
 
     forced_nll, free_nll: -log p of the reference token, in nats, after the reference's own tokens and after the model's
     greedy ones. on_track: how many of the `tokens` sentences have the reference's tokens so far when decoded greedily.
@@ -98,11 +98,11 @@ def _reference(log_p: Tensor, reference: Tensor) -> Tensor:
 
 def _likeliest(log_p: Tensor, reference: Tensor) -> Tensor:
     """Return the most likely token that does not end the sentence."""
-    never = torch.tensor([PAD, BOS, EOS], device=log_p.device)
-    return log_p.index_fill(1, never, float("-inf")).argmax(dim=-1)
+    excluded = torch.tensor([PAD, BOS, EOS], device=log_p.device)
+    return log_p.index_fill(1, excluded, float("-inf")).argmax(dim=-1)
 
 
 def _add_padded(totals: Tensor, sums: Tensor) -> Tensor:
-    """(4, T) + (4, T'), the shorter one padded with 0."""
+    """Add (4, T) and (4, T'), the shorter one padded with 0."""
     longest = max(totals.size(1), sums.size(1))
     return F.pad(totals, (0, longest - totals.size(1))) + F.pad(sums, (0, longest - sums.size(1)))

@@ -17,10 +17,10 @@ from tolka.translation.translator import Translator
 
 @dataclass(frozen=True)
 class TestResult:
-    """Scores of one test set, and the time that translating it took.
+    """Scores of one test set, and the seconds that translating it took.
 
-    by_length: BLEU by sentence length. changes: from the model that training started from, if any; a test set of the
-    old text shows forgetting.
+    by_length: BLEU by sentence length. changes: since the model that training started from, if any; a test set of
+    that model's text shows forgetting.
     """
 
     __test__ = False  # not a test class, despite its name
@@ -77,8 +77,8 @@ class Tester:
         self._write_text(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         if self._before is not None and self._metrics.bootstrap:
-            old = _translate(f"the model before, on {name}", pairs, self._before)
-            changes = compare(old, hypotheses, references, self._metrics, self._language)
+            previous = _translate(f"the model before, on {name}", pairs, self._before)
+            changes = compare(previous, hypotheses, references, self._metrics, self._language)
         meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
         perplexity = meter.measure(self._translator.engine.model, self._precision)
         scores = score(hypotheses, references, self._metrics, self._language)

@@ -43,7 +43,7 @@ class Validator:
         self._language, self._samples, self._flow = language, samples, flow
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
-        """Measure the current model. what: which one it is if not that of the update itself.
+        """Measure the current model. what: its name if it is not that of the update itself ("mean").
 
         tick: is called after each batch; an exception that it raises ends the validation.
         """
@@ -62,9 +62,9 @@ class Validator:
             "bleu": bleu.value,
             "chrf": chrf.value,
         }
-        which = f"update {update}, {what}" if what else f"update {update}"
+        title = f"update {update}, {what}" if what else f"update {update}"
         line = (
-            f"{self._shown(hypotheses)}{which}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
+            f"{self._sample_lines(hypotheses)}{title}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
@@ -88,7 +88,7 @@ class Validator:
         """Translate the longest sentences, to check that validation fits in memory."""
         self._translator.rehearse([pair.source for pair in self._pairs])
 
-    def _shown(self, hypotheses: Sequence[str]) -> str:
+    def _sample_lines(self, hypotheses: Sequence[str]) -> str:
         """Return some pairs of the set, evenly spaced, with their translations."""
         count = min(self._samples, len(self._pairs))
         lines = []

@@ -1,4 +1,4 @@
-"""softmax(Q K^T / sqrt(d_k)) V by the fastest way that the device has. `tolka.nn.attention` has the formula.
+"""softmax(Q K^T / sqrt(d_k)) V by the fastest kernel of the device; `tolka.nn.attention` computes it by the formula.
 
 Shapes: B sentences, T queries, S keys, N rows of queries, M rows of keys, H heads, K and V widths of one head's keys
 and values.
@@ -19,14 +19,14 @@ from tolka.kernels.variable_length import attend_packed
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, dropout_rate: float = 0.0
 ) -> Tensor:
-    """query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
+    """Attend: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend. dropout_rate: on the weights.
     """
     if dropout_rate > 0.0 and query.device.type == "cpu":  # torch's kernel would draw the mask from its slow generator
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if causal:
-            scores = scores.masked_fill(_ahead(scores), float("-inf"))
+            scores = scores.masked_fill(_future_keys(scores), float("-inf"))
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
         return dropout(scores.softmax(-1), dropout_rate, training=True) @ value
@@ -46,7 +46,7 @@ def packed_attention(
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V).
 
-    With `causal`, no mask hides padding: it follows all tokens of its sentence, and so is never attended to.
+    With `causal` no padding mask is needed: padding follows all tokens of its sentence, which do not attend to it.
     """
     if isinstance(rows, VariableLengthPacking) and isinstance(source, VariableLengthPacking):
         return attend_packed(query, key, value, rows, source, causal).flatten(1)
@@ -58,6 +58,6 @@ def packed_attention(
     return rows.pack(context.transpose(1, 2).flatten(2))
 
 
-def _ahead(scores: Tensor) -> Tensor:
-    """Return (T, S), true at keys later than the query."""
+def _future_keys(scores: Tensor) -> Tensor:
+    """Return the causal mask (T, S), true at keys later than the query."""
     return torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_LEVELS = 65536  # 16 random bits a value: the rate is exact to 1/65536
+_LEVELS = 65536  # 16 random bits per value: the rate is exact to 1/65536
 
 
 def keep_mask(shape: torch.Size, rate: float) -> Tensor:
@@ -44,10 +44,10 @@ class _MaskedScale(torch.autograd.Function):
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, the rest scaled by 1 / (1 - rate)."""
+    """Apply inverted dropout (Srivastava et al. 2014): zero at `rate`, scale the rest by 1 / (1 - rate)."""
     if not training or rate == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():  # drawn and applied in one fused kernel
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # torch draws and applies the mask in one fused kernel
         return F.dropout(x, rate)
     result: Tensor = _MaskedScale.apply(x, keep_mask(x.shape, rate), 1.0 / (1.0 - rate))  # type: ignore[no-untyped-call]
     return result

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 _CPU_INFO = Path("/proc/cpuinfo")
 _VENDOR = "AuthenticAMD"  # of processors on which oneDNN uses AVX-512 and MKL does not
 _MIN_MULTIPLICATIONS = 2**23  # in a decoding step; with fewer, MKL is no slower
-_WIDE = 1000  # width of a matrix beside which transposing one of a few hundred costs little
+_WIDE = 1000  # from this width, the multiplication takes far longer than the transposition of the other matrix
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def onednn_is_faster() -> bool:
 def row_counts_are_compiled() -> bool:
     """Return whether oneDNN now compiles a kernel for each new number of rows (0.3 ms and 0.6 MB each).
 
-    The cost is less the memory itself than its fragmentation: these blocks stay between others that are freed.
+    Fragmentation costs more memory than the kernels: they stay allocated between blocks that are freed.
     """
     return torch.is_autocast_enabled("cpu") or (torch.is_grad_enabled() and onednn_is_faster())
 
@@ -52,7 +52,7 @@ def rounded_row_count(count: int) -> int:
 
 
 def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b: x (..., I), weight (O, I), bias (O,) -> (..., O). Equal to F.linear up to rounding."""
+    """Compute x W^T + b, as F.linear does up to rounding: x (..., I), weight (O, I), bias (O,) -> (..., O)."""
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
@@ -79,7 +79,7 @@ def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 
 
 def _without_gradient(x: Tensor, weight: Tensor, bias: Tensor | None, min_multiplications: int) -> Tensor:
-    """Compute `matmul` in decoding, where the number of rows changes at nearly every step."""
+    """Compute `matmul` in decoding, where the number of rows changes at nearly every step, so that it is rounded up."""
     if x.numel() * weight.size(0) < min_multiplications:
         return F.linear(x, weight, bias)
     rows = x.flatten(0, -2)
@@ -93,7 +93,7 @@ def with_padding_rows(rows: Tensor) -> Tensor:
 
 
 class _Matmul(torch.autograd.Function):
-    """With G the gradient of x W^T + b: dx = G W, dW = G^T x, db = the sum of G's rows."""
+    """x W^T + b with its gradient. With G its upstream gradient: dx = G W, dW = G^T x, db = the sum of G's rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -116,9 +116,9 @@ class _Matmul(torch.autograd.Function):
 def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     """Return G^T x, (O, I).
 
-    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread. That is cheap beside a
-    multiplication by a wide matrix; for two narrow ones, the weight gradient of a 1x1 convolution is the same and needs
-    no transposition. (With a single thread torch computes such convolutions by another library.)
+    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread, which costs little compared
+    with a multiplication by a wide matrix. For two narrow ones, the weight gradient of a 1x1 convolution gives the same
+    result without a transposition; but with a single thread torch computes convolutions by another library.
     """
     wide, narrow = max(weight.shape), min(weight.shape)
     if wide >= _WIDE or torch.get_num_threads() == 1 or narrow == 1:

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from tolka.kernels.matmul import rounded_row_count, row_counts_are_compiled
 
-_WORTH_PACKING = 0.01  # share of padding from which copying rows for attention is cheaper than computing on padding
+_WORTH_PACKING = 0.01  # share of padding above which copying rows for attention costs less than computing padding
 
 
 def token_positions(lengths: Tensor, longest: int) -> Tensor:
@@ -21,7 +21,7 @@ def token_positions(lengths: Tensor, longest: int) -> Tensor:
 
 
 class Packing:
-    """N rows: one per token, sentence after sentence; or one per position of (B, L), padding included.
+    """The layout of N rows: one per token, sentence after sentence; or one per position of (B, L), padding included.
 
     mask: (B, 1, 1, L), true at tokens; None without padding, which spares the attention kernels a mask.
     tokens: (N,), the position in (B, L), flattened, of each row; None where all B * L positions have a row.
@@ -45,7 +45,7 @@ class Packing:
         self.mask = ~self._padding[:, None, None, :] if masked else None
         if self.tokens is not None:
             tokens = self.tokens[: len(self.tokens) - self.padding_rows]
-            # The row of each position (B * L,); at padding the first row.
+            # The row of each position (B * L,); the first row for padding.
             self._rows = tokens.new_zeros(self.sentences * self.longest)
             self._rows.index_copy_(0, tokens, torch.arange(len(tokens), device=tokens.device))
 
@@ -57,18 +57,18 @@ class Packing:
         return self.tokens % self.longest
 
     def pack_ids(self, ids: Tensor) -> Tensor:
-        """(B, L) -> (N,)."""
+        """Return the ids of the rows: (B, L) -> (N,)."""
         flat = ids.flatten()
         return flat if self.tokens is None else flat.index_select(0, self.tokens)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """(N, ...) -> (B, L, ...). Padding holds some token's row: nothing attends to it, and it has no gradient."""
+        """Pad rows: (N, ...) -> (B, L, ...). Padding repeats some row, has no gradient, and must not be attended to."""
         if self.tokens is not None:
             rows = _Pad.apply(rows, self._rows, self.tokens, self.padding_rows)  # type: ignore[no-untyped-call]
         return rows.view(self.sentences, self.longest, *rows.shape[1:])
 
     def pack(self, padded: Tensor) -> Tensor:
-        """(B, L, W) -> (N, W)."""
+        """Pack padded rows: (B, L, W) -> (N, W)."""
         flat = padded.flatten(0, 1)
         if self.tokens is None:
             return flat

@@ -1,7 +1,7 @@
 """Attention over short sentences as batched matrix multiplications, for a CPU.
 
-There torch's fused kernel loops over sentences and heads one by one, which costs more than the multiplications while
-these are small; and it returns gradients in a layout that is slow to rearrange.
+On a CPU, torch's fused kernel loops over sentences and heads one by one, which takes longer than small multiplications
+do; and it returns gradients in a layout that is slow to rearrange.
 
 Shapes: B sentences, T queries, S keys, H heads, K and V widths of one head's keys and values.
 """
@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Numbers of keys up to which it is faster (forward only, and with backward): 4096 tokens of width 256 take 14 ms
+# Numbers of keys up to which this is faster (forward only, and with backward): 4096 tokens of width 256 take 14 ms
 # instead of 25 in sentences of 15, 20 instead of 24 in sentences of 120.
 _MAX_KEYS, _MAX_KEYS_TRAINING = 32, 128
 _REGISTERS = {"AVX512": 16, "AVX2": 8}  # CPU capability -> fp32 values that one register holds
-_MIN_SHARE = 0.6  # of a register; with fewer keys the wider multiplications cost more than they save
+_MIN_SHARE = 0.6  # of a register; with fewer keys, computing the padding keys takes longer than it saves
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
@@ -35,7 +35,7 @@ def suits_short(query: Tensor, key: Tensor) -> bool:
 
 
 def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
+    """Attend: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend.
     """
@@ -43,8 +43,8 @@ def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
     if mask is not None:
         bias = query.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
     if causal:
-        ahead = query.new_full((query.size(2), key.size(2)), float("-inf")).triu_(1)
-        bias = ahead if bias is None else bias + ahead
+        causal_bias = query.new_full((query.size(2), key.size(2)), float("-inf")).triu_(1)
+        bias = causal_bias if bias is None else bias + causal_bias
     padding = _padding_keys(key.size(2))
     if padding:
         bias = F.pad(query.new_zeros(1, key.size(2)) if bias is None else bias, (0, padding), value=float("-inf"))
@@ -62,10 +62,10 @@ def _padding_keys(keys: int) -> int:
 
 
 class _Attention(torch.autograd.Function):
-    """Attention with its gradient. With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P
-    * G V^T)), dQ = dS K and dK = dS^T Q, both over sqrt(d_k).
+    """softmax(Q K^T / sqrt(d_k)) V with its gradient.
 
-    padding: how many keys and values of 0 are appended; the bias hides them.
+    With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P * G V^T)), dQ = dS K and
+    dK = dS^T Q, both over sqrt(d_k). padding: how many keys and values of 0 are appended; the bias hides them.
     """
 
     @staticmethod
@@ -76,7 +76,7 @@ class _Attention(torch.autograd.Function):
         weights = query.new_empty(len(query), query.size(1), key.size(1))
         scale = 1 / math.sqrt(query.size(2))
         torch.baddbmm(weights, query, key.transpose(1, 2), beta=0, alpha=scale, out=weights)
-        if bias is not None:  # adding is several times as fast as masked_fill
+        if bias is not None:  # several times as fast as masked_fill
             _split_heads(weights, heads).add_(bias)
         torch.softmax(weights, dim=-1, out=weights)
         ctx.save_for_backward(query, key, value, weights)
@@ -98,9 +98,9 @@ class _Attention(torch.autograd.Function):
 
 
 def _flat(x: Tensor, padding: int = 0) -> Tensor:
-    """(B, H, L, W) -> (B * H, L + padding, W), contiguous, with zeros appended.
+    """Return (B, H, L, W) as (B * H, L + padding, W), contiguous, with zeros appended.
 
-    bf16 becomes fp32, whose multiplications are not compiled for each shape.
+    bf16 becomes fp32, for whose multiplications oneDNN compiles no kernel per shape.
     """
     dtype = torch.float32 if x.dtype == torch.bfloat16 else x.dtype
     if not padding:
@@ -111,7 +111,7 @@ def _flat(x: Tensor, padding: int = 0) -> Tensor:
 
 
 def _by_position(x: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
-    """(B * H, L, W) -> (B, H, L, W), with a position's heads side by side in memory, as in linear layers."""
+    """Return (B * H, L, W) as (B, H, L, W), with a position's heads side by side in memory, as in linear layers."""
     return _contiguous(_split_heads(x, heads).transpose(1, 2), dtype).transpose(1, 2)
 
 
@@ -121,5 +121,5 @@ def _contiguous(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _split_heads(x: Tensor, heads: int) -> Tensor:
-    """(B * H, L, W) -> (B, H, L, W), a view."""
+    """View (B * H, L, W) as (B, H, L, W)."""
     return x.view(-1, heads, *x.shape[1:])

@@ -41,7 +41,7 @@ def supports_packed_attention(device: torch.device, dtype: torch.dtype, key_widt
             x = torch.randn(4, 2, key_width, device=device, dtype=dtype, requires_grad=True)
             (gradient,) = torch.autograd.grad(attend_packed(x, x, x, rows, rows, causal=True).sum(), x)
         except (ImportError, RuntimeError, NotImplementedError, TypeError) as error:
-            if is_out_of_memory(error):  # says nothing about the kernel
+            if is_out_of_memory(error):  # not a failure of the kernel
                 raise
             return False
         return bool(gradient.isfinite().all())

@@ -32,7 +32,7 @@ def split_rows(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
 
 
 def equal_chunk_size(count: int, chunk: int) -> int:
-    """Return a rounded size of about `chunk` or less that divides `count` tokens into nearly equal chunks."""
+    """Return a size of about `chunk` or less, rounded, that splits `count` tokens into nearly equal chunks."""
     return rounded_row_count(-(-count // -(-count // chunk)))
 
 
@@ -53,7 +53,7 @@ Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
 class _GivenGradient(torch.autograd.Function):
     """A scalar 0 whose gradient with respect to `x` is `gradient`.
 
-    Replaces the `grad_outputs` of `torch.autograd.grad`, which would import a library of symbolic mathematics (0.3 s).
+    Replaces `grad_outputs` of `torch.autograd.grad`, which would import sympy (0.3 s).
     """
 
     @staticmethod
@@ -67,7 +67,7 @@ class _GivenGradient(torch.autograd.Function):
 
 
 class ChunkedLoss(torch.autograd.Function):
-    """The loss sum and nll sum and, in the same pass, their gradients: no (N, V) matrix is ever in memory.
+    """The loss sum and the nll sum; the gradients of the loss sum are computed in the same pass, chunk by chunk.
 
     inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd accumulates their
     gradients (and DDP's hooks fire); the weights must be all that `logits_of` depends on besides the features.

@@ -11,8 +11,8 @@ from torch import Tensor
 from tolka.losses.chunks import split_rows
 from tolka.losses.cross_entropy import softmax_in_place, subtract_target
 
-# The gradients of two passes use four wide matrices at once, in some twenty operations: on a CPU in blocks of this many
-# values, 2 MB in fp32, which stay in a faster cache than the whole chunk would.
+# The gradients of two passes take some twenty operations on four (C, V) matrices: on a CPU in blocks of this many
+# values, 2 MB in fp32, which fit a faster cache than the whole chunk does.
 _VALUES_PER_BLOCK_ON_CPU = 2**19
 
 
@@ -20,7 +20,7 @@ _VALUES_PER_BLOCK_ON_CPU = 2**19
 class ConsistencyLoss:
     """The weights of a loss over two passes whose distributions are p (first) and q (second).
 
-    Loss a token = shares[0] * CE(p) + shares[1] * CE(q) + weights[0] * KL(p || q) + weights[1] * KL(q || p), its
+    Loss per token = shares[0] * CE(p) + shares[1] * CE(q) + weights[0] * KL(p || q) + weights[1] * KL(q || p), its
     gradient taken through all of them. cut: share of the words hidden from the second pass.
     """
 

@@ -17,7 +17,7 @@ from tolka.models.base import Seq2Seq
 class LossSum:
     """Sums over the valid target tokens; the mean is taken once, over the whole accumulation group and all ranks.
 
-    loss: what is minimised, differentiable. nll: -log p(reference), without smoothing or consistency loss. Both are
+    loss: the objective, differentiable. nll: -log p(reference), without smoothing or consistency loss. Both are
     0-dim and in nats.
     """
 
@@ -32,7 +32,7 @@ def smoothed_gradient(
     """Return loss sum and nll sum of one chunk; overwrite `logits` (C, V) with d loss / d logits.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
-    counts: (C,) true where a token counts; None if all do.
+    counts: (C,) true where a token is in the loss; None if all are.
     """
     loss, nll, _ = softmax_in_place(logits, targets, smoothing, counts)
     subtract_target(logits, targets, smoothing)
@@ -45,14 +45,14 @@ def softmax_in_place(
     logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Apply softmax to (C, V) in place; return loss sum, nll sum and the logarithms of the normalisers, (C, 1)."""
-    chosen = logits.gather(1, targets[:, None])
-    mean = logits.mean(dim=-1, keepdim=True) if smoothing else chosen
+    target_logits = logits.gather(1, targets[:, None])
+    mean = logits.mean(dim=-1, keepdim=True) if smoothing else target_logits
     top = logits.amax(dim=-1, keepdim=True)
     # One exp over the vocabulary serves the normaliser and the gradient; all wide operations are in place.
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
     logits.div_(normaliser)
     log_z = top + normaliser.log()
-    nlls, uniform_nlls = log_z - chosen, log_z - mean
+    nlls, uniform_nlls = log_z - target_logits, log_z - mean
     if counts is not None:
         nlls, uniform_nlls = nlls * counts[:, None], uniform_nlls * counts[:, None]
     nll = nlls.sum()
@@ -68,7 +68,7 @@ def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: 
 
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
-    """-log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
+    """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
     chunk = chunk_size(model, features)
     for chunk_features, chunk_targets in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
         logits = fp32_or_wider(model.logits(chunk_features))

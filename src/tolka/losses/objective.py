@@ -14,9 +14,9 @@ from tolka.models.base import Seq2Seq
 
 
 class Objective(nn.Module):
-    """The module that training wraps: model and loss, Batch -> LossSum.
+    """Model and loss as one module: Batch -> LossSum.
 
-    Nothing in training calls `logits` outside of it, so that DDP, FSDP2 and `torch.compile` see a single forward.
+    Training calls the model only through it, so that DDP, FSDP2 and `torch.compile` see a single forward pass.
     """
 
     def __init__(
@@ -26,11 +26,11 @@ class Objective(nn.Module):
         word_dropout: float = 0.0,
         consistency: ConsistencyLoss | None = None,
     ) -> None:
-        """word_dropout: see Batch.with_words_dropped. consistency: add a consistency loss over two passes."""
+        """word_dropout: see Batch.with_words_dropped. consistency: the loss of a second pass, if there is one."""
         super().__init__()
         self.model = model
         self.label_smoothing, self.word_dropout, self.consistency = label_smoothing, word_dropout, consistency
-        self.second_pass = True  # whether the second pass of a consistency loss is run
+        self.second_pass = True  # False skips the second pass of a consistency loss
 
     def forward(self, batch: Batch) -> LossSum:
         """Compute the loss with teacher forcing; smoothing, word dropout and a second pass in training mode only."""
@@ -52,7 +52,7 @@ class Objective(nn.Module):
         return LossSum(loss, nll, batch.tokens)
 
     def _passes(self, batch: Batch) -> list[Batch]:
-        """Return the input of each pass; each draws its own dropped words."""
+        """Return the input of each pass; dropped words are drawn for each pass."""
         if not self.training:
             return [batch]
         if self.consistency is None or not self.second_pass:

@@ -26,8 +26,8 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     if validation:
         measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
         means = ", ".join(map(str, scores.get("mean_of_updates", [])))
-        what = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
-        lines += [f"Validation of {what}, greedy: {measured}.", ""]
+        model = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
+        lines += [f"Validation of {model}, greedy: {measured}.", ""]
         lines += [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
     for name, entries in scores.get("test", {}).items():
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]

@@ -1,8 +1,7 @@
 """Combine finished models: average several, or merge an adapter into one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import model_card
@@ -27,7 +26,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         _check_compatible(first, other)
         loaded.append(other.folder)
         sources.append(other.sources)
-        del other  # so that at most two models are in memory
+        del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
     _write(first, out, f"the mean of {', '.join(map(str, folders))}", _combined_sources(sources))
 
@@ -72,15 +71,15 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
 
 
 def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """Return the longest source of all, and the largest share of several sentences if all have one."""
+    """Return the largest of each statistic; the share of several sentences is None if one model has none."""
     shares = [each.several_sentences for each in sources]
     share = None if None in shares else max(share for share in shares if share is not None)
     return TrainingSources(max(each.longest for each in sources), share)
 
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
-    """Write a model without scores: those of `saved` are another model's."""
-    facts: Mapping[str, Any] = {**saved.scores.get("facts", {}), "made of": origin}
+    """Write a model without scores, since those of `saved` are of another model."""
+    facts = {**saved.scores.get("facts", {}), "made of": origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)
     snapshot(saved.model, saved.tokenizer, saved.config, sources, scores, card).write(out)

@@ -58,7 +58,7 @@ def write_manifest(folder: Path, sources: TrainingSources) -> None:
 
 
 def checked_manifest(folder: Path) -> Manifest:
-    """Read the manifest and verify every file that it lists; CheckpointError names a missing or damaged one."""
+    """Read the manifest and verify every file that it lists; CheckpointError for a missing or damaged one."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         version, files = int(manifest["format"]), dict(manifest["files"])
@@ -86,7 +86,7 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
     path = folder / name
-    if not name.isprintable():  # as with a zero byte or a lone surrogate: no file system has such a name
+    if not name.isprintable():  # a zero byte or a lone surrogate, say, which no file system allows
         raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
     if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")

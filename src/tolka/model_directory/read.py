@@ -46,7 +46,7 @@ Folders = str | Path | Sequence[str | Path]
 class SavedModel:
     """The content of a model directory.
 
-    config: the whole training configuration; model options that are newer than it have their defaults.
+    config: the whole training configuration; model options newer than the directory have their defaults.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ class SavedModel:
 
 
 def load_model(folder: Path) -> SavedModel:
-    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError says what is wrong."""
+    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged."""
     folder = _find_model_folder(folder)
     manifest = _verified_manifest(folder)
     settings, model_config = _read_settings(folder)
@@ -78,7 +78,7 @@ def load_model(folder: Path) -> SavedModel:
 def _check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
     """Raise CheckpointError if a configuration describes a larger model than the weights file can hold.
 
-    A directory may come from anywhere: no memory is allocated for what it merely claims. sizes: as for
+    A directory may come from an untrusted source: no memory is allocated for sizes that it only claims. sizes: as for
     `ModelConfig.build`. path: of the weights.
     """
     tensors, size = len(_tensor_names(path)), path.stat().st_size
@@ -104,8 +104,8 @@ def _tensor_names(path: Path) -> list[str]:
 def load_ensemble(folders: Folders) -> SavedModel:
     """Load one model directory, or several as an ensemble.
 
-    An ensemble has the folder, the configuration and the scores of the first, and the smallest longest source and share
-    of several sentences. CheckpointError if the models are incompatible.
+    An ensemble has the folder, configuration and scores of the first model, and the smallest of each statistic of the
+    sources. CheckpointError if the models are incompatible.
     """
     first, *others = [load_model(Path(folder)) for folder in _as_list(folders)]
     if not others:
@@ -166,7 +166,7 @@ def load_settings(folder: Path) -> dict[str, Any]:
 
 
 def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml and its model options; options that are newer than the file have their defaults."""
+    """Read config.yaml and its model options; options newer than the file have their defaults."""
     path = folder / CONFIG
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -181,7 +181,7 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # it has the Unicode form of text
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the Unicode form of the text
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
     return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
@@ -194,7 +194,7 @@ def load_state(folder: Path) -> ResumeState:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read the object in a JSON file."""
+    """Read a JSON file that holds an object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -212,9 +212,9 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Adapter:
-    """A low-rank adapter, and what it was trained for.
+    """A low-rank adapter, with the tokenizer and the base model that it belongs to.
 
-    tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is to be added to it. base: `base_digest` of the
+    tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight. base: `base_digest` of the
     model that it was trained with; None in a directory without it.
     """
 
@@ -261,17 +261,18 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
-    weights, own = _read_tensors(folder / WEIGHTS), model.state_dict()
+    weights, state = _read_tensors(folder / WEIGHTS), model.state_dict()
     if non_finite := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
         raise CheckpointError(
             f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
             f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
         )
-    first = {own[name].data_ptr(): name for name in unique_tensors(own)}
+    first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
     # A shared matrix may have been saved under another of its names: which is the first depends on the version.
-    for name in own.keys() & weights.keys():
-        if first[own[name].data_ptr()] not in weights:
-            weights[first[own[name].data_ptr()]] = weights.pop(name)
+    for name in state.keys() & weights.keys():
+        first_name = first_names[state[name].data_ptr()]
+        if first_name not in weights:
+            weights[first_name] = weights.pop(name)
     return weights
 
 
@@ -293,7 +294,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Return the names that only one of them has; if the names agree, the tensors whose shapes or dtypes differ."""
+    """Return the names that only one side has; if there are none, the tensors whose shapes or dtypes differ."""
     return sorted(actual.keys() ^ expected.keys()) or [
         f"{name} {_shape(actual[name])} instead of {_shape(tensor)}"
         for name, tensor in expected.items()

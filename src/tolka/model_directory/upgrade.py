@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-_MOVED = {"max_characters", "drop_duplicates"}  # of the group corpus, to the group cleaning
+_MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
 _RENAMED: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
     ("trainer", "compile"): {"False": "off", "True": "default"},
 }
-# Removed setting -> what replaces it, for the message to whoever sets it.
+# Removed setting -> its replacement, for the error message.
 GONE = {
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",

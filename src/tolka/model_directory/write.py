@@ -42,7 +42,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Copy of a model on the CPU, independent of further training, with all that its directory contains.
+    """A copy of a model on the CPU, independent of further training, with all that its directory contains.
 
     config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
     """
@@ -62,7 +62,7 @@ class Snapshot:
         return replace(self, state=ResumeState(_copy_to_cpu(state.tensors), state.facts))
 
     def write(self, folder: Path) -> None:
-        """Write a model directory, which replaces an existing one once it is complete and verified.
+        """Write a model directory, which replaces an existing one only when complete and verified.
 
         Low-rank adapters are merged into the weights, and also written separately for `load_adapter`. CheckpointError
         or OSError when it cannot be written; an existing directory is then unchanged.
@@ -100,7 +100,7 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     """Replace the scores and the card of a model directory."""
     sources = checked_manifest(folder).sources
     with whole_folder(folder) as work:
-        for path in sorted(folder.rglob("*")):  # folders before what is in them
+        for path in sorted(folder.rglob("*")):  # folders before their files
             if path.is_dir():
                 (work / path.relative_to(folder)).mkdir()
             else:

@@ -20,6 +20,10 @@ class RecurrentLayer(nn.RNNBase):
     """One layer, forward or bidirectional, batch first; its parameters are named as in torch.nn's recurrent modules.
 
     Padding never enters a state: a sentence's last token ends the forward direction and begins the backward one.
+
+    A new cell inherits from this class and from the one of nn.RNN, nn.LSTM and nn.GRU whose parameters it has (1, 4 or
+    3 gates), defines `gates`, `tensors` and `cell`, and gets a line in CELLS. Where its equations are not torch's, it
+    also defines `encode` and `decode`, as GruLayer does.
     """
 
     gates: ClassVar[int]

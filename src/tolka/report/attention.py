@@ -10,18 +10,18 @@ from tolka.report.plots import new_figure, save_figure
 from tolka.system.atomic import replace_text
 from tolka.system.number_format import json_text
 
-_SIDE = 0.32  # inches a piece
-_MOST_COLUMNS = 4  # of panels
-_LONGEST_SIDE = 80.0  # inches of a picture, nearly 10 000 dots
+_SIDE = 0.32  # inches per subword
+_MAX_COLUMNS = 4  # of panels
+_MAX_SIDE = 80.0  # inches of a picture; 9600 pixels at the 120 dots per inch of `save_figure`
 
 
 class AttentionFolder:
-    """Writes the maps of one text after the other, and notes why some could not be drawn."""
+    """A folder with the attention maps of several texts; collects the reasons why some could not be drawn."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._missing: set[str] = set()
-        self._undrawn = ""
+        self._missing_characters: set[str] = set()
+        self._plot_error = ""
         self._too_large: list[str] = []
 
     def write(
@@ -34,20 +34,20 @@ class AttentionFolder:
         content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
         text = json_text({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
         replace_text(self.path / f"{stem}.json", text)
-        if maps and max(_size(maps)) > _LONGEST_SIDE:
+        if maps and max(_size(maps)) > _MAX_SIDE:
             self._too_large.append(stem)
         elif maps:
             try:
-                self._missing |= set(_draw(self.path / f"{stem}.png", maps))
-            except TolkaError as error:  # the numbers are there all the same
-                self._undrawn = str(error)
+                self._missing_characters |= set(_draw(self.path / f"{stem}.png", maps))
+            except TolkaError as error:  # the JSON file has been written
+                self._plot_error = str(error)
 
     @property
     def complaint(self) -> str:
-        """Return why there are no pictures, or boxes in them; "" if all is well."""
-        complaints = [self._undrawn] if self._undrawn else []
-        if self._missing:
-            characters = "".join(sorted(self._missing)[:20])
+        """Reasons why pictures are missing, or have boxes instead of characters; "" if all is well."""
+        complaints = [self._plot_error] if self._plot_error else []
+        if self._missing_characters:
+            characters = "".join(sorted(self._missing_characters)[:20])
             complaints.append(f"no font on this machine has {characters}: drawn as boxes; {WHERE_TO_GET}")
         if self._too_large:
             shown = ", ".join(self._too_large[:5]) + (", ..." if len(self._too_large) > 5 else "")
@@ -56,11 +56,11 @@ class AttentionFolder:
 
 
 def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Return width and height in inches."""
-    columns = min(_MOST_COLUMNS, len(maps))
-    lines = -(-len(maps) // columns)
-    widest, longest = max(len(each["columns"]) for each in maps), max(len(each["rows"]) for each in maps)
-    return columns * (2.2 + _SIDE * widest), lines * (1.8 + _SIDE * longest)
+    """Return the width and height of the figure, in inches."""
+    columns = min(_MAX_COLUMNS, len(maps))
+    panel_rows = -(-len(maps) // columns)
+    map_columns, map_rows = (max(len(each[side]) for each in maps) for side in ("columns", "rows"))
+    return columns * (2.2 + _SIDE * map_columns), panel_rows * (1.8 + _SIDE * map_rows)
 
 
 def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
@@ -68,11 +68,11 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
 
     TolkaError when matplotlib is not installed.
     """
-    columns = min(_MOST_COLUMNS, len(maps))
-    lines = -(-len(maps) // columns)
+    columns = min(_MAX_COLUMNS, len(maps))
+    panel_rows = -(-len(maps) // columns)
     figure = new_figure(*_size(maps))
-    panels = figure.subplots(lines, columns, squeeze=False).flatten()
-    families, missing = families_for(piece for each in maps for piece in (*each["rows"], *each["columns"]))
+    panels = figure.subplots(panel_rows, columns, squeeze=False).flatten()
+    families, missing = families_for(subword for each in maps for subword in (*each["rows"], *each["columns"]))
     for axes, each in zip(panels, maps, strict=False):
         image = axes.imshow(each["weights"], vmin=0.0, vmax=1.0, cmap="Blues", aspect="equal")
         axes.set_xticks(range(len(each["columns"])), each["columns"], rotation=60, ha="left", rotation_mode="anchor")
@@ -80,8 +80,8 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
         axes.xaxis.tick_top()
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
             label.set_fontfamily(families)
-        head = "mean over the heads" if each["head"] == "mean" else f"head {each['head']}"
-        axes.set_xlabel(f"{each['map']}, {head}", fontsize=9)
+        heads = "mean over the heads" if each["head"] == "mean" else f"head {each['head']}"
+        axes.set_xlabel(f"{each['map']}, {heads}", fontsize=9)
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share of the attention")

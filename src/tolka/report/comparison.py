@@ -1,6 +1,6 @@
 """Plots that compare several runs. Needs the extra `plots`.
 
-A run keeps its colour from picture to picture; what has no attention is dashed.
+A run has the same colour in every picture; curves of models without attention are dashed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
 
 _SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
-_SHORT_LABEL = 14  # characters of which three stand side by side in a legend
+_SHORT_LABEL = 14  # characters; three labels of this length fit side by side in a legend
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,16 @@ class Picture:
 
 
 def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
-    """Draw all that the runs have in common; TolkaError when matplotlib is not installed."""
-    drawn = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
+    """Draw each plot for which at least one run has data; TolkaError when matplotlib is not installed."""
+    pictures = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
     for test in dict.fromkeys(test for run in runs for test in run.tests):
-        drawn.append(
-            _draw(runs, _lengths_picture(runs, test, folder), _by_length(test), ("words of the source", "BLEU"))
-        )
-    for number, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
+        axes = ("words of the source", "BLEU")
+        pictures.append(_draw(runs, _lengths_picture(runs, test, folder), _by_length(test), axes))
+    for index, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
         picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"), [])
         axes = ("steps before the end of the sentence", "norm of d loss / d state (nats)")
-        drawn.append(_draw(runs, picture, _flow(number), axes, log=True))
-    return [picture for picture in drawn if picture]
+        pictures.append(_draw(runs, picture, _flow(index), axes, log=True))
+    return [picture for picture in pictures if picture]
 
 
 _FLOW = (
@@ -53,17 +52,17 @@ _FLOW = (
 
 
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
-    """Draw learning curves of a validation score, over updates and over time."""
+    """Draw the learning curves of a validation score, over updates and over time."""
     bleu = key == "bleu"
-    what = (
+    by_update = (
         "BLEU of the validation set, translated greedily; higher is better."
         if bleu
         else "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
     )
-    again = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
+    by_time = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
     greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
     name, file = ("BLEU", "bleu") if bleu else ("Loss", "nll")
-    for x, unit, scale, caption in (("update", "updates", 1.0, what), ("seconds", "minutes", 1 / 60, again)):
+    for x, unit, scale, caption in (("update", "updates", 1.0, by_update), ("seconds", "minutes", 1 / 60, by_time)):
         path = folder / f"{file}_over_{unit}.png"
         term, signatures = (entry("bleu"), greedy) if bleu else (entry("loss"), [])
         picture = Picture(path, f"{name} over {unit}", caption, term, signatures)
@@ -84,7 +83,7 @@ def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Pi
 
 
 _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]
-"""Draws one run into axes, in a style; returns whether there was anything to draw."""
+"""Draws one run into axes with the given style; returns whether the run has data for it."""
 
 
 def _draw(
@@ -101,7 +100,7 @@ def _draw(
         style = {"color": colors(number % colors.N), "linestyle": "--" if run.without_attention else "-"}
         drawn |= plot(axes, run, {**style, "label": run.label})
     if not drawn:
-        picture.path.unlink(missing_ok=True)  # of an earlier call
+        picture.path.unlink(missing_ok=True)  # left by an earlier call
         return None
     axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
     if labels[1] == "BLEU":
@@ -147,15 +146,15 @@ def _by_length(test: str) -> _Plot:
     return plot
 
 
-def _flow(number: int) -> _Plot:
+def _flow(index: int) -> _Plot:
     def plot(axes: Any, run: FinishedRun, style: dict[str, Any]) -> bool:
         recorded = run.gradient_flows
         if not recorded:
             return False
-        for flow in recorded[number]["gradient_flow"]:
+        for flow in recorded[index]["gradient_flow"]:
             if flow["layer"] == "encoder.0.forward":
-                own = style if flow["state"] == "h" else {"color": style["color"], "linestyle": ":"}
-                axes.plot(flow["norms"], **own)
+                line_style = style if flow["state"] == "h" else {"color": style["color"], "linestyle": ":"}
+                axes.plot(flow["norms"], **line_style)
         return True
 
     return plot

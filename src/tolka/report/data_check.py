@@ -5,14 +5,14 @@ from typing import Any
 
 from tolka.metrics.tables import table
 
-MOST_PASSES = 100  # through the text, above which fewer updates are proposed
+MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _SHOWN = 60  # characters of an example
-# Beginning of a fault -> from which share of the pairs on there is something to do, what, and the key of the group
-# `cleaning` that does it, if there is one.
 _MIXED = (
     "convert those lines alone: perl -MEncode -pe "
     """'$_ = encode("UTF-8", decode("cp1252", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
 )
+# Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
+# that the advice sets, or "").
 _CURES = {
     "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
     "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
@@ -43,14 +43,15 @@ _ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
-    """Return lines for a terminal. checkup: `DataCheck.as_dict`."""
+    """Return the report on a corpus for a terminal. checkup: `DataCheck.as_dict`."""
     lines: list[str] = []
-    for found in checkup["training"]:
-        lines += ["", f"{found['name']}: {found['pairs']} pairs", ""]
-        rows = [_side(language, found[side]) for language, side in zip(languages, ("source", "target"), strict=True)]
+    for diagnosis in checkup["training"]:
+        lines += ["", f"{diagnosis['name']}: {diagnosis['pairs']} pairs", ""]
+        sides = zip(languages, ("source", "target"), strict=True)
+        rows = [_side(language, diagnosis[side]) for language, side in sides]
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
-        lines += ["", *_findings(found["findings"])]
-        lines += [f"  {line}" for line in shift_words(found["shift"])]
+        lines += ["", *_findings(diagnosis["findings"])]
+        lines += [f"  {line}" for line in shift_words(diagnosis["shift"])]
     if checkup["kept"]:
         lines += [f"these settings keep: {_kept(checkup['kept'])}"]
     if leaks := leak_findings(checkup):
@@ -64,9 +65,9 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
 
 
 def passes_note(updates: int, passes: float) -> str:
-    """Return advice where training would read the text needlessly often; else "".
+    """Return advice if training would read the text needlessly often; else "".
 
-    passes: how often all the updates together go through it.
+    passes: how often the updates go through the text.
     """
     if passes <= MOST_PASSES:
         return ""
@@ -100,16 +101,16 @@ def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     """Return what to do about held-out text in the training text."""
-    _, _, what = finding["what"].partition(": ")
-    kind = "source" if what.startswith("source") else "whole pair"
+    _, _, description = finding["what"].partition(": ")
+    kind = "source" if description.startswith("source") else "whole pair"
     if kind == "whole pair" and finding["count"] == finding["looked_at"]:
         return _ALL
-    done = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
-    return "" if cleaning["leaks"] in done else _LEAKS[kind]
+    sufficient = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
+    return "" if cleaning["leaks"] in sufficient else _LEAKS[kind]
 
 
 def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
-    """Return lines about the misaligned range; none if there is none."""
+    """Yield lines about the misaligned range, if there is one."""
     if shift is None:
         return
     before, inside = shift["correlation"]
@@ -122,7 +123,7 @@ def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def duration(minutes: float) -> str:
-    """Return '1 h 05 min'."""
+    """Format a duration as '1 h 05 min'."""
     hours, rest = divmod(round(minutes), 60)
     return f"{hours} h {rest:02} min"
 
@@ -168,14 +169,14 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
 
 
 def epochs_in_words(epochs: float | None) -> str:
-    """Return ', 16.5 times through the text'; "" for a stream."""
+    """Return a phrase such as ', 16.5 times through the text'; "" for a stream."""
     return "" if epochs is None else f", {epochs:.1f} times through the text"
 
 
 def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
-    for found in leak_findings(checkup):
-        if cure := leak_cure(found, checkup["cleaning"]):
-            yield f"{found['what'].partition(':')[0]}: {cure}"
+    for leak in leak_findings(checkup):
+        if cure := leak_cure(leak, checkup["cleaning"]):
+            yield f"{leak['what'].partition(':')[0]}: {cure}"
     for diagnosis in checkup["training"]:
         for finding in diagnosis["findings"]:
             if cure := cure_of(finding, checkup["cleaning"]):

@@ -22,10 +22,10 @@ from tolka.system.atomic import replace_text
 from tolka.training.run_folder import CHECK_PAGE
 
 _SHOWN = 240  # characters of an example
-_LANGUAGES = 5  # that are named; the rest is summed up
+_NAMED_LANGUAGES = 5  # the others are shown as one share
 _TICKS = 5  # labels under a histogram
 _SIDES = ("source", "target")
-_GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # whose settings decide what was found
+_GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # of settings on which the findings depend
 
 
 def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
@@ -45,7 +45,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
         leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
         kept=_kept(checkup["kept"]),
-        pieces=_pictures([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
+        pieces=_histograms([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
@@ -55,24 +55,24 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
 
 
 def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
-    """Return the summary."""
+    """Return the summary: label -> value."""
     training = checkup["training"]
     kinds = sum(len(part["findings"]) for part in training)
     leaks = leak_findings(checkup)
     facts = {
         "languages": " to ".join(codes),
         "training text": f"{sum(part['pairs'] for part in training):,} pairs",
-        "found": _some(kinds, "kind", "of fault") if kinds else "nothing wrong",
-        "held-out text": f"leaks: {_some(len(leaks), 'finding')}" if leaks else "does not leak",
+        "found": _counted(kinds, "kind", "of fault") if kinds else "nothing wrong",
+        "held-out text": f"leaks: {_counted(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
         facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"
     return facts
 
 
-def _some(count: int, what: str, rest: str = "") -> str:
-    """Return '1 kind', '2 kinds', with what follows."""
-    return f"{count:,} {what}{'' if count == 1 else 's'} {rest}".rstrip()
+def _counted(count: int, noun: str, rest: str = "") -> str:
+    """Return a phrase such as '1 kind' or '2 kinds', followed by `rest`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'} {rest}".rstrip()
 
 
 def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,14 +80,14 @@ def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, 
     return {
         "name": part["name"],
         "pairs": f"{part['pairs']:,}",
-        "sides": _pictures([part[side] for side in _SIDES], codes, "characters"),
+        "sides": _histograms([part[side] for side in _SIDES], codes, "characters"),
         "shift": list(shift_words(part["shift"])),
         "findings": [_finding(finding, cure_of(finding, cleaning)) for finding in part["findings"]],
     }
 
 
-def _pictures(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
-    """Return the two histograms, drawn to one scale, with captions. unit: of the lengths."""
+def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
+    """Return the values for the histograms of both sides, drawn to one scale. unit: of the lengths."""
     highest = max(max(side["histogram"]["counts"]) for side in sides) or 1
     return [
         {
@@ -116,30 +116,30 @@ def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
 
 
 def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[str, Any]]:
-    """Return the bars. height: in percent of the highest bar of both sides. title: what a bar stands for."""
+    """Return the bars. height: in percent of the highest bar of both sides. title: a bar's lengths and lines."""
     starts, counts = histogram["starts"], histogram["counts"]
-    made = []
+    bars = []
     for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
         last = number == len(starts) - 1
         end = start if last else starts[number + 1] - 1
         lengths = f"{start:,} and more" if last else f"{start:,} to {end:,}" if end > start else f"{start:,}"
-        made.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_some(count, 'line')}"})
-    return made
+        bars.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_counted(count, 'line')}"})
+    return bars
 
 
 def _ticks(starts: Sequence[int]) -> list[tuple[float, str]]:
     """Return (percent of the width, label) of some bars' left edges, including the last bar's."""
     last = len(starts) - 1
-    every = max(1, round(last / _TICKS))
-    places = [*(place for place in range(0, last, every) if last - place > every / 2), last]
+    stride = max(1, round(last / _TICKS))
+    places = [*(place for place in range(0, last, stride) if last - place > stride / 2), last]
     return [(100 * place / len(starts), f"{starts[place]:,}{'+' if place == last else ''}") for place in places]
 
 
 def _shares(languages: Mapping[str, float]) -> list[tuple[str, float, str]]:
-    """Return (code, percent, text), the most common first, the rest together."""
-    named = list(languages.items())[:_LANGUAGES]
+    """Return (code, percent, text) of each language, the most common first, the others as one."""
+    named = list(languages.items())[:_NAMED_LANGUAGES]
     rest = sum(languages.values()) - sum(share for _, share in named)
-    shown = [*named, ("others", rest)] if len(languages) > _LANGUAGES else named
+    shown = [*named, ("others", rest)] if len(languages) > _NAMED_LANGUAGES else named
     return [(code, 100 * share, _percent(share)) for code, share in shown]
 
 
@@ -169,7 +169,7 @@ def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
     for hidden, group in groupby(text[:_SHOWN], _is_hidden):
         characters = "".join(group)
         parts += [(True, f"U+{ord(character):04X}") for character in characters] if hidden else [(False, characters)]
-    return parts, f"… {_some(len(text), 'character')}" if len(text) > _SHOWN else ""
+    return parts, f"… {_counted(len(text), 'character')}" if len(text) > _SHOWN else ""
 
 
 def _is_hidden(character: str) -> bool:
@@ -177,7 +177,10 @@ def _is_hidden(character: str) -> bool:
 
 
 def _kept(tally: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the settings keep. rows: (class, what, count, percent, share), none for an unfit text."""
+    """Return the counts of pairs kept, dropped and changed.
+
+    rows: (class, what, count, percent, share); none for an unfit text.
+    """
     if tally is None:
         return {"rows": [], "changed": []}
     total = tally["kept"] + sum(tally["dropped"].values())

@@ -38,7 +38,7 @@ WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the
 
 
 def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
-    """Return font families that have every character of the texts, in order of use, and the characters none has.
+    """Return font families that have every character of the texts, in order of use, and the characters that none has.
 
     matplotlib takes each glyph from the first of them that has it.
     """
@@ -52,10 +52,10 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
     for family in (*ordered, *others):
         if not missing:
             break
-        found = missing & _characters(family)
-        if found:
+        covered = missing & _characters(family)
+        if covered:
             families.append(family)
-            missing -= found
+            missing -= covered
     return families, "".join(sorted(missing))
 
 
@@ -63,7 +63,7 @@ def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
 def quiet_fonts() -> Iterator[None]:
     """Suppress matplotlib's warnings about missing glyphs and font weights.
 
-    What no font has is in the second part of `families_for`.
+    `families_for` returns the characters that no font has.
     """
     log = logging.getLogger("matplotlib.font_manager")
     level = log.level
@@ -98,12 +98,12 @@ def _ranked(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _packaged() -> list[str]:
     """Return the font files of _PACKAGES, none of which is imported."""
-    found = []
+    paths = []
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)
         for folder in (spec.submodule_search_locations or []) if spec else []:
-            found += [str(path) for path in sorted(Path(folder, "fonts").glob("*.[ot]tf"))]
-    return found
+            paths += [str(path) for path in sorted(Path(folder, "fonts").glob("*.[ot]tf"))]
+    return paths
 
 
 @cache

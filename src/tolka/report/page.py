@@ -30,6 +30,8 @@ class ReportConfig:
     """whether report.html is written: scores, curves, and some sentences with their translation and attention"""
     sentences: list[str] = setting(default_factory=list, literal=True, needs=("report.page", "report.page"))
     """sentences to show, in the source language; [] = three of the test set: a short, a middling and a long one"""
+    plots: bool = True
+    """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow, learning-rate test"""
 
     def __post_init__(self) -> None:
         if not all(sentence.strip() for sentence in self.sentences):
@@ -52,11 +54,12 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
     common = _common_facts(runs)
     scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
     sentences = list(_sentences(runs))
-    attended = any(shown["maps"] for sentence in sentences for _, shown in sentence["made"])
+    has_maps = any(shown["maps"] for sentence in sentences for _, shown in sentence["translations"])
     score_terms = in_order(term for table in scores for term in table.terms)
-    used = {*score_terms, *in_order(costs.terms), *(picture.term for picture in pictures)}
+    cost_terms = in_order(costs.terms)
+    used = {*score_terms, *cost_terms, *(picture.term for picture in pictures)}
     used |= {entry("p")} if changes else set()
-    used |= {entry("attention")} if attended else set()
+    used |= {entry("attention")} if has_maps else set()
     text = render(
         "page.html",
         title=title,
@@ -74,9 +77,9 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
         note=note,
         sentences=sentences,
         score_terms=score_terms,
-        cost_terms=in_order(costs.terms),
+        cost_terms=cost_terms,
         p=entry("p"),
-        attention=entry("attention") if attended else None,
+        attention=entry("attention") if has_maps else None,
         glossary=[term for term in in_order(term.anchor for term in used) if term.more],
         settings=[(run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs],
     )
@@ -85,35 +88,35 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
 
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
-    """Return what is the same for every run."""
-    common = dict(runs[0].facts) if runs else {}
-    return {label: fact for label, fact in common.items() if all(run.facts.get(label) == fact for run in runs)}
+    """Return the facts that all runs share."""
+    facts = runs[0].facts if runs else {}
+    return {label: fact for label, fact in facts.items() if all(run.facts.get(label) == fact for run in runs)}
 
 
 def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:
-    """Return what was scored -> its signatures, one unless the runs are scored differently."""
-    found: dict[str, list[str]] = {}
+    """Return name of a score -> its signatures, one unless the runs are scored differently."""
+    signatures: dict[str, list[str]] = {}
 
-    def add(what: str, signature: str) -> None:
-        if signature not in found.setdefault(what, []):
-            found[what].append(signature)
+    def add(name: str, signature: str) -> None:
+        if signature not in signatures.setdefault(name, []):
+            signatures[name].append(signature)
 
     for run in runs:
         for test in run.tests.values():
             for scored in test["metrics"]:
                 add(scored["name"], scored["signature"])
-    of_tests = {signature for signatures in found.values() for signature in signatures}
+    of_tests = {signature for each in signatures.values() for signature in each}
     for picture in pictures:
         for signature in picture.signatures:
             if signature not in of_tests:
                 add("BLEU by length" if picture.term.anchor == "length" else "BLEU in validation", signature)
-    return found
+    return signatures
 
 
 def _sentences(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
-    """Return each example sentence with every run's translation."""
+    """Yield each example sentence with every run's translation."""
     sources = dict.fromkeys(shown["source"] for run in runs for shown in run.shown)
     for source in sources:
-        made = [(run, shown) for run in runs for shown in run.shown if shown["source"] == source]
-        references = [shown["reference"] for _, shown in made if "reference" in shown]
-        yield {"source": source, "reference": next(iter(references), ""), "made": made}
+        translations = [(run, shown) for run in runs for shown in run.shown if shown["source"] == source]
+        references = [shown["reference"] for _, shown in translations if "reference" in shown]
+        yield {"source": source, "reference": next(iter(references), ""), "translations": translations}

@@ -9,14 +9,14 @@ from typing import Any
 from tolka.errors import TolkaError
 from tolka.report.fonts import quiet_fonts
 from tolka.report.runs import read_metrics
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.system.atomic import replace_bytes
 
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def learning_curves(run: Path) -> Path:
-    """Draw plots/curves.png from a run's metrics.jsonl: losses, BLEU and chrF; returns its path.
+    """Draw plots/curves.png from a run's metrics.jsonl: losses, BLEU and chrF; return its path.
 
     TolkaError when matplotlib is not installed.
     """
@@ -43,13 +43,13 @@ def learning_curves(run: Path) -> Path:
 
 
 def lr_finder_curve(run: Path) -> Path:
-    """Draw plots/lr_finder.png from a run's lr_finder.json: loss over rate, and the rate recommended; returns its path.
+    """Draw plots/lr_finder.png from a run's lr_finder.json: loss over rate, and the rate recommended; return its path.
 
     TolkaError when matplotlib is not installed.
     """
     figure = new_figure(7, 4)
-    found = json.loads((run / "lr_finder.json").read_text(encoding="utf-8"))
-    curve, recommended = found["curve"], found["recommended"]
+    result = json.loads((run / "lr_finder.json").read_text(encoding="utf-8"))
+    curve, recommended = result["curve"], result["recommended"]
     rates, smoothed = [point["lr"] for point in curve], [point["smoothed"] for point in curve]
     losses = [point["train_loss"] for point in curve]
 
@@ -58,7 +58,7 @@ def lr_finder_curve(run: Path) -> Path:
     axes.plot(rates, smoothed, color="tab:blue", label="smoothed")
     axes.axvline(recommended, color="tab:red", linestyle="--", label=f"recommended peak: {recommended:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="nll per token (nats)", title="Learning-rate range test")
-    # The last updates may be tens of nats up; what counts is the way down.
+    # The last losses may be tens of nats higher; the axis shows the descent.
     low, high = min([*losses, *smoothed]), max(smoothed[: rates.index(recommended) + 1])
     axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
     axes.grid(alpha=0.3)
@@ -67,7 +67,7 @@ def lr_finder_curve(run: Path) -> Path:
 
 
 def gradient_flow_curves(run: Path) -> Path:
-    """Draw plots/gradient_flow.png from a run's metrics.jsonl: norms by distance, a panel a layer; returns its path.
+    """Draw plots/gradient_flow.png from a run's metrics.jsonl: norms by distance, one panel per layer; return its path.
 
     TolkaError when matplotlib is not installed.
     """
@@ -97,7 +97,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        stopping.check()  # a module written in C makes this of Ctrl-C
+        interrupts.check()  # C extensions turn an interrupted import into an ImportError
         raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
     return Figure(figsize=(width, height), layout="constrained")
 
@@ -122,9 +122,9 @@ def svg_of(figure: Any) -> str:
         figure.savefig(written, format="svg", transparent=True, metadata=_NO_METADATA)
     text = written.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)  # it would hold for the page
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)  # it would style the whole page
     text = re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in every figure, and nothing refers to them
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # ids repeat in every figure, and nothing refers to them
     text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
     text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", text)
     text = text.replace(f"stroke: {rcParams['grid.color']}; stroke-opacity: 0.3", "stroke: var(--line)")

@@ -12,7 +12,7 @@ import yaml
 from tolka.errors import CheckpointError
 
 SHOWN = "shown"
-"""The folder in a run's that has a JSON file for each sentence shown (`report.attention.AttentionFolder`)."""
+"""Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class FinishedRun:
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
         """Test set -> its entry in scores.json."""
-        found: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
-        return found
+        tests: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
+        return tests
 
     @property
     def facts(self) -> Mapping[str, str]:
         """The facts in the model card."""
-        found: Mapping[str, str] = self.scores["facts"]
-        return found
+        facts: Mapping[str, str] = self.scores["facts"]
+        return facts
 
     @property
     def parameters(self) -> str:
@@ -49,28 +49,28 @@ class FinishedRun:
 
     @property
     def minutes(self) -> float:
-        """Minutes of training, with validations."""
+        """Minutes of training, validations included."""
         return max((line["seconds"] for line in self.metrics if "seconds" in line), default=0.0) / 60
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Median target tokens per second in training; None for a run too short for a line."""
-        found: list[float] = [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line]
-        return median(found) if found else None
+        """Median target tokens per second in training; None for a run too short to log it."""
+        rates: list[float] = [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line]
+        return median(rates) if rates else None
 
     @property
     def validations(self) -> list[dict[str, Any]]:
-        """One line per update validated, without averaged models."""
+        """One line per validation, those of averaged models left out."""
         return [line for line in self.metrics if "valid_loss" in line and "mean_of_updates" not in line]
 
     @property
     def gradient_flows(self) -> list[dict[str, Any]]:
-        """Lines with "update" and "gradient_flow"; none if they were not asked for."""
+        """Lines with "update" and "gradient_flow"; none unless trainer.gradient_flow was on."""
         return [line for line in self.metrics if "gradient_flow" in line]
 
     @property
     def without_attention(self) -> bool:
-        """Whether one vector is all that the decoder gets of the source."""
+        """Whether the decoder has one fixed vector of the source instead of attention."""
         return bool(self.config["model"].get("attention") == "none")
 
     def sentences_per_second(self, test: str) -> float | None:

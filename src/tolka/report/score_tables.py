@@ -9,7 +9,7 @@ from tolka.report.glossary import LOWER, Term, entry_of
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import shown
 
-_SURE = 0.05  # of p: below it a difference is taken for more than chance
+_SIGNIFICANCE = 0.05  # a difference with a smaller p counts as more than chance
 _AFTER_METRICS = ("PPL per token", "sentences/s")
 
 
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table. small: beneath the label. cells: (text, small text beneath it), one per column."""
+    """A row of a table. small: beneath the label. cells: (text, small text beneath it), one per column."""
 
     label: str
     small: str
@@ -44,8 +44,8 @@ class ScoreTable:
     def terms(self) -> set[str]:
         """Glossary anchors of all that the table shows."""
         terms = [*(column.term for column in self.columns), *(row.term for row in self.rows)]
-        shown = {term.anchor for term in terms if term}
-        return shown | ({"interval"} if any(small for row in self.rows for _, small in row.cells) else set())
+        anchors = {term.anchor for term in terms if term}
+        return anchors | ({"interval"} if any(small for row in self.rows for _, small in row.cells) else set())
 
 
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
@@ -68,10 +68,10 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     """Return size and training cost of each run. common: facts that hold for every run and are not repeated."""
     rows = []
     for run in runs:
-        own = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
+        own_facts = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
         figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
-        rows.append(Row(run.label, "; ".join(own), [(figure, "") for figure in figures]))
+        rows.append(Row(run.label, "; ".join(own_facts), [(figure, "") for figure in figures]))
     return _table("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
 
@@ -79,8 +79,8 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     """Return scores before and after fine-tuning, for each run and test set that was scored with both."""
     tables = []
     for run in runs:
-        for test, found in run.tests.items():
-            rows = [_changed(change) for change in found.get("changes", [])]
+        for test, result in run.tests.items():
+            rows = [_changed(change) for change in result.get("changes", [])]
             if rows:
                 title = test if len(runs) == 1 else f"{run.label}, {test}"
                 tables.append(_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
@@ -98,17 +98,17 @@ def _table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> S
 
 
 def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
-    found, rate = run.tests[test], run.sentences_per_second(test)
-    scores = {each["name"]: (f"{each['score']:.1f}", between(each["interval"])) for each in found["metrics"]}
-    own = {"PPL per token": (shown(found["perplexity"]["ppl"]), ""), "sentences/s": (_rate(rate) if rate else "", "")}
-    return Row(label, "", [{**scores, **own}.get(name, ("", "")) for name in names])
+    result, rate = run.tests[test], run.sentences_per_second(test)
+    scores = {each["name"]: (f"{each['score']:.1f}", between(each["interval"])) for each in result["metrics"]}
+    more = {"PPL per token": (shown(result["perplexity"]["ppl"]), ""), "sentences/s": (_rate(rate) if rate else "", "")}
+    return Row(label, "", [{**scores, **more}.get(name, ("", "")) for name in names])
 
 
 def _changed(change: Mapping[str, Any]) -> Row:
     before, after, p = change["before"], change["after"], change["p_value"]
     term = entry_of(change["name"])
     gain = (before - after) if term and term.better == LOWER else after - before
-    verdict = "may be chance" if p >= _SURE else "better" if gain > 0 else "worse"
+    verdict = "may be chance" if p >= _SIGNIFICANCE else "better" if gain > 0 else "worse"
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
     return Row(change["name"], "", [(figure, "") for figure in figures], term)
 

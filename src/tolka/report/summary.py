@@ -13,7 +13,7 @@ _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
 
 
 def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return lines for a terminal. facts: label -> value. tests: as in scores.json under "test"."""
+    """Return the closing lines for a terminal. facts: label -> value. tests: as in scores.json under "test"."""
     rows, signatures = [], {}
     for name, result in tests.items():
         for entry in result["metrics"]:
@@ -34,16 +34,16 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
 
 
 def side_by_side(runs: Sequence[FinishedRun]) -> str:
-    """Return lines for a terminal: a table of several finished runs, and the signatures of its scores."""
+    """Return a table of several finished runs for a terminal, with the signatures of its scores."""
     rows: list[list[str]] = []
     signatures: dict[str, None] = {}
     for run in runs:
         cost = [run.parameters, str(run.updates), f"{run.minutes:.1f}"]
         for name, result in run.tests.items():
-            (bleu, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
-            score, spread = f"{bleu['score']:.2f}", between(bleu["interval"])
-            rows.append([run.label, *cost, name, bleu["name"], score, spread, shown(result["perplexity"]["ppl"])])
-            signatures[f"{bleu['name']}: {bleu['signature']}"] = None
+            (metric, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
+            score, interval = f"{metric['score']:.2f}", between(metric["interval"])
+            rows.append([run.label, *cost, name, metric["name"], score, interval, shown(result["perplexity"]["ppl"])])
+            signatures[f"{metric['name']}: {metric['signature']}"] = None
         if not run.tests:
             rows.append([run.label, *cost, *[""] * 5])
     header = [

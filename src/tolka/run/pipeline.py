@@ -22,7 +22,7 @@ from tolka.run.inputs import Inputs
 from tolka.run.provenance import PROVENANCE, provenance, recorded
 from tolka.run.samples import choose_sentences, show
 from tolka.run.training_setup import TrainingSetup
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
@@ -66,7 +66,7 @@ class Pipeline:
 
         StoppedError, with the state saved, when a signal asked for an end.
         """
-        stopping.check()
+        interrupts.check()
         self.inputs.read()
         self._record_provenance()
         resumed = self._setup.resumed() if self.resuming else None
@@ -124,7 +124,7 @@ class Pipeline:
 
     def test(self) -> list[TestResult]:
         """Translate each test set with the best model and score it; writes the scores into `best/` too."""
-        stopping.check()
+        interrupts.check()
         saved, decoding = load_model(self.run.best), self._setup.decoding
         before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
         tester = Tester(
@@ -154,7 +154,7 @@ class Pipeline:
 
     def report(self) -> None:
         """Draw the plots, if matplotlib is installed, and write the report page with its example sentences."""
-        stopping.check()
+        interrupts.check()
         self._draw("learning curves", learning_curves)
         if self.config.trainer.gradient_flow:
             self._draw("gradient flow", gradient_flow_curves)
@@ -175,6 +175,8 @@ class Pipeline:
             self.run.log(f"note: {complaint}")
 
     def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
+        if not self.config.report.plots:
+            return
         try:
             self.run.log(f"{what}: {plot(self.run.path)}")
         except TolkaError as error:

@@ -120,7 +120,7 @@ class _Beam:
         self.total = torch.zeros(len(source), 1, device=source.device)  # (B, k) log-probabilities
         self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         self.limits = config.limits(lengths)
-        self.last_penalty = ((5.0 + self.limits) / 6.0) ** config.length_penalty
+        self.last_penalty = ((5.0 + self.limits) / 6.0) ** config.length_penalty  # `penalty`, of all at once
         # In the step in which the k-th hypothesis finishes, up to k do.
         self.finished = _Finished.empty(len(source), 2 * config.beam_size, int(self.limits.max()), source.device)
         self.results: list[list[Hypothesis]] = [[] for _ in range(len(source))]

@@ -11,14 +11,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
+_DISK_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 
 
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces `final`, synced to disk, when the block ends without an error.
 
-    An existing `final` stays readable until the exchange; an error leaves it as it was.
+    An existing `final` stays readable until it is replaced; an error leaves it unchanged.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
@@ -28,7 +28,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
         with naming(final):
             yield work
         for path in [*work.rglob("*"), work]:
-            # Some libraries write files that only their owner may read (safetensors, as it makes a temporary one).
+            # Some libraries, such as safetensors, write files that only their owner may read.
             os.chmod(path, (0o777 if path.is_dir() else 0o666) & ~mask)
             _sync(path)
         if final.exists():
@@ -50,9 +50,9 @@ def whole_folder(final: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
-    """Admit one process at a time, of all that name this file; call `waiting` if another one is inside.
+    """Admit one process at a time to a block, by a lock file; call `waiting` if another process is inside.
 
-    The system frees the lock when a process ends, however it ends. The last one out removes the file.
+    The system frees the lock when a process ends, however it ends. The file is removed afterwards.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -60,7 +60,7 @@ def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
             if not try_lock(stream):
                 waiting()
                 try_lock(stream, wait=True)
-            if not _is_file_of(stream, lock):  # the one that was waited for has removed it, and a third may come
+            if not _is_file_of(stream, lock):  # the other process removed it, and a third may lock a new one
                 continue
             try:
                 yield
@@ -78,7 +78,7 @@ def _is_file_of(stream: IO[str], path: Path) -> bool:
 
 
 def try_lock(stream: IO[str], wait: bool = False) -> bool:
-    """Lock an open file until it is closed; return False when another process has it, unless told to wait.
+    """Lock an open file until it is closed; return False when another process has it and `wait` is off.
 
     Returns True also where the file system has no locks.
     """
@@ -98,7 +98,7 @@ def try_lock(stream: IO[str], wait: bool = False) -> bool:
 
 
 def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
-    """Lock the first byte, which need not exist."""
+    """Lock the first byte of a file, which need not exist."""
     if sys.platform != "win32":
         raise NotImplementedError
     import msvcrt
@@ -115,9 +115,9 @@ def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
 
 
 def standing(final: Path) -> Path:
-    """Return the folder to read: `final`, or its backup if a crash interrupted an exchange.
+    """Return the folder to read: `final`, or its backup if a crash interrupted its replacement.
 
-    Changes nothing, so that a reader never gets in the way of a writer.
+    Changes nothing on disk, so that a reader never disturbs a writer.
     """
     if not final.exists():
         for old in sorted(final.parent.glob(f".{final.name}.*.old")):
@@ -128,27 +128,27 @@ def standing(final: Path) -> Path:
 def replace_text(path: Path, text: str) -> None:
     """Replace a text file atomically.
 
-    Names that are not UTF-8 are escaped, as JSON and YAML read them back.
+    Lone surrogates (file names that are not UTF-8) are escaped, in a form that JSON and YAML read back.
     """
     replace_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
     """Replace a binary file atomically."""
-    beside = partial(path)
+    temporary = partial(path)
     try:
         with naming(path):
-            beside.write_bytes(content)
-            _sync(beside)
-        os.replace(beside, path)
+            temporary.write_bytes(content)
+            _sync(temporary)
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 
 def partial(path: Path) -> Path:
-    """Return where the new content of a file is written first; a crash may leave it behind."""
+    """Return the path to which a file's new content is written first; a crash may leave it behind."""
     return path.with_name(f".{path.name}.partial")
 
 
@@ -176,17 +176,17 @@ def umask() -> int:
     """Return the permission bits that new files of this process do not get."""
     with suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as status:
         return int(next(line for line in status if line.startswith("Umask:")).split()[1], 8)
-    mask = os.umask(0)  # elsewhere one can only read it by setting it, for all threads
+    mask = os.umask(0)  # without /proc it can only be read by setting it, for all threads
     os.umask(mask)
     return mask
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to errors of a full disk, which do not have one once the file is open."""
+    """Add the file's name to full-disk errors, which lack it once the file is open."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _FULL or error.filename:
+        if error.errno not in _DISK_FULL or error.filename:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error

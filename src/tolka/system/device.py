@@ -16,7 +16,7 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
     key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention, which makes a plan for
-    every new shape, of which texts have many.
+    every new shape: batches of text have many.
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
@@ -33,7 +33,7 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
 
 
 def use_threads(count: int) -> None:
-    """Let torch compute with so many CPU threads; 0 leaves it as it is."""
+    """Let torch compute with `count` CPU threads; 0 keeps its own choice."""
     if count:
         torch.set_num_threads(count)
 
@@ -47,7 +47,7 @@ def has_fast_bf16(device: torch.device) -> bool:
 
 @dataclass(frozen=True)
 class Precision:
-    """fp32, or autocast in bf16 or fp16 with master weights in fp32 (Micikevicius et al. 2018)."""
+    """Number format of training: fp32, or autocast in bf16 or fp16 with weights in fp32 (Micikevicius et al. 2018)."""
 
     device: torch.device
     name: str

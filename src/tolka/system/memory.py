@@ -7,10 +7,8 @@ from pathlib import Path
 
 import torch
 
-# What the CPU's allocator, CUDA and cuBLAS say when they have none left.
+# In the errors of the CPU's allocator, CUDA and cuBLAS when memory runs out.
 _NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
-
-
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
@@ -40,10 +38,10 @@ def available_memory_bytes() -> int:
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
         try:
-            left = int(Path(limit).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
+            unused = int(Path(limit).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
         except (OSError, ValueError):  # no such file, or "max"
             continue
-        free = min(free, max(0, left))
+        free = min(free, max(0, unused))
     return free
 
 

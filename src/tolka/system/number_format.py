@@ -4,15 +4,15 @@ import json
 import math
 from typing import Any
 
-_LONGEST = 1e6  # written out up to here
-_LARGEST = "over 1e304"  # exp(700): about where a float ends
+_LARGEST_PLAIN = 1e6  # from here on in scientific notation
+_OVERFLOW = "over 1e304"  # exp(700), about the largest float
 
 
 def shown(value: float | None, digits: int = 2) -> str:
     """Return a perplexity for people: 12.34, from a million on 1.4e13; None means infinite."""
     if value is None or math.isinf(value):
-        return _LARGEST
-    return f"{value:.{digits}f}" if value < _LONGEST else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+        return _OVERFLOW
+    return f"{value:.{digits}f}" if value < _LARGEST_PLAIN else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
 def json_text(value: Any, ensure_ascii: bool = True, indent: int | None = None) -> str:

@@ -20,7 +20,7 @@ def sample_dir() -> Path:
 def _find(in_checkout: str, in_wheel: str) -> Path:
     checkout = _PACKAGE.parents[1]
     for folder in (checkout / in_checkout, _PACKAGE / in_wheel):
-        # A stranger's folder above site-packages may have the same name; only our checkout has our pyproject.
+        # Outside a checkout, an unrelated folder beside site-packages may have the same name.
         if folder.is_dir() and (folder.is_relative_to(_PACKAGE) or (checkout / "src" / "tolka").is_dir()):
             return folder
     raise TolkaError(f"the installation lacks its folder '{in_wheel}'; install tolka again")

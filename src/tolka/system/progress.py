@@ -15,7 +15,7 @@ def shows_bars() -> bool:
 def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bool = True) -> "tqdm[Any]":
     """Return a progress bar, erased when done, and hidden when stderr is not a terminal.
 
-    shown: False where a terminal has other things to show in that line.
+    shown: False if the terminal shows something else in that line.
     """
     return tqdm(
         total=total,
@@ -32,9 +32,9 @@ def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bo
 
 
 def say(message: str = "") -> None:
-    """Print a line on stderr without tearing a bar; stdout is for data.
+    """Print a line on stderr, above a progress bar if there is one; stdout is for data.
 
-    Ignored if nobody can read it: on a closed terminal, or a full disk.
+    An error is ignored: the terminal may be closed, or the disk of a log full.
     """
     with suppress(OSError):
         tqdm.write(message, file=sys.stderr)

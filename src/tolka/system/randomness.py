@@ -18,7 +18,7 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """Return the state of Python's and NumPy's generators as JSON values; torch's are tensors of their own."""
+    """Return the states of Python's and NumPy's generators as JSON values; torch's are saved as tensors."""
     version, numbers, gauss = random.getstate()
     name, key, *rest = np.random.get_state(legacy=True)
     return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
@@ -26,7 +26,7 @@ def random_state() -> dict[str, Any]:
 
 @contextmanager
 def torch_random_kept(device: torch.device) -> Iterator[None]:
-    """Restore torch's generators after a block, whatever it draws."""
+    """Restore torch's random number generators after a block."""
     before, before_cuda = torch.get_rng_state(), None
     if device.type == "cuda":
         before_cuda = torch.cuda.get_rng_state(device)

@@ -1,7 +1,7 @@
 """Worker threads for computation.
 
-Two of them with one of torch's threads each get more done than one with two: no operation is too small to be divided,
-and none waits until all its parts are done.
+Two workers with one torch thread each are faster than one with two: small operations are not divided among threads, and
+no operation waits for the slowest of its parts.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,18 +12,18 @@ from typing import Any
 import torch
 
 
-class _Here(Executor):
+class _InlineExecutor(Executor):
     """An executor that runs jobs at once, in the caller's thread."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the job; an error is raised at once too."""
-        done: Future[Any] = Future()
-        done.set_result(fn(*args, **kwargs))
-        return done
+        """Run the job at once; its error is raised here."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
-class _Threads(ThreadPoolExecutor):
-    """Worker threads that start nothing more after an error in one of them."""
+class _WorkerThreads(ThreadPoolExecutor):
+    """Worker threads that start no further job after an error in one of them."""
 
     def __init__(self, count: int, share: int) -> None:
         super().__init__(count, initializer=lambda: torch.set_num_threads(share))
@@ -34,7 +34,7 @@ class _Threads(ThreadPoolExecutor):
         return super().submit(self._work, fn, *args, **kwargs)
 
     def _work(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if self._failed:  # the caller waits in order of submission, and so meets the error that came first
+        if self._failed:  # results are awaited in order of submission, so the first error comes first
             raise CancelledError
         try:
             return fn(*args, **kwargs)
@@ -47,15 +47,15 @@ class _Threads(ThreadPoolExecutor):
 def side_by_side(count: int) -> Iterator[Executor]:
     """Yield an executor of `count` threads, each with its share of torch's; of one, the caller's own thread.
 
-    If the block ends early, by an error or a signal, work that has not begun is cancelled, and what has is waited for.
+    If the block ends early, by an error or a signal, queued jobs are cancelled and running ones are waited for.
     """
     if count == 1:
-        yield _Here()
+        yield _InlineExecutor()
         return
     threads = torch.get_num_threads()
-    pool = _Threads(count, max(1, threads // count))
+    pool = _WorkerThreads(count, max(1, threads // count))
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # what threads to come start with
+        torch.set_num_threads(threads)  # the default for new threads

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-_BLOCK = 2**16
+_BLOCK_BYTES = 2**16
 
 
 class _Decompressor(Protocol):
@@ -24,12 +24,12 @@ class _Decompressor(Protocol):
 
 def open_xz(path: Path, mode: str) -> IO[bytes]:
     """Open an xz or lzma file for reading; see `_Decompressed` for what reading raises."""
-    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, lzma.LZMADecompressor, "xz"), _BLOCK))
+    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, lzma.LZMADecompressor, "xz"), _BLOCK_BYTES))
 
 
 def open_bz2(path: Path, mode: str) -> IO[bytes]:
     """Open a bz2 file for reading; see `_Decompressed` for what reading raises."""
-    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, bz2.BZ2Decompressor, "bz2"), _BLOCK))
+    return cast(IO[bytes], io.BufferedReader(_Decompressed(path, bz2.BZ2Decompressor, "bz2"), _BLOCK_BYTES))
 
 
 class _Decompressed(io.RawIOBase):
@@ -38,11 +38,11 @@ class _Decompressed(io.RawIOBase):
     Reading raises EOFError for a truncated stream, and OSError or LZMAError for invalid data.
     """
 
-    def __init__(self, path: Path, new: Callable[[], _Decompressor], kind: str) -> None:
+    def __init__(self, path: Path, new_decompressor: Callable[[], _Decompressor], kind: str) -> None:
         self._file = path.open("rb")
-        self._new, self._kind = new, kind
-        self._stream = new()
-        self._first = True
+        self._new_decompressor, self._kind = new_decompressor, kind
+        self._stream = new_decompressor()
+        self._in_first_stream = True
 
     def readable(self) -> bool:
         """Return True."""
@@ -56,37 +56,36 @@ class _Decompressed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer, as io.RawIOBase does."""
         view = memoryview(buffer).cast("B")
-        text = self._read(len(view))
-        view[: len(text)] = text
-        return len(text)
+        data = self._read(len(view))
+        view[: len(data)] = data
+        return len(data)
 
     def _read(self, size: int) -> bytes:
-        text = b""
-        while not text:
+        data = b""
+        while not data:
             if self._stream.eof:
-                following = self._after_the_stream()
-                if not following:
+                block = self._start_of_next_stream()
+                if not block:
                     return b""
-                self._stream, self._first = self._new(), False
-                text = self._decompressed(following, size)
+                self._stream, self._in_first_stream = self._new_decompressor(), False
             else:
-                block = self._file.read(_BLOCK) if self._stream.needs_input else b""
+                block = self._file.read(_BLOCK_BYTES) if self._stream.needs_input else b""
                 if not block and self._stream.needs_input:
                     raise EOFError("compressed data ends before the end of its stream")
-                text = self._decompressed(block, size)
-        return text
+            data = self._decompress(block, size)
+        return data
 
-    def _after_the_stream(self) -> bytes:
-        """Return the beginning of the next stream, without zero padding; nothing at the end of the file."""
-        following = self._stream.unused_data.lstrip(b"\0")
-        while not following and (block := self._file.read(_BLOCK)):
-            following = block.lstrip(b"\0")
-        return following
+    def _start_of_next_stream(self) -> bytes:
+        """Return the first bytes after the zero padding that follows a stream; b"" at the end of the file."""
+        start = self._stream.unused_data.lstrip(b"\0")
+        while not start and (block := self._file.read(_BLOCK_BYTES)):
+            start = block.lstrip(b"\0")
+        return start
 
-    def _decompressed(self, block: bytes, size: int) -> bytes:
+    def _decompress(self, block: bytes, size: int) -> bytes:
         try:
             return self._stream.decompress(block, size)
         except (OSError, lzma.LZMAError):
-            if self._first:
+            if self._in_first_stream:
                 raise
             raise OSError(f"after the {self._kind} data something follows that is no {self._kind}") from None

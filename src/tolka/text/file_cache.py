@@ -8,8 +8,8 @@ from typing import Any
 
 from tolka.system.atomic import replace_text
 
-_LEAST_BYTES = 2**20  # a smaller file is read faster than it is looked up
-_SECONDS_OF_DOUBT = 2.0  # a file that was just written may change again within the clock's grain
+_LEAST_BYTES = 2**20  # a smaller file is read again: that is about as fast as the lookup
+_MIN_AGE_SECONDS = 2.0  # a younger file may change again without a new time stamp: the clock of file times is coarse
 
 
 class KnownFiles:
@@ -19,34 +19,37 @@ class KnownFiles:
         self._store = store
         self._facts: dict[str, list[Any]] = {}
         try:
-            found = json.loads(store.read_text(encoding="utf-8")) if store else {}
-            self._facts = {str(key): list(value) for key, value in found.items()}
+            saved = json.loads(store.read_text(encoding="utf-8")) if store else {}
+            self._facts = {str(key): list(value) for key, value in saved.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             pass
 
-    def recall(self, what: str, path: Path, find: Callable[[Path], Any]) -> Any:
-        """Return `find(path)`, which must be plain JSON, or its earlier result for the same content."""
+    def recall(self, fact: str, path: Path, compute: Callable[[Path], Any]) -> Any:
+        """Return `compute(path)`, which must be plain JSON, or its cached result while the file is unchanged.
+
+        fact: the name of what is computed.
+        """
         try:
-            state = path.stat()
+            stat = path.stat()
         except OSError:
-            return find(path)
-        if self._store is None or state.st_size < _LEAST_BYTES:
-            return find(path)
-        key = f"{what}:{path.resolve()}"
-        mark = [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
-        known = self._facts.get(key)
-        if known and known[:-1] == mark:
-            return known[-1]
-        found = find(path)
-        if time.time() - state.st_mtime > _SECONDS_OF_DOUBT:
-            self._facts[key] = [*mark, found]
+            return compute(path)
+        if self._store is None or stat.st_size < _LEAST_BYTES:
+            return compute(path)
+        key = f"{fact}:{path.resolve()}"
+        version = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+        cached = self._facts.get(key)
+        if cached and cached[:-1] == version:
+            return cached[-1]
+        value = compute(path)
+        if time.time() - stat.st_mtime > _MIN_AGE_SECONDS:
+            self._facts[key] = [*version, value]
             self._save(self._store)
-        return found
+        return value
 
     def _save(self, store: Path) -> None:
-        present = {key: fact for key, fact in self._facts.items() if Path(key.partition(":")[2]).exists()}
+        facts = {key: fact for key, fact in self._facts.items() if Path(key.partition(":")[2]).exists()}
         try:
             store.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(store, json.dumps(present))
-        except OSError:  # a read-only cache
+            replace_text(store, json.dumps(facts))
+        except OSError:  # the cache is read-only
             pass

@@ -1,8 +1,8 @@
-"""Files that are not plain text: documents by the ending of their name, binary files by their first bytes."""
+"""Files that are not plain text: documents by their file extension, binary files by their first bytes."""
 
 from pathlib import Path
 
-# How a name ends -> what it is called, and what of it no reader would call text.
+# File extension -> the kind of file, and what it contains besides text.
 _DOCUMENTS = {
     ".srt": ("subtitles", "numbers and time codes"),
     ".vtt": ("subtitles", "time codes"),
@@ -34,7 +34,7 @@ _DOCUMENTS = {
     ".pdf": ("a PDF", "markup"),
 }
 _SAVE_AS_TEXT = "save it as plain text (UTF-8) first"
-# How a file begins -> what it is, and what to do.
+# First bytes -> the kind of file, and what to do about it.
 _BINARY = {
     b"PK\x03\x04": ("a ZIP archive, as Word, OpenDocument and EPUB files are", _SAVE_AS_TEXT),
     b"%PDF-": ("a PDF", _SAVE_AS_TEXT),
@@ -49,10 +49,13 @@ _BINARY = {
 
 
 def document_kind(path: Path) -> tuple[str, str]:
-    """Return what a file of that name is, and which part of it is not text; two empty strings for plain text."""
+    """Return a file's kind by its name, and what it contains besides text; two empty strings for plain text."""
     return _DOCUMENTS.get(path.suffix.lower(), ("", ""))
 
 
 def binary_kind(head: bytes) -> tuple[str, str]:
-    """Return what a file that begins so is, and what to do, unless it is valid UTF-8; two empty strings if unknown."""
+    """Return a file's kind by its first bytes, and what to do about it; two empty strings if unknown.
+
+    A text in UTF-8 may begin with the same bytes: the caller must check.
+    """
     return next((kind for mark, kind in _BINARY.items() if head.startswith(mark)), ("", ""))

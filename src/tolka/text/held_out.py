@@ -1,8 +1,8 @@
 """Validation and test sets held out of the training text, where a corpus has none of its own.
 
-Pairs are chosen by a hash of their text: the same on every machine, whatever the cleaning, and of a text that has grown
-a share holds the share of before. They are kept as plain files beside the token stores. What training must leave out
-for them, `tolka.text.cleaning.cleaner.judge` finds: every pair that has a source or a target of theirs.
+Pairs are chosen by a hash of their text: the same on every machine and with any cleaning; when a text grows, a share of
+it still contains the pairs that it contained before. The sets are plain files beside the token stores. Every training
+pair with the source or the target of a held-out pair is left out by `tolka.text.cleaning.cleaner.judge`.
 """
 
 import hashlib
@@ -23,10 +23,11 @@ from tolka.text.pairs import Pair, PairSource, ParallelFiles
 
 _FORMAT = 1
 _HASHES = 2**64
-_AUTO_SHARE, _AUTO_LEAST, _AUTO_MOST = 100, 200, 2000  # one pair in so many, but at least, and at most
-_AUTO_MOST_OF_TEXT = 10  # one pair in so many
-# What is worth scoring, whatever cleaning the run has: two such runs have the same sets, so that their scores compare.
-_SOUND = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
+# The size `auto`: one pair in 100, but at least 200 and at most 2000 pairs, and never more than one pair in 10.
+_AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
+# The filter for held-out pairs does not depend on the run's cleaning: runs with different cleaning are scored on the
+# same sets.
+_FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
 def with_sets_aside(corpus: Corpus, languages: tuple[str, str], cache: Path) -> tuple[Corpus, Path]:
@@ -42,10 +43,10 @@ def with_sets_aside(corpus: Corpus, languages: tuple[str, str], cache: Path) -> 
             if not folder.is_dir():
                 _write(corpus, languages, folder)
     source, target = languages
-    found: dict[str, list[PairSource]] = {
+    sets: dict[str, list[PairSource]] = {
         name: [ParallelFiles(folder / f"{name}.{source}", folder / f"{name}.{target}", name)] for name in corpus.sizes
     }
-    return replace(corpus, valid=found.get("valid", corpus.valid), tests=found.get("test", corpus.tests)), folder
+    return replace(corpus, valid=sets.get("valid", corpus.valid), tests=sets.get("test", corpus.tests)), folder
 
 
 def _key(corpus: Corpus, languages: tuple[str, str]) -> str:
@@ -60,53 +61,52 @@ def _key(corpus: Corpus, languages: tuple[str, str]) -> str:
 
 
 def _write(corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
-    given = chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))
-    taken = set_aside_marks(given)
-    chosen = {}
+    excluded = set_aside_marks(chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests)))
+    sets = {}
     for name, size in sorted(corpus.sizes.items()):  # test before valid
-        chosen[name] = _choose(corpus.train, name, size, taken)
-        taken |= set_aside_marks(chosen[name])
-    with whole_folder(folder) as made:
-        for name, pairs in chosen.items():
+        sets[name] = _choose(corpus.train, name, size, excluded)
+        excluded |= set_aside_marks(sets[name])
+    with whole_folder(folder) as unfinished:
+        for name, pairs in sets.items():
             for language, texts in zip(
                 languages, zip(*((p.source, p.target) for p in pairs), strict=True), strict=True
             ):
                 content = "".join(f"{text}\n" for text in texts)
-                (made / f"{name}.{language}").write_bytes(content.encode())
+                (unfinished / f"{name}.{language}").write_bytes(content.encode())
 
 
-def _choose(sources: Sequence[PairSource], name: str, size: SetSize, taken: Marks) -> list[Pair]:
-    """Return the pairs with the smallest hashes, each once and in that order. taken: those of other held-out sets."""
-    is_free, steps = set_aside_reason(taken), steps_of(_SOUND, ("", ""))
+def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:
+    """Return the pairs with the smallest hashes, each once and in that order. excluded: other held-out sets."""
+    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, ("", ""))
     limit = int(size.share * _HASHES) if size.share else _HASHES
-    most = 0 if size.share else size.pairs or _AUTO_MOST
-    found: dict[int, Pair] = {}
-    largest: list[int] = []  # a heap of the hashes in `found`, negative
+    capacity = 0 if size.share else size.pairs or _AUTO_MAX
+    chosen: dict[int, Pair] = {}
+    largest: list[int] = []  # a heap of the hashes in `chosen`, negative
     number = 0
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):  # noqa: B007 (used after the loop)
-            mark = _hash(name, pair)
-            if mark >= limit or mark in found or is_free(pair) or any(isinstance(s(pair), str) for _, s in steps):
+            key = _hash(name, pair)
+            if key >= limit or key in chosen or overlap(pair) or any(isinstance(s(pair), str) for _, s in steps):
                 continue
-            found[mark] = pair
-            heappush(largest, -mark)
-            if most and len(largest) > most:
-                del found[-heappop(largest)]
+            chosen[key] = pair
+            heappush(largest, -key)
+            if capacity and len(largest) > capacity:
+                del chosen[-heappop(largest)]
                 limit = -largest[0]
     if not size.share:
-        wanted = size.pairs or max(1, min(max(number // _AUTO_SHARE, _AUTO_LEAST), number // _AUTO_MOST_OF_TEXT))
-        found = {mark: found[mark] for mark in sorted(found)[:wanted]}
-    asked = size.pairs or len(found)
-    if not found or (not size.share and 2 * asked > number):
+        auto = max(1, min(max(number // _AUTO_DIVISOR, _AUTO_MIN), number // _AUTO_MIN_DIVISOR))
+        chosen = {key: chosen[key] for key in sorted(chosen)[: size.pairs or auto]}
+    count = size.pairs or len(chosen)
+    if not chosen or (not size.share and 2 * count > number):
         raise DataError(
-            f"corpus.{name} ({size.asked}) sets {asked} of the training text's {number} pairs "
+            f"corpus.{name} ({size.asked}) sets {count} of the training text's {number} pairs "
             "aside: at least one must be, and at most half of them; give another number, or the name of a text"
         )
-    return [found[mark] for mark in sorted(found)]
+    return [chosen[key] for key in sorted(chosen)]
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:
-    """Yield pairs without flaws and blank sides, stripped."""
+    """Yield the pairs without flaws or blank sides, stripped; call `tick(1)` for each pair read."""
     for pair in chain.from_iterable(source.read() for source in sources):
         tick(1)
         stripped = Pair(pair.source.strip(), pair.target.strip())

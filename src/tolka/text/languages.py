@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from tolka.errors import ConfigError
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.text.scripts import plain_code
 
-_SHORTEST = 20  # characters that a text must have for its language to be asked
-_SURE, _UNLIKELY = 0.95, 0.01
-# Of one macrolanguage (ISO 639-3), or of one script and so close that a sentence may well be any of them.
-_ALIKE = ({"no", "nb", "nn"}, {"sh", "hr", "bs", "sr"}, {"ms", "id"}, {"zh", "wuu", "yue"})
+_MIN_CHARACTERS = 20  # the language of a shorter text is not identified
+_CERTAIN, _UNLIKELY = 0.95, 0.01  # probabilities above and below which a decision is made
+# Languages that cannot be told apart by a sentence: of one macrolanguage (ISO 639-3), or close and in the same script.
+_CONFUSABLE = ({"no", "nb", "nn"}, {"sh", "hr", "bs", "sr"}, {"ms", "id"}, {"zh", "wuu", "yue"})
 
 Likelihoods = Mapping[str, float]
 """Language code -> probability."""
@@ -24,17 +24,17 @@ class LanguageIdentifier:
             from py3langid.langid import MODEL_FILE
             from py3langid.langid import LanguageIdentifier as Langid
         except ImportError:
-            stopping.check()  # a module written in C makes this of Ctrl-C
+            interrupts.check()  # a C extension may turn Ctrl-C into an ImportError
             raise ConfigError(
                 "cleaning.language=true needs py3langid: pip install 'tolka[langid]', or set cleaning.language=false"
             ) from None
         self._langid = Langid.from_model_file(MODEL_FILE, norm_probs=True)
         self._known = frozenset(self._langid.labels)
-        self._alike: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
+        self._confusable: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
 
     def likelihoods(self, text: str) -> Likelihoods | None:
-        """Return log-likelihoods; None for a text that is too short."""
-        return dict(self._langid.rank(text)) if len(text) >= _SHORTEST else None
+        """Return the probability of each language; None for a text that is too short."""
+        return dict(self._langid.rank(text)) if len(text) >= _MIN_CHARACTERS else None
 
     def is_other(self, likelihoods: Likelihoods, language: str) -> bool:
         """Return whether the text is surely not in this language; False for an unknown language.
@@ -42,14 +42,14 @@ class LanguageIdentifier:
         It is not enough that another language is more likely: for a short English sentence half a dozen may be, none of
         which is Korean.
         """
-        if language not in self._alike:
+        if language not in self._confusable:
             code = plain_code(language)
-            self._alike[language] = self._known & next((group for group in _ALIKE if code in group), {code})
-        wanted = self._alike[language]
-        return bool(wanted) and sum(likelihoods[each] for each in wanted) < _UNLIKELY
+            self._confusable[language] = self._known & next((group for group in _CONFUSABLE if code in group), {code})
+        accepted = self._confusable[language]
+        return bool(accepted) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
 
 
-def surely(likelihoods: Likelihoods) -> str | None:
-    """Return the language of the text if it is beyond doubt."""
+def certain_language(likelihoods: Likelihoods) -> str | None:
+    """Return the language of the text if it is beyond doubt, else None."""
     best = max(likelihoods, key=lambda language: likelihoods[language])
-    return best if likelihoods[best] > _SURE else None
+    return best if likelihoods[best] > _CERTAIN else None

@@ -21,16 +21,15 @@ from tolka.text.compressed import open_bz2, open_xz
 from tolka.text.file_cache import KnownFiles
 from tolka.text.file_types import binary_kind
 
-_BOM = b"\xef\xbb\xbf"
-_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")  # the first begins with one of UTF-16
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", *_UTF32_MARKS)
-_AROUND_A_LINE = len(_BOM) + len(b"\r\n")
+UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
+_WIDE_BOMS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *UTF32_BOMS
+_BOM_AND_LINE_END = len(codecs.BOM_UTF8) + len(b"\r\n")
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
-"""What a file that ends too soon or was changed raises while it is read."""
+"""Errors that reading a truncated or damaged file raises."""
 
 
 def _zstandard(path: Path, mode: str) -> IO[bytes]:
-    """Open with pyarrow, which `datasets` needs anyway."""
+    """Open a zstd file with pyarrow, a dependency of `datasets`."""
     import pyarrow
 
     return cast(IO[bytes], io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
@@ -44,11 +43,11 @@ _COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
     ".zst": _zstandard,
 }
 COMPRESSIONS = tuple(_COMPRESSIONS)
-"""How the name of a file ends that is compressed in a way that is known here; "" for one that is not."""
+"""File extensions of the compressions that can be read, and "" for an uncompressed file."""
 
 
 def user_path(text: str) -> Path:
-    """Return a path as people write it: a leading ~ is a home folder, if that exists."""
+    """Return the path with a leading ~ expanded; unchanged where there is no home folder."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -71,10 +70,10 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-_SOME_LINES = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
+_MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
 
 Repair = Callable[[int, bytes], str]
-"""Given the number of a line that is not UTF-8, and its bytes: the text to go on with."""
+"""(number, bytes) of a line that is not UTF-8 -> the text to use for it."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +86,18 @@ class LineLimit:
     max_bytes: int = 1_000_000
     key: str = "corpus.max_line_bytes"
 
-    def check(self, text: str, place: str, what: str = "the text") -> None:
-        """Raise DataError with `place` when a text has more bytes."""
+    def check(self, text: str, place: str, name: str = "the text") -> None:
+        """Raise DataError if a text has more bytes. place: file and line. name: of the text, for the message."""
         if len(text) > self.max_bytes // 4 and len(text.encode("utf-8", "surrogatepass")) > self.max_bytes:
-            raise self.error(place, what)
+            raise self.error(place, name)
 
-    def error(self, place: str, what: str) -> DataError:
-        """Return the error for a longer line."""
-        return DataError(f"{place}: {self.complaint(what)}")
+    def error(self, place: str, name: str) -> DataError:
+        """Return the DataError for a text that is too long."""
+        return DataError(f"{place}: {self.complaint(name)}")
 
-    def complaint(self, what: str) -> str:
-        """Return its message without the place."""
-        size = f"{what} is longer than {self.max_bytes} bytes ({self.key})"
+    def complaint(self, name: str) -> str:
+        """Return the message for a text that is too long, without its place."""
+        size = f"{name} is longer than {self.max_bytes} bytes ({self.key})"
         return f"{size}; is this text, one sentence a line? If so, raise it"
 
 
@@ -120,18 +119,18 @@ def decode_lines(
     of a line.
     """
     number, head = 0, b""
-    foreign = False  # whether a line before was UTF-8, and not ASCII alone
-    raw_lines = iter(partial(stream.readline, limit.max_bytes + _AROUND_A_LINE), b"")
+    is_utf8 = False  # whether an earlier line was UTF-8 beyond ASCII
+    raw_lines = iter(partial(stream.readline, limit.max_bytes + _BOM_AND_LINE_END), b"")
     try:
         for number, raw in enumerate(raw_lines, start=1):
             if number == 1:
                 head = raw
-                if raw.startswith(_WIDE_MARKS):
-                    raise _wide(name, raw)
-                raw = raw.removeprefix(_BOM)
+                if raw.startswith(_WIDE_BOMS):
+                    raise _wide_encoding_error(name, raw)
+                raw = raw.removeprefix(codecs.BOM_UTF8)
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             if b"\0" in line:
-                raise _binary(name, head) or _nul(name, number)
+                raise _binary_file_error(name, head) or _nul_error(name, number)
             if len(line) > limit.max_bytes:
                 raise limit.error(f"{name}:{number}", "the line")
             try:
@@ -140,32 +139,32 @@ def decode_lines(
                 if repair is not None:
                     yield repair(number, line)
                     continue
-                raise _binary(name, head) or DataError(
+                raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_SOME_LINES if foreign else "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8")
+                    + (_MOSTLY_UTF8 if is_utf8 else "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8")
                 ) from None
-            foreign = foreign or not text.isascii()
+            is_utf8 = is_utf8 or not text.isascii()
             yield text
     except BROKEN as error:
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 
 
-_known = KnownFiles()
+_cache = KnownFiles()
 
 
 def remember_files(store: Path) -> None:
-    """Keep line counts and digests of large files in `store`, for later calls."""
-    global _known
-    _known = KnownFiles(store)
+    """Cache line counts and digests of large files in `store`, for this and later processes."""
+    global _cache
+    _cache = KnownFiles(store)
 
 
 def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, str]:
     """Return the number of lines (an unfinished last one counts) and the SHA-256 of the content, in one pass.
 
-    DataError for UTF-16, for NUL bytes and where no line feed comes for a long time: what such a file has between line
-    feeds are no lines. A line that is a little beyond `limit` is found when it is read.
+    DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
+    only a little longer is reported by `decode_lines`.
     """
-    count, digest = _known.recall("lines", path, partial(_count_and_digest, limit=limit))
+    count, digest = _cache.recall("lines", path, partial(_count_and_digest, limit=limit))
     return int(count), str(digest)
 
 
@@ -176,16 +175,16 @@ def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
     try:
         with open_bytes(path) as stream:
             while block := stream.read(2**20):
-                if count == 0 and last == b"\n" and block.startswith(_WIDE_MARKS):
-                    raise _wide(str(path), block)
+                if count == 0 and last == b"\n" and block.startswith(_WIDE_BOMS):
+                    raise _wide_encoding_error(str(path), block)
                 head = head or block
                 if b"\0" in block:
                     line = count + block[: block.index(b"\0")].count(b"\n") + 1
-                    raise _binary(str(path), head) or _nul(str(path), line)
-                if head is block and (error := _binary(str(path), head)) and not _is_utf8(block):
+                    raise _binary_file_error(str(path), head) or _nul_error(str(path), line)
+                if head is block and (error := _binary_file_error(str(path), head)) and not _is_utf8(block):
                     raise error
                 end = block.find(b"\n")
-                if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _AROUND_A_LINE:
+                if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _BOM_AND_LINE_END:
                     raise limit.error(f"{path}:{count + 1}", "the line")
                 unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
                 digest.update(block)
@@ -198,7 +197,7 @@ def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of the content; DataError when it cannot be read to its end."""
-    return str(_known.recall("content", path, _digest_of))
+    return str(_cache.recall("content", path, _digest_of))
 
 
 def _digest_of(path: Path) -> str:
@@ -212,13 +211,13 @@ def _digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _wide(name: str, head: bytes) -> DataError:
-    encoding = "UTF-32" if head.startswith(_UTF32_MARKS) else "UTF-16"
+def _wide_encoding_error(name: str, head: bytes) -> DataError:
+    encoding = "UTF-32" if head.startswith(UTF32_BOMS) else "UTF-16"
     return DataError(f"{name}:1: this is {encoding}; convert it first: iconv -f {encoding} -t UTF-8")
 
 
-def _binary(name: str, head: bytes) -> DataError | None:
-    """Return what a file that is not text is, if its first bytes tell."""
+def _binary_file_error(name: str, head: bytes) -> DataError | None:
+    """Return the error for a binary file whose kind is recognised by its first bytes, else None."""
     kind, advice = binary_kind(head)
     return DataError(f"{name}: this is {kind}, not plain text; {advice}") if kind else None
 
@@ -232,12 +231,12 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _nul(name: str, number: int) -> DataError:
+def _nul_error(name: str, number: int) -> DataError:
     return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
 def _neighbours(path: Path) -> str:
-    """Return what the folder has instead, as the end of a message."""
+    """Return a hint for a missing file: what its folder contains."""
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())

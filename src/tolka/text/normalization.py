@@ -1,4 +1,4 @@
-"""Unicode normalisation (NFC): texts that look alike with and without composed characters."""
+"""Unicode normalisation (NFC): composed and decomposed characters look alike, but compare as different."""
 
 from collections.abc import Mapping, Sequence
 from unicodedata import is_normalized
@@ -20,29 +20,29 @@ def normalized_pair(pair: Pair, form: str) -> Pair:
 
 
 def references_note(references: Sequence[str], form: str, name: str) -> str:
-    """Return a note where a model writes composed characters and the references do not; else "".
+    """Return a note if the model writes composed characters and the references are decomposed; else "".
 
-    form: as in `spelt`. name: of the references. They are scored exactly as they are.
+    form: CleaningConfig.unicode. name: of the references, which are scored exactly as they are.
     """
-    apart = _not_composed(references) if form == "nfc" else 0
-    if not apart:
+    decomposed = _not_composed(references) if form == "nfc" else 0
+    if not decomposed:
         return ""
     return (
-        f"{apart} of {len(references)} references of {name} are not composed (Unicode NFC), and the model writes "
+        f"{decomposed} of {len(references)} references of {name} are not composed (Unicode NFC), and the model writes "
         "composed text (cleaning.unicode=nfc): BLEU, chrF and TER take references exactly as they are and count the "
         f"same letters as others; {_REMEDY}. PPL is that of the composed text"
     )
 
 
 def unlike_note(texts: Mapping[str, Sequence[str]]) -> str:
-    """Return a note where one text has decomposed accents and another has not; else "".
+    """Return a note if one text has decomposed accents and another has not; else "".
 
-    texts: by name. The same words do not look the same to a metric.
+    texts: by name. A metric counts the two forms of one word as different words.
     """
-    apart = {name: _not_composed(lines) for name, lines in texts.items()}
-    if len(set(apart.values())) == 1:
+    decomposed = {name: _not_composed(lines) for name, lines in texts.items()}
+    if len(set(decomposed.values())) == 1:
         return ""
-    counts = ", ".join(f"{name}: {count} lines" for name, count in apart.items())
+    counts = ", ".join(f"{name}: {count} lines" for name, count in decomposed.items())
     return (
         f"letters and accents stand apart (no Unicode NFC) in {counts}; the same text then counts as another one; "
         f"{_REMEDY}"

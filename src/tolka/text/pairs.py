@@ -48,9 +48,7 @@ class PairStream(ABC):
 
     @abstractmethod
     def take(self, count: int) -> list[Pair]:
-        """Return the next pairs, fewer at the end of the text; the next call starts again. DataError when there are
-        none.
-        """
+        """Return the next pairs, fewer at the end of the text, then from its start; DataError for an empty text."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -62,7 +60,7 @@ class PairStream(ABC):
 
 
 class ParallelFiles(PairSource):
-    """Two files, line by line; checked for equal line counts before the first pair."""
+    """Two files whose lines are pairs; their line counts are compared before the first pair is read."""
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.limit = name, limit
@@ -70,7 +68,7 @@ class ParallelFiles(PairSource):
         self._facts: tuple[int, str] | None = None
 
     def _examine(self) -> tuple[int, str]:
-        """Return line count and digest of both; DataError when they cannot be a corpus."""
+        """Return the line count and the digest of both files; DataError when they cannot be a corpus."""
         if self._facts is None:
             source, target = self.paths
             count, source_digest = count_and_digest(source, self.limit)

@@ -1,10 +1,11 @@
-"""Writing systems of languages, by the tables of Unicode and its CLDR."""
+"""Writing systems of languages, from Unicode and its Common Locale Data Repository (CLDR)."""
 
 from functools import cache
 from typing import Any
 
-_SEVERAL = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
-_BOTH_WAYS = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
+# ISO 15924 code -> Unicode scripts, where they differ; language -> scripts, where it is written in two.
+_UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
+_SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
 
 
 @cache
@@ -17,7 +18,7 @@ def is_known(language: str) -> bool:
 
 @cache
 def plain_code(language: str) -> str:
-    """Return en for eng, de for de-AT; the code itself, in lower case, if it is unknown."""
+    """Return the shortest code of the language: en for eng, de for de-AT; an unknown code in lower case."""
     import langcodes
 
     if not langcodes.tag_is_valid(language):
@@ -33,8 +34,8 @@ def letters_of(language: str) -> Any:
     if not is_known(language):
         return None
     script = str(langcodes.Language.get(language).maximize().script)
-    scripts = _BOTH_WAYS.get(plain_code(language)) or _SEVERAL.get(script) or (script,)
+    scripts = _SCRIPTS_OF_LANGUAGE.get(plain_code(language)) or _UNICODE_SCRIPTS.get(script) or (script,)
     try:
         return regex.compile("[" + "".join(f"\\p{{Script_Extensions={name}}}" for name in scripts) + "]")
-    except regex.error:  # a script that Unicode has no letters of
+    except regex.error:  # Unicode has no letters of this script
         return None

@@ -1,4 +1,4 @@
-"""Windows of lines that are translated together: full ones of a file, or what has arrived of a stream."""
+"""Windows of lines that are translated together: full windows of a file, or the lines that a stream has so far."""
 
 import os
 import stat
@@ -9,8 +9,8 @@ from typing import IO
 
 from tolka.errors import TolkaError
 
-_SECONDS_TO_GATHER = 0.01  # after the first line of a window: what one write of a program holds arrives together
-_SECONDS_OF_A_WAIT = 1.0  # on Windows, Ctrl-C does not interrupt a wait, but is seen after it
+_GATHER_SECONDS = 0.01  # wait for more lines after the first one: a program's single write arrives within this time
+_WAIT_SECONDS = 1.0  # on Windows, Ctrl-C takes effect only between waits
 
 
 def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
@@ -31,7 +31,7 @@ def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 def is_still_written(stream: IO[str]) -> bool:
-    """Return whether reading may have to wait: for a pipe, a socket or a terminal, not for a file."""
+    """Return whether reading may block: true for a pipe, a socket or a terminal, false for a file."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except OSError:  # no descriptor: text in memory
@@ -42,7 +42,7 @@ class ArrivingLines:
     """Lines of a stream that is still being written, read in a thread."""
 
     def __init__(self, lines: Iterable[str], size: int) -> None:
-        """size: lines per window, and lines read ahead, at most."""
+        """size: maximum number of lines per window, and of lines read ahead."""
         self._lines, self._size = lines, size
         self._arrived: deque[str] = deque()
         self._ended = False
@@ -50,8 +50,8 @@ class ArrivingLines:
         self._changed = threading.Condition()
 
     def windows(self) -> Iterator[list[str]]:
-        """Yield what has arrived, up to `size` lines, as soon as there is any; an error comes after it."""
-        # The thread may wait for a line for ever: as a daemon it does not keep the process from ending.
+        """Yield the lines that have arrived, up to `size`, as soon as there are any; then raise a reading error."""
+        # A daemon thread does not keep the process alive while it waits for a line.
         threading.Thread(target=self._read, daemon=True).start()
         while window := self._window():
             yield window
@@ -65,9 +65,9 @@ class ArrivingLines:
                     while len(self._arrived) == self._size:
                         self._changed.wait()
                     self._arrived.append(line)
-                    if len(self._arrived) in (1, self._size):  # what `_window` waits for
+                    if len(self._arrived) in (1, self._size):  # the two numbers that `_window` waits for
                         self._changed.notify()
-        except BaseException as error:  # raised where the lines are waited for
+        except BaseException as error:  # raised by `windows`, in the thread of the caller
             self._error = error
         with self._changed:
             self._ended = True
@@ -76,8 +76,8 @@ class ArrivingLines:
     def _window(self) -> list[str]:
         with self._changed:
             while not self._arrived and not self._ended:
-                self._changed.wait(_SECONDS_OF_A_WAIT)
-            self._changed.wait_for(lambda: len(self._arrived) == self._size or self._ended, _SECONDS_TO_GATHER)
+                self._changed.wait(_WAIT_SECONDS)
+            self._changed.wait_for(lambda: len(self._arrived) == self._size or self._ended, _GATHER_SECONDS)
             window = list(self._arrived)
             self._arrived.clear()
             self._changed.notify()

@@ -11,9 +11,7 @@ class Ema:
     """Exponential moving average of a model's weights (Polyak and Juditsky 1992; Izmailov et al. 2018 explain why)."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        """decay: share of the average that an update keeps. It starts lower, so that the first weights are soon
-        forgotten.
-        """
+        """decay: share of the average that an update keeps; it starts lower, so that the first weights soon fade."""
         self.decay = decay
         self._model = model
         self._weights: list[Tensor] = list(model.parameters())
@@ -28,19 +26,19 @@ class Ema:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Give the model the average as its weights, for the length of a block."""
-        with weights_kept(self._model):
+        with preserved_weights(self._model):
             for name, weight in self._model.named_parameters():
                 weight.data.copy_(self.average[name])
             yield
 
 
 @contextmanager
-def weights_kept(model: nn.Module) -> Iterator[None]:
+def preserved_weights(model: nn.Module) -> Iterator[None]:
     """Restore the model's weights after a block, whatever it does to them."""
-    own = {weight: weight.detach().clone() for weight in model.parameters()}
+    saved = {weight: weight.detach().clone() for weight in model.parameters()}
     try:
         yield
     finally:
         with torch.no_grad():
-            for weight, value in own.items():
+            for weight, value in saved.items():
                 weight.copy_(value)

@@ -15,58 +15,58 @@ class SavableModel(Protocol):
     """A copy of a model that can be written as a model directory, and that training does not change."""
 
     def with_state(self, state: ResumeState) -> "SavableModel":
-        """Return the same with the state to resume from."""
+        """Return the model with the state to resume from."""
 
     def write(self, folder: Path) -> None:
         """Write the folder, atomically; CheckpointError or OSError on failure."""
 
 
-Kept = Mapping[str, float | None]
+Checkpoints = Mapping[str, float | None]
 """Update -> trainer.metric of its checkpoint, None where it was not validated."""
 
 
 class CheckpointWriter:
-    """Saves models while training continues. What cannot be written is tried again with the next save."""
+    """Saves models in a background thread; tries again, with the next save, what could not be written."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
-        self._at_work: list[Future[None]] = []
+        self._jobs: list[Future[None]] = []
         self._failed: dict[Path, tuple[SavableModel, str]] = {}
         self._on_disk: set[Path] = set()
 
     def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
         """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
-        self._failed.pop(folder, None)  # what it would have been is out of date
-        self._at_work.append(self._thread.submit(self._write, folder, model, needed))
+        self._failed.pop(folder, None)  # superseded by this one
+        self._jobs.append(self._thread.submit(self._write, folder, model, needed))
 
     def afterwards(self, job: Callable[[], None]) -> None:
-        """Queue a job that relies on what was saved; it is skipped if something could not be."""
-        self._at_work.append(self._thread.submit(lambda: None if self._failed else job()))
+        """Queue a job to run after the saves so far; it is skipped if one of them failed."""
+        self._jobs.append(self._thread.submit(lambda: None if self._failed else job()))
 
     def forget(self, kept: Collection[Path]) -> None:
         """Stop retrying checkpoints that are not in `kept`."""
-        beside = {folder for folder in list(self._failed) if folder.name.isdigit()}
-        for folder in beside.difference(kept):
+        failed = {folder for folder in list(self._failed) if folder.name.isdigit()}
+        for folder in failed.difference(kept):
             self._failed.pop(folder, None)
 
     def has(self, folder: Path) -> bool:
-        """Return whether a model was certainly saved there since training began."""
+        """Return whether a model has been written there since training began."""
         return folder in self._on_disk
 
     def wait(self) -> None:
         """Wait until everything is written or has failed."""
-        at_work, self._at_work = self._at_work, []
-        for job in at_work:
+        jobs, self._jobs = self._jobs, []
+        for job in jobs:
             job.result()
 
     def retry(self) -> None:
-        """Try again what could not be written."""
+        """Queue what could not be written once more."""
         for folder, (model, _) in list(self._failed.items()):
-            self._at_work.append(self._thread.submit(self._write, folder, model, True))
+            self._jobs.append(self._thread.submit(self._write, folder, model, True))
 
     def finish(self) -> None:
-        """Wait, with one more attempt. TolkaError when something needed is not on disk."""
+        """Wait for all saves, and retry failed ones once; TolkaError when something needed is still not on disk."""
         self.wait()
         self.retry()
         self.wait()
@@ -93,40 +93,43 @@ class CheckpointWriter:
 
 
 def to_keep(
-    kept: Kept, nll: Mapping[str, float], config: TrainerConfig, most: int | None = None
+    checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig, most: int | None = None
 ) -> dict[str, float | None]:
-    """Return which checkpoints stay: those to be averaged, the best ones, and every trainer.keep_every updates' one.
+    """Select the checkpoints to keep: those to be averaged, the best ones, and one every trainer.keep_every updates.
 
-    nll: update -> validation loss, as far as known; it decides between equals. most: how many fit on disk; the oldest
-    that are neither to be averaged nor among the best go first, then the worst of the best. Those to be averaged stay.
+    nll: update -> validation loss, as far as known; it breaks ties. most: how many fit on disk; the oldest that are
+    neither to be averaged nor among the best are dropped first, then the worst of the best, those to be averaged never.
     """
-    average = to_average(kept, nll, config)
-    ranked = _by_metric(kept, nll, config)
+    average = to_average(checkpoints, nll, config)
+    ranked = _by_metric(checkpoints, nll, config)
     best = ranked[: config.keep_best]
-    regular = [update for update in _newest_first(kept) if config.keep_every and int(update) % config.keep_every == 0]
+    newest = _newest_first(checkpoints)
+    regular = [update for update in newest if config.keep_every and int(update) % config.keep_every == 0]
     wanted = list(dict.fromkeys([*average, *best, *regular]))
     if most is not None:
         wanted = wanted[: max(most, len(average))]
-    return {update: kept[update] for update in kept if update in wanted}
+    return {update: value for update, value in checkpoints.items() if update in wanted}
 
 
-def to_average(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """Return the updates whose checkpoints trainer.average asks for, as far as they exist. nll: as in `to_keep`."""
-    ranked = _by_metric(kept, nll, config) if config.average_of == "best" else _validated(kept)
+def to_average(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
+    """Return the updates of the checkpoints that trainer.average selects. nll: as in `to_keep`."""
+    ranked = _by_metric(checkpoints, nll, config) if config.average_of == "best" else _validated(checkpoints)
     return ranked[: config.average]
 
 
-def _newest_first(kept: Kept) -> list[str]:
-    return sorted(kept, key=int, reverse=True)
+def _newest_first(checkpoints: Checkpoints) -> list[str]:
+    return sorted(checkpoints, key=int, reverse=True)
 
 
-def _validated(kept: Kept) -> list[str]:
-    return [update for update in _newest_first(kept) if kept[update] is not None]
+def _validated(checkpoints: Checkpoints) -> list[str]:
+    return [update for update in _newest_first(checkpoints) if checkpoints[update] is not None]
 
 
-def _by_metric(kept: Kept, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """Sort the best first; of equals the one with the lower nll, then the newer."""
-    values = {update: value for update, value in kept.items() if value is not None}
-    return sorted(
-        _validated(kept), key=lambda update: model_rank(config.metric, values[update], nll.get(update)), reverse=True
-    )
+def _by_metric(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
+    """Return the validated updates, the best first; ties go to the lower nll, then to the newer."""
+    values = {update: value for update, value in checkpoints.items() if value is not None}
+
+    def rank(update: str) -> tuple[float, float]:
+        return model_rank(config.metric, values[update], nll.get(update))
+
+    return sorted(_validated(checkpoints), key=rank, reverse=True)

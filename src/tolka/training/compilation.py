@@ -11,16 +11,16 @@ from tolka.training.step import TrainStep
 
 
 def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
-    """Compile each layer of a model when the first batch comes. mode: torch.compile's.
+    """Compile each layer of a model, which happens at the first batch. mode: that of torch.compile.
 
-    ConfigError if torch.compile does not work on this machine, or if `mode` needs a CUDA device and this is none.
+    ConfigError if torch.compile does not work on this machine, or if `mode` needs a CUDA device.
     """
     if mode == "reduce-overhead" and device.type != "cuda":
         raise ConfigError(
             f"trainer.compile=reduce-overhead needs a CUDA device, not {device.type}: take default, or leave it out"
         )
     try:
-        torch.compile(_tried, dynamic=True)(torch.ones(8, device=device))
+        torch.compile(_sample_function, dynamic=True)(torch.ones(8, device=device))
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConfigError(
@@ -30,12 +30,12 @@ def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
     model.compile_layers(mode)
 
 
-def _tried(x: torch.Tensor) -> torch.Tensor:
+def _sample_function(x: torch.Tensor) -> torch.Tensor:
     return (x * 2).relu().sum()
 
 
 def compile_now(step: TrainStep, batch: Batch) -> float:
-    """Compile forward and backward passes now; return the seconds it took."""
+    """Compile forward and backward passes now; return the seconds by which the first of two took longer."""
     seconds = []
     for _ in range(2):
         started_at = time.perf_counter()

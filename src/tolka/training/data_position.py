@@ -1,4 +1,4 @@
-"""The position of a training in its text, and the batches that it reads there."""
+"""The position of training in its text, and the batches that follow it."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tolka.training.state import TrainState
 
 
 class DataPosition:
-    """Gives each update its batches. The position itself is in TrainState, so that it is saved with everything else."""
+    """Reads the batches of each update. The position itself is in TrainState, to be saved with everything else."""
 
     def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None]) -> None:
         """accumulate: batches per update."""
@@ -18,9 +18,9 @@ class DataPosition:
     def group(self, state: TrainState) -> list[Batch]:
         """Return the batches of one update, and move the position once all of them were read.
 
-        TolkaError when the text cannot be read any further; the place is then where it was.
+        TolkaError when the text cannot be read any further; the position is then unchanged.
         """
-        group, epoch, batch, place = [], state.epoch, state.batch, self._loader.state()
+        group, epoch, batch, before = [], state.epoch, state.batch, self._loader.state()
         try:
             for _ in range(self._accumulate):
                 group.append(self._loader.batch(epoch, batch))
@@ -28,17 +28,17 @@ class DataPosition:
                 if batch == len(self._loader.plan(epoch)):
                     epoch, batch = epoch + 1, 0
         except TolkaError:
-            self._loader.load_state(place)
+            self._loader.load_state(before)
             raise
         state.epoch, state.batch = epoch, batch
         return group
 
     def batches(self, state: TrainState) -> int | None:
-        """Return how many batches the current epoch has, to be saved beside the position; None before it begins."""
+        """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""
         return self._loader.batches_at_hand(state.epoch)
 
-    def keep_place(self, state: TrainState, batches: int | None) -> None:
-        """Scale the position where other settings divide the epoch into another number of batches than `batches`."""
+    def rescale(self, state: TrainState, batches: int | None) -> None:
+        """Rescale the position if the epoch now has another number of batches than `batches`."""
         if batches is None or not state.batch or batches == (now := len(self._loader.plan(state.epoch))):
             return
         before, state.batch = state.batch, min(now - 1, state.batch * now // batches)

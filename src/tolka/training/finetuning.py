@@ -36,11 +36,11 @@ class FinetuningConfig:
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
             if name not in parts:
-                top = [part for part in parts if "." not in part]
-                near = did_you_mean(name, parts).split(" Known:")[0]
+                top_level = [part for part in parts if "." not in part]
+                suggestion = did_you_mean(name, parts).split(" Known:")[0]
                 raise ConfigError(
-                    f"finetuning.freeze: the model has no part '{name}' with weights of its own.{near} "
-                    f"Parts: {', '.join(top)} (embeddings that are shared have one name)"
+                    f"finetuning.freeze: the model has no part '{name}' with weights of its own.{suggestion} "
+                    f"Parts: {', '.join(top_level)} (embeddings that are shared have one name)"
                 )
         return [parts[name] for name in self.freeze]
 

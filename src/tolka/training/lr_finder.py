@@ -1,7 +1,7 @@
 """The learning-rate range test (Smith 2017, section 3.3): train while the rate grows, and watch the loss.
 
-Each rate of the test is held for one update only, so the loss is lowest at a rate that a whole training would not bear:
-what is recommended lies well below it.
+Each rate is held for one update only, so the loss is lowest at a rate that would be too high for a whole training: the
+recommended rate lies well below it.
 """
 
 import math
@@ -16,21 +16,21 @@ from tolka.training.trainer import Trainer
 
 _LOWEST, _DECADES, _UPDATES_PER_DECADE = 1e-6, 7, 25
 _UPDATES = _DECADES * _UPDATES_PER_DECADE + 1
-# Batches hold sentences of like length, and long ones have a higher loss: 0.4 nats from batch to batch is usual.
-_SMOOTHING = 7.5  # updates, the deviation of a Gaussian: 0.3 decades
-_LATELY = 5  # updates whose mean is watched for divergence
-_DIVERGED = 1.0  # nats above the lowest: each token e times less likely
+# Batches hold sentences of similar length, and long ones have a higher loss: it varies by 0.4 nats between batches.
+_SMOOTHING = 7.5  # updates, the standard deviation of a Gaussian: 0.3 decades
+_RECENT = 5  # updates whose mean loss is checked for divergence
+_DIVERGED = 1.0  # nats above the lowest mean: each token e times less likely
 _LEAST_FALL = 0.2  # nats; less is noise
-# The fall bends into its plateau here. Found by trial on Multi30k, AdamW, 1850 target tokens an update:
+# Share of the fall at which the loss levels off. Found by trial on Multi30k, AdamW, 1850 target tokens an update:
 #
 #                                     transformer_tiny, two seeds     transformer_small
 #   a peak known to train well        0.002 to 0.005                  about 0.001
 #   0.85 of the fall                  0.0028, 0.0028                  0.00091
 #   steepest fall                     0.0007 to 0.0017                0.0004 to 0.0005
-#   a tenth of the lowest loss's      0.0046 to 0.013                 0.0027 to 0.0046
+#   a tenth of the rate at the lowest 0.0046 to 0.013                 0.0027 to 0.0046
 #
 # The last two vary with the seed and with how much is smoothed, 0.85 by 1.2 times at most.
-_SHARE = 0.85
+_FALL_SHARE = 0.85
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class RangeTest:
     recommended: float
 
     def reason(self) -> str:
-        """Return why that rate, in one phrase."""
+        """Return a phrase that explains the recommendation."""
         first, lowest = self.smoothed[0], min(self.smoothed)
         turn = self.rates[self.smoothed.index(lowest)]
         return (
-            f"there the loss had come {_SHARE:.0%} of its way from {first:.2f} to {lowest:.2f} nats a token, "
+            f"there the loss had come {_FALL_SHARE:.0%} of its way from {first:.2f} to {lowest:.2f} nats a token, "
             f"its lowest, which it had at {turn:.2g} (tried: {_LOWEST:g} to {self.rates[-1]:.2g})"
         )
 
@@ -82,12 +82,12 @@ def range_test(trainer: Trainer) -> RangeTest:
     Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
     if trainer.config.agreement_after:
-        # One loss from end to end: that of the last update for which the schedule is at its peak.
+        # The loss must not change during the test: take that of the last update at the schedule's peak.
         updates = trainer.config.updates
-        schedule = trainer.scheduler.paced(1, 0.0, updates)  # by the clock: as if that allowed all of them
+        schedule = trainer.scheduler.paced(1, 0.0, updates)  # a schedule by wall time: as if it allowed all updates
         peaks_at = max(range(1, updates + 1), key=lambda update: (schedule.rate(update, trainer.peak), update))
-        alone = trainer.config.agreement_after >= peaks_at
-        trainer.step.config = replace(trainer.config, agreement_after=_UPDATES if alone else 0)
+        single_pass = trainer.config.agreement_after >= peaks_at
+        trainer.step.config = replace(trainer.config, agreement_after=_UPDATES if single_pass else 0)
     trainer.scheduler = Sweep()
     trainer.objective.train()
     losses: list[float] = []
@@ -103,15 +103,15 @@ def range_test(trainer: Trainer) -> RangeTest:
 
 def diverged(losses: Sequence[float]) -> bool:
     """Return whether the mean of the last five losses is a nat above the lowest such mean."""
-    means = [sum(losses[end - _LATELY : end]) / _LATELY for end in range(_LATELY, len(losses) + 1)]
+    means = [sum(losses[end - _RECENT : end]) / _RECENT for end in range(_RECENT, len(losses) + 1)]
     return bool(means) and means[-1] > min(means) + _DIVERGED
 
 
 def judge(losses: Sequence[float]) -> RangeTest:
     """Return the recommendation for losses at the sweep's rates; TolkaError if they fall by less than 0.2 nats."""
-    # The last updates may be tens of nats up; uncut, they would lift the smoothed curve far around them.
-    cut = [min(loss, losses[0] + _DIVERGED) for loss in losses]
-    smoothed = [_smoothed(cut, place) for place in range(len(cut))]
+    # The last losses may be tens of nats higher, and would lift the smoothed curve far around them.
+    capped = [min(loss, losses[0] + _DIVERGED) for loss in losses]
+    smoothed = [_smoothed(capped, index) for index in range(len(capped))]
     rates = [Sweep().rate(step, 0.0) for step in range(1, len(losses) + 1)]
     fall = smoothed[0] - min(smoothed) if smoothed else 0.0
     if fall < _LEAST_FALL:
@@ -120,11 +120,11 @@ def judge(losses: Sequence[float]) -> RangeTest:
             f"updates from {_LOWEST:g} up; a model that is trained already has little to fall, a fresh one may need "
             "trainer.precision=fp32"
         )
-    enough = next(place for place, loss in enumerate(smoothed) if loss <= smoothed[0] - _SHARE * fall)
-    return RangeTest(rates, list(losses), smoothed, rates[enough])
+    index = next(index for index, loss in enumerate(smoothed) if loss <= smoothed[0] - _FALL_SHARE * fall)
+    return RangeTest(rates, list(losses), smoothed, rates[index])
 
 
-def _smoothed(losses: Sequence[float], place: int) -> float:
-    """Return the mean around an update, weighted by a Gaussian of the distance: centred, so that it does not lag."""
-    weights = [math.exp(-0.5 * ((other - place) / _SMOOTHING) ** 2) for other in range(len(losses))]
+def _smoothed(losses: Sequence[float], index: int) -> float:
+    """Return the mean loss around an update, weighted by a centred Gaussian, so that it does not lag."""
+    weights = [math.exp(-0.5 * ((other - index) / _SMOOTHING) ** 2) for other in range(len(losses))]
     return sum(weight * loss for weight, loss in zip(weights, losses, strict=True)) / sum(weights)

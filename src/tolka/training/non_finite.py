@@ -12,7 +12,7 @@ from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 
-_TOLD = 20  # each of the first is told of; after that every hundredth
+_LOGGED_SINGLY = 20  # the first ones are all logged, after that every hundredth
 
 
 class LostError(Exception):
@@ -21,7 +21,7 @@ class LostError(Exception):
 
 @dataclass(frozen=True)
 class _Update:
-    """epoch and batch: of its first batch. applied: whether it was applied, as in `UpdateResult`."""
+    """An update, the epoch and number of its first batch, and whether it was applied, as in `UpdateResult`."""
 
     number: int
     epoch: int
@@ -30,10 +30,10 @@ class _Update:
 
 
 class SkippedUpdates:
-    """Keeps the latest updates' outcomes on the device until it is worth waiting for it."""
+    """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
     def __init__(self, config: TrainerConfig, loader: Batches, run: RunFolder, spell: Callable[[Batch], str]) -> None:
-        """spell: returns a batch as text."""
+        """spell: a batch as text."""
         self._config, self._loader, self._run, self._spell = config, loader, run, spell
         self._latest: list[_Update] = []
 
@@ -45,30 +45,30 @@ class SkippedUpdates:
         """Forget the latest updates."""
         self._latest.clear()
 
-    def look(self, state: TrainState) -> None:
-        """Count and report those of the latest that were skipped. LostError when too many were, in a row."""
+    def check(self, state: TrainState) -> None:
+        """Count and report the latest updates that were skipped; LostError after too many in a row."""
         latest, self._latest = self._latest, []
         applied = torch.stack([update.applied for update in latest]).tolist() if latest else []
-        for update, fine in zip(latest, applied, strict=True):
-            if fine:
+        for update, was_applied in zip(latest, applied, strict=True):
+            if was_applied:
                 state.skipped_in_row = 0
                 continue
             state.skipped += 1
             state.skipped_in_row += 1
-            self._tell(update, state.skipped)
+            self._report(update, state.skipped)
             if state.skipped_in_row > self._config.skip_limit:
                 raise LostError(f"loss or gradient was NaN or inf in {state.skipped_in_row} updates in a row")
 
-    def _tell(self, update: _Update, so_far: int) -> None:
+    def _report(self, update: _Update, so_far: int) -> None:
         self._run.record({"update": update.number, "skipped": so_far})
-        if so_far <= _TOLD or so_far % 100 == 0:
+        if so_far <= _LOGGED_SINGLY or so_far % 100 == 0:
             self._run.log(
                 f"update {update.number} was skipped, because its loss or gradient is NaN or inf ({so_far} so far)"
-                + self._text_of(update)
+                + self._write_text(update)
             )
 
-    def _text_of(self, update: _Update) -> str:
-        """Write the text of an update and return where; "" where a stream no longer has it."""
+    def _write_text(self, update: _Update) -> str:
+        """Write the text of an update; return a phrase with its path, or "" if a stream no longer has the text."""
         try:
             last = min(update.batch + self._config.accumulate, len(self._loader.plan(update.epoch)))
         except KeyError:

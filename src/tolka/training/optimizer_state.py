@@ -19,12 +19,12 @@ def load_state_tensors(
     optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
 ) -> None:
     """Restore what `state_tensors` returned, by torch's own load_state_dict."""
-    own = optimizer.state_dict()
+    state_dict = optimizer.state_dict()
     parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
     for number, parameter in enumerate(parameters):
         prefix = f"optimizer.{names[parameter]}."
         moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-        own["state"].pop(number, None)
+        state_dict["state"].pop(number, None)
         if moments:
-            own["state"][number] = moments
-    optimizer.load_state_dict(own)
+            state_dict["state"][number] = moments
+    optimizer.load_state_dict(state_dict)

@@ -12,16 +12,17 @@ from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
 COMPILE_MODES = ("off", "default", "reduce-overhead")
-METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: more is better
-_SHOWN_DIGITS = 2  # of BLEU and chrF: a difference that no table shows is none
+METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
+_SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
 
 
 def model_rank(metric: str, value: float, nll: float | None) -> tuple[float, float]:
-    """Order models by a metric of METRICS, the larger the better: BLEU and chrF to two decimals; of equals the lower
-    nll, the validation loss. An nll that is not known counts as the worst.
+    """Return a sort key for models, larger for better ones: a metric of METRICS, then the validation loss `nll`.
+
+    BLEU and chrF are rounded to two decimals. An nll that is not known counts as the worst.
     """
-    compared = round(value, _SHOWN_DIGITS) if METRICS[metric] > 0 else -value
-    return compared, -math.inf if nll is None else -nll
+    rank = round(value, _SHOWN_DIGITS) if METRICS[metric] > 0 else -value
+    return rank, -math.inf if nll is None else -nll
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ _TRIAL_ROUNDS = 3
 
 
 def check_precision(name: str, device: torch.device) -> None:
-    """Raise ConfigError when the device cannot compute in it."""
+    """Raise ConfigError if the device cannot train in this number format."""
     if name == "fp16" and device.type == "cpu":
         raise ConfigError("trainer.precision=fp16 needs a CUDA device; on a CPU use auto, fp32 or bf16")
 
@@ -26,7 +26,7 @@ def choose_precision(
     """Return the precision, and a phrase that says why.
 
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
-    bf16 in hardware and a trial of a few passes over `batch()` is faster with it.
+    bf16 in hardware and is faster with it in a trial of a few passes over `batch()`.
     """
     if name != "auto":
         return Precision(device, name), "as set"
@@ -43,9 +43,7 @@ def choose_precision(
 
 
 def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
-    """Return the seconds of the fastest forward and backward pass; no gradients stay, and no random numbers are used
-    up.
-    """
+    """Return the seconds of the fastest forward and backward pass; keeps no gradients, uses up no random numbers."""
     seconds = []
     with torch_random_kept(precision.device):
         for _ in range(_TRIAL_ROUNDS):

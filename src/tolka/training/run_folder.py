@@ -20,15 +20,17 @@ from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
-_UNSAVED = ".unsaved"  # there until last/ was saved for the first time
+_UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
 CHECK_PAGE = "check.html"  # written by `mt-train --check` and before a training
-# What is in a folder before a run has begun in it, however early a claim was cut short.
+# Files that a folder may have before a run begins in it, even if `claim` was interrupted.
 _BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
 
 
 class RunFolder:
-    """A run's files: config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/ and
-    report.html; check.html, which may be there before the run.
+    """The folder of a run, which one process at a time may train in.
+
+    It has config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/ and report.html,
+    and check.html, which may be there before the run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +41,7 @@ class RunFolder:
         self._lock: IO[str] | None = None
         self._settings = ""
         self._unwritten: dict[Path, str] = {}
-        self._one_at_a_time = Lock()  # models are saved, and told of, in a thread of their own
+        self._file_lock = Lock()  # the thread that saves models logs too
 
     def claim(
         self,
@@ -50,7 +52,7 @@ class RunFolder:
     ) -> bool:
         """Claim the folder for this configuration; return whether there is a run in it to resume.
 
-        complete: adds to a saved configuration what has become a setting since it was saved. override: take over a run
+        complete: adds the settings that are newer than a saved configuration. override: take over a run
         with other settings, which are then in `overridden`. may_change: whether a resumed run may change a key.
 
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
@@ -120,14 +122,14 @@ class RunFolder:
         """Return the path of a kept checkpoint: a model directory like `best/`."""
         return self.path / "checkpoints" / f"{update:07d}"
 
-    def drop_checkpoints(self, but: Collection[str]) -> None:
-        """Delete the checkpoints of all other updates, and the remains of an interrupted one."""
+    def drop_checkpoints(self, kept: Collection[str]) -> None:
+        """Delete all checkpoints except those of the updates `kept`, and what interrupted saves have left behind."""
         for folder in (self.path / "checkpoints").glob("*"):
-            if not folder.name.isdigit() or str(int(folder.name)) not in but:
+            if not folder.name.isdigit() or str(int(folder.name)) not in kept:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
-        """Append a line to metrics.jsonl; if the disk is full, with the next one."""
+        """Append a line to metrics.jsonl; if that fails, it is written together with the next one."""
         self._add(self.metrics, json_text(facts) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
@@ -135,9 +137,9 @@ class RunFolder:
         if not self.metrics.exists():
             return []
         text = self.metrics.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
+        complete_lines = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
         try:
-            return [json.loads(line) for line in whole.splitlines()]
+            return [json.loads(line) for line in complete_lines.splitlines()]
         except ValueError as error:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
 
@@ -164,19 +166,19 @@ class RunFolder:
     ) -> None:
         """Drop the lines that a resumed run will write again; add those that it has and the file lacks.
 
-        written: how many stay; where that is not known, those of no later update.
+        written: the number of lines to keep; if unknown, those up to `update` are kept.
         """
         history = self.history()
-        kept = history[:written] if written is not None else [line for line in history if line["update"] <= update]
-        kept += [dict(line) for line in unrecorded]
-        with self._one_at_a_time:
-            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
-            self._unwritten.pop(self.metrics, None)  # what of it shall stay is among the lines that are there now
+        lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
+        lines += [dict(line) for line in unrecorded]
+        with self._file_lock:
+            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
+            self._unwritten.pop(self.metrics, None)  # `unrecorded` has those that the resumed run needs
 
     def forget_tests(self) -> None:
-        """Drop what earlier tests recorded: only the last test is of the best model."""
-        kept = [line for line in self.history() if "test" not in line]
-        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in kept))
+        """Drop the lines of earlier tests: only the last test is of the best model."""
+        lines = [line for line in self.history() if "test" not in line]
+        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
 
     def log(self, message: str, on_bar: bool = False) -> None:
         """Print a line on stderr, and append it to train.log with the time.
@@ -192,7 +194,7 @@ class RunFolder:
         """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""
         path = self.path / name
         try:
-            self._make(path.parent)
+            self._create(path.parent)
             replace_text(path, text)
         except OSError as error:
             say(f"warning: {path} is not written ({error.strerror or error})")
@@ -200,29 +202,27 @@ class RunFolder:
 
     def _add(self, path: Path, text: str) -> None:
         """Append to a file; a failure is reported once, and the text is kept for the next attempt."""
-        with self._one_at_a_time:
-            self._add_alone(path, self._unwritten.get(path, "") + text)
+        with self._file_lock:
+            pending = self._unwritten.get(path, "") + text
+            try:
+                self._create(path.parent)
+                _append(path, pending.encode("utf-8", "backslashreplace"))
+            except OSError as error:
+                if path not in self._unwritten:
+                    say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
+                self._unwritten[path] = pending
+            else:
+                self._unwritten.pop(path, None)
 
-    def _add_alone(self, path: Path, waiting: str) -> None:
-        try:
-            self._make(path.parent)
-            _append(path, waiting.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            if path not in self._unwritten:
-                say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
-            self._unwritten[path] = waiting
-        else:
-            self._unwritten.pop(path, None)
-
-    def _make(self, folder: Path) -> None:
-        """Create a folder that does not exist yet."""
+    def _create(self, folder: Path) -> None:
+        """Create a folder unless it exists; TolkaError if the run's folder is gone."""
         self.check_there()
         folder.mkdir(parents=True, exist_ok=True)
 
     def check_there(self) -> None:
         """Raise TolkaError if the claimed folder was deleted or moved during training.
 
-        What could be written from then on would be half a run that looks like a whole one.
+        Whatever was written from then on would be half a run that looks like a complete one.
         """
         if self._settings and not (self.path / _CONFIG).exists():
             raise TolkaError(
@@ -232,20 +232,20 @@ class RunFolder:
 
 
 def _append(path: Path, content: bytes) -> None:
-    """Append all of the text or nothing."""
+    """Append all of the content, or nothing."""
     with path.open("ab", buffering=0) as stream:
-        before = stream.seek(0, os.SEEK_END)
+        size = stream.seek(0, os.SEEK_END)
         try:
             if stream.write(content) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         except OSError:
             with suppress(OSError):
-                stream.truncate(before)
+                stream.truncate(size)
             raise
 
 
 def _has_begun(folder: Path) -> bool:
-    """Return whether the run in a folder has produced anything that could be lost."""
+    """Return whether a folder has results of a run that could be lost."""
     return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
 
 
@@ -261,7 +261,7 @@ def begun_settings(folder: Path) -> Mapping[str, Any]:
 
 
 def saved_settings(saved: Path) -> Any:
-    """Return the content of config.yaml, whatever it is. CheckpointError when it cannot be read."""
+    """Return the content of config.yaml, unchecked; CheckpointError when it cannot be read."""
     try:
         return yaml.safe_load(saved.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -11,7 +11,7 @@ from tolka.metrics.scores import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.read import average_weights
 from tolka.system.number_format import shown
-from tolka.training.averaging import weights_kept
+from tolka.training.averaging import preserved_weights
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
@@ -22,23 +22,23 @@ from tolka.training.warning_signs import Watch
 
 
 class Validates(Protocol):
-    """What a trainer needs of a validator."""
+    """The part of a validator that a trainer uses."""
 
     def __call__(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
-        """Score the model as it is. what: what it is, if not simply the model of that update ("mean").
+        """Score the current model. what: its name if it is not that of the update itself ("mean").
 
         tick: called after each batch; an exception that it raises ends the validation.
         """
 
     def rehearse(self) -> None:
-        """Translate what takes the most memory in a validation."""
+        """Translate the batches that take the most memory in a validation."""
 
 
 @dataclass
 class Selection:
-    """Validates a model, and decides which of a training's models are kept, and which one is the best.
+    """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    safety: runs while something is saved. stop: ends a validation once a stop is asked for.
+    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for.
     """
 
     config: TrainerConfig
@@ -54,55 +54,55 @@ class Selection:
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
-        self._shot: tuple[tuple[int, int], SavableModel] | None = None
-        self._told: set[str] = set()
+        self._snapshot: tuple[tuple[int, int], SavableModel] | None = None
+        self._reported_drops: set[str] = set()
 
-    def judge(self, state: TrainState) -> None:
-        """Validate the model as it is, and save it if it is selected. LostError when its loss is NaN or inf."""
-        self._shot = None
+    def validate_and_select(self, state: TrainState) -> None:
+        """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
+        self._snapshot = None
         if self._score(state):
             with self.safety:
-                self.keeper.save(self.run.best, self._taken(state))
+                self.keeper.save(self.run.best, self._current_snapshot(state))
         if self.config.average or self.config.keep_best:
             state.kept_nll[str(state.update)] = self._latest.values["nll"]
             self.keep(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
             self.keep(state)
 
-    def _taken(self, state: TrainState) -> SavableModel:
-        """Return the model of this update, copied once for all the places where it is saved."""
-        now = state.update, state.returns
-        if self._shot is None or self._shot[0] != now:
-            self._shot = now, self.snapshots.take(self._scores(state))
-        return self._shot[1]
+    def _current_snapshot(self, state: TrainState) -> SavableModel:
+        """Return a copy of the current model, taken once for all the folders in which it is saved."""
+        version = state.update, state.returns
+        if self._snapshot is None or self._snapshot[0] != version:
+            self._snapshot = version, self.snapshots.take(self._scores(state))
+        return self._snapshot[1]
 
-    def last(self, state: TrainState, saved: ResumeState) -> None:
+    def save_last(self, state: TrainState, resume_state: ResumeState) -> None:
         """Save the model as `last/`, to resume from."""
-        self.keeper.save(self.run.last, self._taken(state).with_state(saved))
-        self._shot = None
+        self.keeper.save(self.run.last, self._current_snapshot(state).with_state(resume_state))
+        self._snapshot = None
 
     def keeps_regularly(self, state: TrainState) -> bool:
         """Return whether trainer.keep_every asks for this update's checkpoint."""
         return bool(self.config.keep_every) and state.update % self.config.keep_every == 0
 
-    def drop(self, state: TrainState) -> None:
+    def drop_superseded(self, state: TrainState) -> None:
         """Delete superseded checkpoints, once everything queued is written."""
         kept = tuple(state.kept)
         self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
-        """Validate the model as it is and record the result; return whether it is the best so far."""
-        what = "mean" if mean_of else ""
+        """Validate the current model and record the result; return whether it is the best so far."""
+        name = "mean" if mean_of else ""
         self.objective.eval()
         try:
-            result = self.validate(state.update, what, self.stop.check)
+            result = self.validate(state.update, name, self.stop.check)
         finally:
             self.objective.train()
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
         lines = "".join(f"{line}\n" for line in result.translations)
-        self.run.leave(f"samples/{state.update:07d}{what and '-' + what}.txt", lines)
+        self.run.leave(f"samples/{state.update:07d}{name and '-' + name}.txt", lines)
         if result.gradient_flow:
             self.run.record({"update": state.update, "gradient_flow": list(result.gradient_flow)})
         metric = self.config.metric
@@ -122,30 +122,30 @@ class Selection:
         return better
 
     def keep(self, state: TrainState, value: float | None = None) -> None:
-        """Save this checkpoint, and drop those beyond the number configured. value: of trainer.metric, if validated.
+        """Save a checkpoint, and select those to keep. value: of trainer.metric, if the model was validated.
 
-        The folder of one that falls out goes once `last/` no longer counts on it.
+        Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
         """
         folder = self.run.checkpoint(state.update)
         with self.safety:
-            self.keeper.save(folder, self._taken(state), needed=value is not None)
-        kept = {**state.kept, str(state.update): value}
-        state.kept = to_keep(kept, state.kept_nll, self.config)
+            self.keeper.save(folder, self._current_snapshot(state), needed=value is not None)
+        checkpoints = {**state.kept, str(state.update): value}
+        state.kept = to_keep(checkpoints, state.kept_nll, self.config)
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         if self.config.disk_limit:
             self.keeper.wait()
             size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             most = int(self.config.disk_limit * 1e9 / size) if size else None
-            wanted, state.kept = state.kept, to_keep(kept, state.kept_nll, self.config, most)
-            if dropped := wanted.keys() - state.kept.keys() - self._told:
-                self._told |= dropped
+            wanted, state.kept = state.kept, to_keep(checkpoints, state.kept_nll, self.config, most)
+            if dropped := wanted.keys() - state.kept.keys() - self._reported_drops:
+                self._reported_drops |= dropped
                 names = ", ".join(sorted(dropped, key=int))
                 limit = self.config.disk_limit
                 self.run.log(f"trainer.disk_limit ({limit:g} GB): no space for the checkpoints of {names}")
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:
-        """Score the mean of the checkpoints, which becomes the best model if it is; return whether there was one."""
+        """Validate the mean of the checkpoints, which may become the best model; return whether there was a mean."""
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
         self.keeper.wait()
@@ -156,8 +156,8 @@ class Selection:
             return False
         mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
-        stale, latest = state.stale, self._latest  # of the model that would go on
-        with weights_kept(self.objective.model), suppress(GivenUpError):
+        stale, latest = state.stale, self._latest  # of the model with which a resumed run continues
+        with preserved_weights(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(state, updates):
                 self.keeper.save(self.run.best, self.snapshots.take(self._scores(state, updates)))
@@ -166,7 +166,7 @@ class Selection:
         return state.averaged_at == state.update
 
     def _scores(self, state: TrainState, mean_of: Sequence[int] = ()) -> dict[str, Any]:
-        """Return the last validation, for scores.json. mean_of: the updates whose mean was validated, if any."""
+        """Return the latest validation for scores.json. mean_of: the updates whose mean was validated, if any."""
         values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
         scores = {"update": state.validated_at, "validation": values, "signatures": self._latest.signatures}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores

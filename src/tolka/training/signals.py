@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tolka.system import stopping
+from tolka.system import interrupts
 from tolka.training.trainer import Trainer
 
 
@@ -31,22 +31,22 @@ def listening_to_signals(trainer: Trainer) -> Iterator[list[int]]:
             asked_at = time.monotonic()
             received.append(number)
             trainer.stop(f"{signal.Signals(number).name} received")
-        elif not stopping.is_repeated(asked_at):
-            signal.signal(number, before[number])
+        elif not interrupts.is_repeated(asked_at):
+            signal.signal(number, previous[number])
             signal.raise_signal(number)
 
     def save(number: int, frame: object) -> None:
         trainer.save_soon()
 
-    handlers: dict[int, Any] = dict.fromkeys(stopping.SIGNALS, stop)
+    handlers: dict[int, Any] = dict.fromkeys(interrupts.SIGNALS, stop)
     if hasattr(signal, "SIGUSR1"):
         handlers[signal.SIGUSR1] = save
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in handlers}
-    mine = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
-    for number in mine:
+    previous: dict[int, Any] = {number: signal.getsignal(number) for number in handlers}
+    handled = [number for number, handler in previous.items() if handler not in (signal.SIG_IGN, None)]
+    for number in handled:
         signal.signal(number, handlers[number])
     try:
         yield received
     finally:
-        for number in mine:
-            signal.signal(number, before[number])
+        for number in handled:
+            signal.signal(number, previous[number])

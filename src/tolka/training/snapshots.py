@@ -17,7 +17,7 @@ from tolka.training.checkpoint_writer import SavableModel
 
 
 class Snapshots(Protocol):
-    """What a trainer needs of the models on disk."""
+    """The snapshots of a model that a trainer takes, and reads back from `last/`."""
 
     def take(self, scores: dict[str, Any]) -> SavableModel:
         """Return the model as it is now. scores: for scores.json."""
@@ -49,7 +49,7 @@ class RunSnapshots:
         )
 
     def last_state(self) -> ResumeState:
-        """Return the resume state in `last/`; ConfigError as `read_last_state`."""
+        """Return the resume state in `last/`; ConfigError if the text has changed."""
         return read_last_state(self.run, self.store)
 
     def load_last_weights(self) -> None:

@@ -11,13 +11,13 @@ from tolka.training.step import UpdateResult
 
 @dataclass
 class TrainState:
-    """The position and the counts of a training. epoch (or buffer, of a stream) and batch: of the next batch to read.
+    """The position and the counts of a training, saved in `last/`.
 
-    stale: validations without a better one. skipped: updates whose loss or gradient was NaN or inf. returns: how often
-    training returned to its last good state, each time with half the rate. splits: batches that did not fit into
-    memory.
+    epoch (buffer, for a stream) and batch: of the next batch to read. stale: validations since the best one. skipped:
+    updates whose loss or gradient was NaN or inf. returns: how often training returned to its last good state, each
+    time with half the rate. splits: batches that did not fit into memory.
 
-    safety_seconds: those of `seconds` that training waited for saving and for checking updates.
+    safety_seconds: how many of the `seconds` training waited for saving and for checking updates.
     """
 
     update: int = 0
@@ -26,12 +26,12 @@ class TrainState:
     tokens: int = 0
     seconds: float = 0.0
     best: float | None = None
-    best_nll: float | None = None  # of the best model; None if a version wrote the state that did not note it
+    best_nll: float | None = None  # of the best model; None in a state of a version that did not record it
     best_update: int = 0
-    best_mean_of: list[int] = field(default_factory=list)  # the updates whose mean the best model is, if it is one
+    best_mean_of: list[int] = field(default_factory=list)  # updates whose mean is the best model, if it is a mean
     stale: int = 0
     validated_at: int = 0
-    kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric of the checkpoints that stay
+    kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric, of the kept checkpoints
     kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known
     averaged_at: int = 0
     precision: str = ""
@@ -59,14 +59,14 @@ class StopRequest:
 
 
 class Clock:
-    """A clock of the seconds of training, including those before a resume."""
+    """The wall time of training, including the time before a resume."""
 
     def __init__(self) -> None:
         self.start(0.0)
 
-    def start(self, already: float) -> None:
-        """Start now, with `already` seconds of training."""
-        self._started_at = time.perf_counter() - already
+    def start(self, seconds: float) -> None:
+        """Start now, with this many seconds of training so far."""
+        self._started_at = time.perf_counter() - seconds
 
     @property
     def seconds(self) -> float:
@@ -107,9 +107,9 @@ class Window:
 
     def add(self, result: UpdateResult) -> None:
         """Add one update."""
-        both = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
-        both = torch.where(result.applied, both, torch.zeros_like(both))
-        self._sums = both if self._sums is None else self._sums + both
+        sums = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
+        sums = torch.where(result.applied, sums, torch.zeros_like(sums))
+        self._sums = sums if self._sums is None else self._sums + sums
         self.tokens += result.tokens
 
     @property

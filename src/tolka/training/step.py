@@ -24,11 +24,11 @@ from tolka.training.shapes import padded_to_few_shapes
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of one update. nll: of its `tokens`, summed, (). applied: whether loss and gradient were finite, ();
-    if not, the weights are unchanged.
+    """The result of one update.
 
-    Both tensors stay on their device: reading them waits for it. splits: how often a batch did not fit into memory and
-    was halved.
+    nll: sum over its `tokens`, (). applied: whether loss and gradient were finite, (); if not, the weights are
+    unchanged. Both stay on their device: reading them waits for it. splits: how often a batch did not fit into memory
+    and was halved.
     """
 
     nll: Tensor
@@ -37,7 +37,7 @@ class UpdateResult:
     splits: int = 0
 
 
-MOMENTS = 2  # tensors of a weight's size that an optimiser keeps at most
+MOMENTS = 2  # tensors of a weight's size that an optimizer keeps, at most
 
 
 class TrainStep:
@@ -49,10 +49,10 @@ class TrainStep:
         self.config, self.objective, self.optimizer, self.precision = config, objective, optimizer, precision
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
-        # A saved model has the moving average's weights, or adapters merged into them: what is trained is kept apart.
+        # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
-        self._most_positions = sys.maxsize  # of a batch, as far as memory is known to have room
-        # torch's fused kernels leave the weights alone where `found_inf` says so, on the device: nobody need wait.
+        self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
+        # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
     def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> UpdateResult:
@@ -65,25 +65,22 @@ class TrainStep:
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
-            applied = self._move(weights, number, applied)
+            applied = self._apply(weights, number, applied)
         return UpdateResult(nll, tokens, applied, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
-        """Fill memory for a block as training will: with an optimizer's moments, and a gradient."""
+        """Allocate what training will hold during a block: the optimizer's moments and a gradient."""
         weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
-        taken = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
+        moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
         try:
             yield
         finally:
-            del taken
+            del moments_and_gradient
             empty_cache(self.precision.device)
 
     def rehearse(self, batch: Batch) -> int:
-        """Run forward and backward on a batch to learn whether it fits into memory; nothing else changes.
-
-        Returns how often it had to be halved.
-        """
+        """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with torch_random_kept(self.precision.device):
             _, splits = self._gradient([batch], batch.tokens)
         self._clear_gradients()
@@ -104,10 +101,10 @@ class TrainStep:
         return fits
 
     def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
-        """Accumulate the gradient of all batches' mean over `tokens`; return their nll, and how many were halved.
+        """Accumulate the gradient of all batches' mean over `tokens`; return their nll, and how many splits it took.
 
         A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
-        pairs, so that only dropout makes it differ.
+        pairs, so that only dropout changes it.
         """
         parts, splits = [part for batch in group for part in self._fitting(batch)], 0
         while True:
@@ -124,14 +121,14 @@ class TrainStep:
                     break
             if failed is None:
                 return nll, splits
-            # Here the error is gone, and with it the tensors of the pass that failed.
+            # Outside the handler the error is freed, and with it the tensors of the pass that failed.
             self._most_positions = min(self._most_positions, parts[failed].positions - 1)
             splits += 1
             parts = [part for batch in parts for part in self._fitting(batch)]
             empty_cache(self.precision.device)
 
     def _fitting(self, batch: Batch) -> Iterator[Batch]:
-        """Return the batch, or parts of it, none larger than what is known to fit, except single pairs."""
+        """Yield the batch, or parts of it that are no larger than what may fit, except single pairs."""
         if batch.positions <= self._most_positions or len(batch.source) == 1:
             yield batch
             return
@@ -148,20 +145,21 @@ class TrainStep:
             torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
             sums = self.objective(batch.to(self.precision.device))
-        if sums.loss.requires_grad:  # not where LayerDrop has skipped all that is trained
+        if sums.loss.requires_grad:  # False if LayerDrop has skipped all trained layers
             self.scaler.scale(sums.loss / tokens).backward()
         nll: Tensor = sums.nll.detach()
         return nll
 
-    def _move(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
+    def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
         self.scaler.unscale_(self.optimizer)
-        norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
-        if not self.precision.needs_scaler:  # it skips what has overflowed itself: that is how it finds its scale
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        norm = get_total_norm(gradients)
+        if not self.precision.needs_scaler:  # the scaler itself skips updates that overflow, to find its scale
             applied = applied & torch.isfinite(norm)
         if self.config.clip_value:
             nn.utils.clip_grad_value_(weights, self.config.clip_value)
-            norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+            norm = get_total_norm(gradients)
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
         if self.waits and not self.precision.needs_scaler and not applied:
@@ -180,7 +178,7 @@ class TrainStep:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def smoothed(self) -> AbstractContextManager[None]:
-        """Give the model, for a block, the weights to translate with: the moving average's, where it is on."""
+        """Give the model the weights to translate with during a block: the moving average's, if it is on."""
         return self.ema.in_place() if self.ema else nullcontext()
 
     @property
@@ -188,11 +186,11 @@ class TrainStep:
         return {weight: name for name, weight in self.objective.model.named_parameters()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return what, beside the saved weights, the next update depends on: tensors and plain facts."""
+        """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
         tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
         if self.precision.device.type == "cuda":
             tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        if self._saves_other_weights:  # copies: on a CPU the model's own are about to be exchanged for those
+        if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}

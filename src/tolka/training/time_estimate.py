@@ -1,4 +1,4 @@
-"""An estimate of a training's time and memory, from some updates that are made and discarded."""
+"""An estimate of a training's time and memory, from some updates that are then discarded."""
 
 import time
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from tolka.system.memory import peak_memory_bytes
 from tolka.training.trainer import Trainer
 
-_FEWEST, _MOST, _SECONDS = 3, 50, 10.0  # updates that are timed, and when there are enough of them
+_MIN_UPDATES, _MAX_UPDATES, _SECONDS = 3, 50, 10.0  # limits on the updates that are timed
 
 
 @dataclass(frozen=True)
 class TrainingEstimate:
-    """updates, epochs and minutes until the end, without validations. memory_bytes: the peak of this process so far.
+    """Speed, memory and length of a training, without its validations.
 
-    epochs: of a stream None, as nobody knows how long it is.
+    memory_bytes: the peak of this process so far. epochs: None for a stream, whose length is unknown.
     """
 
     tokens_per_second: float
@@ -27,23 +27,22 @@ class TrainingEstimate:
 def estimate_training(trainer: Trainer) -> TrainingEstimate:
     """Time some updates of a trainer that has trained nothing yet; its weights, optimizer and position change."""
     trainer.objective.train()
-    an_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate  # of a stream it is gone afterwards
-    trainer.probe()  # memory is touched for the first time, and kernels are chosen
-    before, started_at, made = trainer.state.tokens, time.perf_counter(), 0
-    while made < _FEWEST or (made < _MOST and time.perf_counter() - started_at < _SECONDS):
+    updates_per_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate  # a stream has no plan for 0 later
+    trainer.probe()  # the first update is slower: it allocates memory and chooses kernels
+    tokens_before, started_at, timed = trainer.state.tokens, time.perf_counter(), 0
+    while timed < _MIN_UPDATES or (timed < _MAX_UPDATES and time.perf_counter() - started_at < _SECONDS):
         trainer.probe()
-        made += 1
-    seconds, tokens = time.perf_counter() - started_at, trainer.state.tokens - before
+        timed += 1
+    seconds, tokens = time.perf_counter() - started_at, trainer.state.tokens - tokens_before
     updates, most_minutes = trainer.config.updates, trainer.config.max_minutes
-    minutes = updates * seconds / made / 60
+    minutes = updates * seconds / timed / 60
     if most_minutes and minutes > most_minutes:
         updates, minutes = int(updates * most_minutes / minutes), most_minutes
-    parameters = trainer.objective.model.parameter_count()
     return TrainingEstimate(
         tokens / seconds,
         peak_memory_bytes(),
         updates,
-        updates / an_epoch if trainer.loader.round == "epoch" else None,
+        updates / updates_per_epoch if trainer.loader.round == "epoch" else None,
         minutes,
-        parameters,
+        trainer.objective.model.parameter_count(),
     )

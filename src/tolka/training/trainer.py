@@ -1,4 +1,4 @@
-"""The training loop: updates, validation, saving, and when to stop."""
+"""The training loop: updates, validation, saving and stopping."""
 
 import time
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.warning_signs import Watch
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
-_LOOK_EVERY = 10  # updates, where to see whether one was skipped is to wait for the device
+_CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
 
 
 class Trainer:
@@ -51,7 +51,7 @@ class Trainer:
     ) -> None:
         """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
 
-        validator, snapshots: scores the model, and saves and reads it. spell: a batch as text, for logs.
+        validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
         """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
         self.scheduler, self.peak, self._store = scheduler, peak, store
@@ -62,7 +62,7 @@ class Trainer:
         self._stop = StopRequest()
         self._save_asked = False
         self._window, self._safety = Window(), Stopwatch()
-        self._reading = DataPosition(loader, config.accumulate, run.log)
+        self._data_position = DataPosition(loader, config.accumulate, run.log)
         self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = CheckpointWriter(run)
@@ -78,13 +78,13 @@ class Trainer:
             self._safety,
             self._stop,
         )
-        self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # as long as nothing is saved
+        self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
 
-        During a row of skipped updates `last/` stays as it was, good; a resumed run repeats the row. A validation in
-        progress is abandoned; a resumed run begins with it.
+        During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
+        is abandoned; a resumed run begins with it.
         """
         self._stop.reason = reason
 
@@ -95,7 +95,8 @@ class Trainer:
     def fit(self) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
 
-        TolkaError when training leads nowhere, or when these could not be written.
+        TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
+        folders could not be written.
         """
         self._saved_at = time.perf_counter()
         self._clock.start(self.state.seconds)
@@ -105,19 +106,19 @@ class Trainer:
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
-            self._validate_what_was_cut_short()
+            self._finish_interrupted_validation()
             while (reason := self._reason_to_stop()) is None:
                 try:
                     self._train_step(self._window)
-                except TolkaError as error:  # the text cannot be read any further: what was learnt from it is kept
+                except TolkaError as error:  # the text cannot be read any further: save the model first
                     self.run.log(str(error))
                     self._save_last_if_good()
                     self._finish_saving()
                     raise
                 try:
-                    if self.step.waits or self.state.update % _LOOK_EVERY == 0:
+                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                         with self._safety:
-                            self._skipped.look(self.state)
+                            self._skipped.check(self.state)
                     if self.state.update % self.config.log_every == 0:
                         progress.set_postfix_str(self._log(self._window), refresh=False)
                         self._window = Window()
@@ -126,7 +127,7 @@ class Trainer:
                     else:
                         self._keep_and_save()
                 except LostError as lost:
-                    self._go_back(str(lost))
+                    self._roll_back(str(lost))
                 progress.update(self.state.update - progress.n)
         if not self._stop.reason:
             self._finish()
@@ -140,7 +141,7 @@ class Trainer:
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
         with suppress(LostError):
-            self._skipped.look(self.state)
+            self._skipped.check(self.state)
         if self.state.update and not self.state.skipped_in_row:
             self._save_last()
 
@@ -152,16 +153,16 @@ class Trainer:
         finally:
             self.run.finish()
 
-    def _validate_what_was_cut_short(self) -> None:
+    def _finish_interrupted_validation(self) -> None:
         """Validate now if a signal interrupted the validation before this run resumed."""
         try:
             if self._validation_is_due():
                 self._validate_and_save()
         except LostError as lost:
-            self._go_back(str(lost))
+            self._roll_back(str(lost))
 
     def _finish(self) -> None:
-        """Validate what has not been validated, and average."""
+        """Validate the last update if that is not done yet, and average checkpoints."""
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
@@ -175,12 +176,12 @@ class Trainer:
         return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop.reason
 
     def _keep_and_save(self) -> None:
-        """Save what is due between validations, unless updates are being skipped: `last/` shall be good."""
+        """Save what is due between validations; `last/` only outside a row of skipped updates."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
         if self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES:
-            self._skipped.look(self.state)
+            self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
 
@@ -190,7 +191,7 @@ class Trainer:
             return self._stop.reason
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
-        # However few the minutes, there is a model at the end.
+        # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self._clock.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
@@ -205,12 +206,12 @@ class Trainer:
 
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
-        place = self.state.epoch, self.state.batch
-        group = self._reading.group(self.state)
+        position = self.state.epoch, self.state.batch
+        group = self._data_position.group(self.state)
         self.state.update += 1
         result = self.step(self.state.update, self._rate(), group)
         window.add(result)
-        self._skipped.add(self.state.update, place, result.applied)
+        self._skipped.add(self.state.update, position, result.applied)
         self.state.tokens += result.tokens
         if result.splits:
             self.state.splits += result.splits
@@ -224,7 +225,7 @@ class Trainer:
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = (self._clock.seconds) / (60 * minutes) if minutes else 0.0
+        share = self._clock.seconds / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
@@ -255,8 +256,8 @@ class Trainer:
         by_updates = minutes / self.state.update * (config.updates - self.state.update)
         return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
 
-    def _go_back(self, why: str) -> None:
-        """Return to what was saved last, or to the beginning, with half the rate; TolkaError after too many times."""
+    def _roll_back(self, why: str) -> None:
+        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after trainer.retries times."""
         failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
         if returns > self.config.retries:
             raise TolkaError(
@@ -281,38 +282,36 @@ class Trainer:
         self.run.record({"update": self.state.update, "went_back_from": failed_at})
 
     def _validate_and_save(self) -> None:
-        """Validate; save the model as the best if it is, and as the last. Stops early if a stop is requested."""
+        """Validate the model, and save it as `last/`, and as `best/` if it is; ends early if a stop is requested."""
         with self._safety:
-            self._skipped.look(self.state)
+            self._skipped.check(self.state)
             self._keeper.wait()
-        if self.state.update % self.config.validate_every == 0:  # not where a run ends that may be made longer
+        if self.state.update % self.config.validate_every == 0:  # else a longer run may resume from here
             self._window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
-            self._selection.judge(self.state)
+            self._selection.validate_and_select(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
             self._save_last()
-            self._selection.drop(self.state)
+            self._selection.drop_superseded(self.state)
 
     def _save_last(self) -> None:
         with self._safety:
-            self._save()
-
-    def _save(self) -> None:
-        self._keeper.wait()
-        if self._keeper.has(self.run.last):
-            self._beginning = None
-        self.state.seconds = self._clock.seconds
-        self.state.safety_seconds, self._safety.seconds = self.state.safety_seconds + self._safety.seconds, 0.0
-        saved = self.resume_state()
-        with self.step.smoothed():
-            self._selection.last(self.state, saved)
-        self._keeper.retry()
-        self._saved_at, self._save_asked = time.perf_counter(), False
+            self._keeper.wait()
+            if self._keeper.has(self.run.last):
+                self._beginning = None
+            self.state.seconds = self._clock.seconds
+            self.state.safety_seconds += self._safety.seconds
+            self._safety.seconds = 0.0
+            saved = self.resume_state()
+            with self.step.smoothed():
+                self._selection.save_last(self.state, saved)
+            self._keeper.retry()
+            self._saved_at, self._save_asked = time.perf_counter(), False
 
     def resume_state(self) -> ResumeState:
-        """Return all that is needed, beside the weights, to resume from here."""
+        """Return all that is needed besides the weights to resume from here."""
         tensors, facts = self.step.state()
-        own = {
+        own_facts = {
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._window.sums(),
@@ -320,14 +319,14 @@ class Trainer:
             "unrecorded": self.run.unrecorded(),
             "store": self._store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self._reading.batches(self.state),
+            "round_batches": self._data_position.batches(self.state),
         }
-        return ResumeState(tensors, {**own, **facts})
+        return ResumeState(tensors, {**own_facts, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
         """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
         self.state = TrainState(**saved.facts["train"])
-        self._reading.keep_place(self.state, saved.facts.get("round_batches"))
+        self._data_position.rescale(self.state, saved.facts.get("round_batches"))
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved.tensors, saved.facts, load_weights or self._snapshots.load_last_weights)

@@ -7,13 +7,13 @@ from statistics import median
 
 from tolka.metrics.scores import Validation
 
-_LATELY = 10  # lines of the log
-_FEWEST = 5
-_JUMP = 1.0  # nats above the median of these: each token e times less likely
-_GUESSING = 2.0  # nats above those of a guess
-_ZEROES = 5  # validations
+_RECENT = 10  # logged losses that a new one is compared with
+_MIN_RECENT = 5
+_JUMP = 1.0  # nats above their median: each token e times less likely
+_GUESSING = 2.0  # nats above a uniform guess
+_ZEROES = 5  # validations in a row
 _COPIES, _LOOPS = 0.2, 0.1  # shares of the translations
-_YOUNG = 2000  # updates of which loops and copies are to be expected
+_YOUNG = 2000  # updates until which loops and copies are normal
 
 
 class Watch:
@@ -23,15 +23,15 @@ class Watch:
         """vocabulary: size of the target's. settled_at: the last update of warm-up; from then on losses are checked."""
         self._guess = math.log(vocabulary)
         self._settled_at, self._say = settled_at, say
-        self._losses: deque[float] = deque(maxlen=_LATELY)
+        self._losses: deque[float] = deque(maxlen=_RECENT)
         self._zeroes = 0
-        self._known: set[str] = set()
+        self._reported: set[str] = set()
 
     def loss(self, update: int, loss: float) -> None:
         """Check a training loss: nll per token in nats."""
-        found = dict(self._in_loss(update, loss))
+        warnings = dict(self._in_loss(update, loss))  # compares with the losses before
         self._losses.append(loss)
-        self._tell(update, found, ("jump", "guess"))
+        self._report(update, warnings, ("jump", "guess"))
 
     def _in_loss(self, update: int, loss: float) -> Iterator[tuple[str, str]]:
         if update > self._settled_at and loss > self._guess + _GUESSING:
@@ -40,40 +40,40 @@ class Watch:
                 f"the training loss is {loss:.2f} nats a token, and a uniform guess costs {self._guess:.2f}: "
                 "try a lower optimizer.lr or a longer scheduler.warmup",
             )
-        elif len(self._losses) >= _FEWEST and loss > median(self._losses) + _JUMP:
+        elif len(self._losses) >= _MIN_RECENT and loss > median(self._losses) + _JUMP:
             yield (
                 "jump",
                 f"the training loss has jumped from about {median(self._losses):.2f} to {loss:.2f} nats a token: if it "
                 "stays there, try a lower optimizer.lr, a longer scheduler.warmup or a smaller trainer.clip_norm",
             )
 
-    def validation(self, update: int, found: Validation) -> None:
-        """Check a validation."""
-        self._zeroes = self._zeroes + 1 if found.values["bleu"] == 0.0 else 0
-        self._tell(update, dict(self._in_validation(update, found)), ("zero", "copies", "loops"))
+    def validation(self, update: int, result: Validation) -> None:
+        """Check the result of a validation."""
+        self._zeroes = self._zeroes + 1 if result.values["bleu"] == 0.0 else 0
+        self._report(update, dict(self._in_validation(update, result)), ("zero", "copies", "loops"))
 
-    def _in_validation(self, update: int, found: Validation) -> Iterator[tuple[str, str]]:
+    def _in_validation(self, update: int, result: Validation) -> Iterator[tuple[str, str]]:
         if self._zeroes >= _ZEROES:
             yield (
                 "zero",
                 f"BLEU has been exactly 0 in {self._zeroes} validations: look at the sample translations; where they "
                 "are wrong, check that line by line the files are translations of each other (mt-train --check)",
             )
-        if update > max(_YOUNG, self._settled_at) and found.copied > _COPIES:
+        if update > max(_YOUNG, self._settled_at) and result.copied > _COPIES:
             yield (
                 "copies",
-                f"{found.copied:.0%} of the translations are their sources: look for copies in the training text "
+                f"{result.copied:.0%} of the translations are their sources: look for copies in the training text "
                 "(mt-train --check; cleaning.copies=true drops them)",
             )
-        if update > max(_YOUNG, self._settled_at) and found.repeated > _LOOPS:
+        if update > max(_YOUNG, self._settled_at) and result.repeated > _LOOPS:
             yield (
                 "loops",
-                f"{found.repeated:.0%} of the translations say something over and over: as a rule the model has learnt "
-                "too little yet, or the text is too small for it",
+                f"{result.repeated:.0%} of the translations say something over and over: as a rule the model has "
+                "learnt too little yet, or the text is too small for it",
             )
 
-    def _tell(self, update: int, found: dict[str, str], kinds: tuple[str, ...]) -> None:
-        for kind, message in found.items():
-            if kind not in self._known:
+    def _report(self, update: int, warnings: dict[str, str], kinds: tuple[str, ...]) -> None:
+        for kind, message in warnings.items():
+            if kind not in self._reported:
                 self._say(f"warning: update {update}: {message}")
-        self._known = (self._known - set(kinds)) | found.keys()
+        self._reported = (self._reported - set(kinds)) | warnings.keys()

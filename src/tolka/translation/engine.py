@@ -33,4 +33,4 @@ class Engine(ABC):
 
     @abstractmethod
     def free_memory(self) -> None:
-        """Give back what is cached, after a batch that did not fit."""
+        """Release cached memory after a batch that did not fit."""

@@ -14,12 +14,12 @@ from tolka.text.scripts import is_known, plain_code
 SPLITS = ("auto", "sentences", "length", "never")
 FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
 
-# A mark that ends a sentence or a clause, closing quotes and brackets after it, and the blank (a group: only it is
-# removed where the text is cut). A full-width mark needs no blank.
+# A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
+# since it alone is removed where the text is cut. A full-width mark needs no blank.
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(\s+)|[。！？；][”’）」』]*(\s*)")
 _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：](\s*)")
 _BLANK = re.compile(r"(\s+)")
-_AROUND_MIDDLE = 100  # characters in which a text without blanks is cut between two grapheme clusters
+_AROUND_MIDDLE = 100  # characters on either side in which a text without blanks is cut between grapheme clusters
 _LETTER = regex.compile(r"\p{L}")
 _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank between two sentences
 
@@ -70,8 +70,8 @@ def best_cut(text: str) -> Cut | None:
         cuts = [Cut(start, end, at_mark) for start, end in spans if start > 0 and end < len(text)]
         if cuts:
             return min(cuts, key=lambda cut: abs(cut.end - middle))
-    # A grapheme cluster (a letter with its accents, an emoji of several code points) stays together; in the middle of
-    # one of hundreds of code points, the text is cut between two of these.
+    # A grapheme cluster (a letter with its accents, an emoji of several code points) is not split, except one of
+    # hundreds of code points, which is split between two of them.
     begin = max(0, len(text) // 2 - _AROUND_MIDDLE)
     positions = [begin + match.start() for match in regex.finditer(r"\X", text[begin : begin + 2 * _AROUND_MIDDLE])]
     positions = [position for position in positions if begin < position < len(text)] or [len(text) // 2]

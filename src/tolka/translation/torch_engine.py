@@ -49,7 +49,7 @@ class TorchEngine(Engine):
         return torch.get_num_threads() if self.device.type == "cpu" else 0
 
     def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
-        source, lengths = Flat.of(sources).ended()
+        source, lengths = Flat.of(sources).with_eos()
         self.model.eval()
         try:
             with torch.inference_mode():

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tolka.search.base import SearchConfig
     from tolka.translation.torch_engine import TorchEngine
 
-_MIN_LENGTH = 16  # subwords that a sentence counts in a batch, at least
-_DEFAULT_WORKERS = 2  # at most, as each takes as much memory
+_MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
+_DEFAULT_WORKERS = 2  # at most, since each needs memory for a batch of its own
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
 E = TypeVar("E", bound=Engine)
@@ -69,7 +69,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _PendingBatch:
-    """A batch that is being translated: its segments' numbers, their hypotheses, its ceiling of tokens."""
+    """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
 
     numbers: list[int]
     hypotheses: Future[list[Hypothesis] | None]
@@ -168,9 +168,9 @@ class Translator(Generic[E]):
         segments, separator, too_long = list[_Segment](), "", False
         for part in parts if self.split == "sentences" else [text]:
             content = part.rstrip()
-            segments += (own := list(self._split(content, separator)))
+            segments += (part_segments := list(self._split(content, separator)))
             separator = separator_between(part[len(content) :], True, self.languages[1])
-            too_long |= len(own) > 1
+            too_long |= len(part_segments) > 1
         return _Source(segments, len(parts), too_long)
 
     def _split(self, text: str, separator: str) -> Iterator[_Segment]:
@@ -192,29 +192,29 @@ class Translator(Generic[E]):
         results: dict[int, tuple[str, Hypothesis]] = {}
         remaining = self._batches(sources, range(len(sources)))
         workers = max(1, min(self.workers, len(remaining)))
-        queued = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
+        most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
         pending: deque[_PendingBatch] = deque()
         with self.engine.side_by_side(workers) as threads:
             while remaining or pending:
-                while remaining and len(pending) < queued:
+                while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
-                    hypotheses = threads.submit(self.engine.translate, [sources[i] for i in numbers])
-                    pending.append(_PendingBatch(numbers, hypotheses, self.tokens))
+                    job = threads.submit(self.engine.translate, [sources[i] for i in numbers])
+                    pending.append(_PendingBatch(numbers, job, self.tokens))
                 batch = pending.popleft()
-                best = batch.hypotheses.result()
-                if best is None:
+                hypotheses = batch.hypotheses.result()
+                if hypotheses is None:
                     self._reduce_batches(batch, max(len(sources[i]) + 1 for i in batch.numbers))
                     remaining = self._batches(sources, [*batch.numbers, *chain.from_iterable(remaining)])
                     continue
-                texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in best])
-                results.update(zip(batch.numbers, zip(texts, best, strict=True), strict=True))
+                texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in hypotheses])
+                results.update(zip(batch.numbers, zip(texts, hypotheses, strict=True), strict=True))
                 tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
 
     def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
-        """Halve the ceiling of tokens after a batch that did not fit in memory. longest: of its sentences."""
+        """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""
         self.engine.free_memory()
-        if self.tokens == batch.tokens:  # else another batch of its size has already failed
+        if self.tokens == batch.tokens:  # else another batch under the same ceiling has failed before
             failed = len(batch.numbers) * longest * self.engine.width
             self.tokens = max(1, min(self.tokens, failed) // 2)
             say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
@@ -227,20 +227,20 @@ class Translator(Generic[E]):
             self._translate_rows([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        """Return the numbers of the sentences of each batch; on a CPU independent of the number of threads."""
+        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads."""
         # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
         lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
         ceiling = self.tokens // self.engine.width
         if self.engine.cpu_threads:
-            least = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
-            batches = evenly_longest_first(lengths, ceiling, least, _DEFAULT_WORKERS)
+            fewest = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
+            batches = evenly_longest_first(lengths, ceiling, fewest, _DEFAULT_WORKERS)
         else:
             batches = longest_first(lengths, ceiling)
         return deque([numbers[i] for i in rows] for rows in batches)
 
 
 def _as_list(texts: object) -> list[str]:
-    """Return the texts as a list; TypeError unless it is a str or an iterable of them."""
+    """Return the texts as a list; TypeError unless they are a str or an iterable of them."""
     if isinstance(texts, str):
         return [texts]
     if not isinstance(texts, Iterable):

@@ -16,19 +16,19 @@ from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
-from tolka.text.languages import LanguageIdentifier, surely
+from tolka.text.languages import LanguageIdentifier, certain_language
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.base import BothSides
 
 _EXAMPLES = 3
-_CHUNK = 10_000  # pairs that are looked up among those seen before at once
-_TO_IDENTIFY = 5_000  # pairs whose language is asked for, spread over the text; all would take minutes
-# UTF-8 that was taken for Latin-1 or Windows-1252 and written again; and characters that stand for what was lost.
+_CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
+_IDENTIFIED_PAIRS = 5_000  # pairs whose language is identified, spread over the text; all would take minutes
+# UTF-8 that was decoded as Latin-1 or Windows-1252; and replacement characters.
 _BROKEN_ENCODING = re.compile(
     "\ufffd|[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]|\u00e2\u20ac."
 )
-# What each step of cleaning alone would leave out.
+# Problem -> the configuration whose only step drops pairs with it.
 _STEPS = {
     "control or invisible characters": CleaningConfig(control="drop", max_characters=0),
     "markup": CleaningConfig(markup="drop", max_characters=0),
@@ -44,7 +44,7 @@ Tick = Callable[[int], object]
 
 @dataclass
 class Finding:
-    """One kind of problem, found in `count` of the `looked_at` pairs. examples: number from 1, source, target."""
+    """One kind of problem, in `count` of the `looked_at` pairs. examples: number (from 1), source and target."""
 
     what: str
     count: int = 0
@@ -60,11 +60,10 @@ class Finding:
 
 @dataclass
 class Side:
-    """Facts about one language's texts. lengths: characters of the shortest, a quarter, half, three quarters, and the
-    longest.
+    """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the texts asked about that
-    are surely in it, and "unsure", of those that are surely in none.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the identified texts that
+    are surely in it; "unsure" -> share of those that are surely in none.
     """
 
     characters: int
@@ -96,27 +95,26 @@ class Leaks:
 
 
 class HeldOut:
-    """Validation and test sets, to be searched for in the training text."""
+    """Validation and test sets, which are compared with each training pair."""
 
     def __init__(self, sets: Mapping[str, Sequence[Pair]], cleaning: CleaningConfig | None = None) -> None:
-        """cleaning: its changes are applied to both sides before they are compared, as in training."""
+        """cleaning: its changes are applied to all texts before they are compared, as in training."""
         self._sets = sets
         self._changes = changes_of(cleaning) if cleaning else []
-        self._places: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
+        self._positions: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
         for name, pairs in sets.items():
             for number, pair in enumerate(pairs, 1):
                 source, target = self._bare(pair)
-                self._places.setdefault(source, []).append((name, number, target))
-        self._found: dict[str, dict[int, Pair]] = {name: {} for name in sets}
-        self._whole: dict[str, set[int]] = {name: set() for name in sets}
-        self._otherwise: dict[str, set[int]] = {name: set() for name in sets}
+                self._positions.setdefault(source, []).append((name, number, target))
+        # Set -> numbers of its pairs whose source is in the training text, with the same translation or with another.
+        self._same: dict[str, set[int]] = {name: set() for name in sets}
+        self._different: dict[str, set[int]] = {name: set() for name in sets}
 
-    def look(self, pair: Pair) -> None:
+    def compare(self, pair: Pair) -> None:
         """Compare with a pair of the training text."""
         source, target = self._bare(pair)
-        for name, number, held in self._places.get(source, ()):
-            self._found[name].setdefault(number, self._sets[name][number - 1])
-            (self._whole if held == target else self._otherwise)[name].add(number)
+        for name, number, held_out_target in self._positions.get(source, ()):
+            (self._same if held_out_target == target else self._different)[name].add(number)
 
     def _bare(self, pair: Pair) -> tuple[str, str]:
         changed = rewritten(pair, self._changes)
@@ -126,52 +124,51 @@ class HeldOut:
         """Return the leaks from these sets."""
         leaks = Leaks()
         for name in names:
-            found, whole = self._found[name], self._whole[name]
+            pairs, same, different = self._sets[name], self._same[name], self._different[name]
             for what, numbers in (
-                ("whole pair in the training text", whole),
-                ("source in the training text, translated otherwise", self._otherwise[name]),
+                ("whole pair in the training text", same),
+                ("source in the training text, translated otherwise", different),
             ):
-                finding = Finding(f"{name}: {what}", looked_at=len(self._sets[name]))
+                finding = Finding(f"{name}: {what}", looked_at=len(pairs))
                 for number in sorted(numbers):
-                    finding.add(number, found[number])
+                    finding.add(number, pairs[number - 1])
                 leaks.findings += [finding] if numbers else []
-            leaks.sources += len(found)
-            leaks.pairs += len(whole)
+            leaks.sources += len(same | different)
+            leaks.pairs += len(same)
         return leaks
 
 
 def diagnose(
     source: PairSource, languages: tuple[str, str], held_out: HeldOut, tick: Tick = lambda pairs: None
 ) -> Diagnosis:
-    """Examine one part of a training text; `tick` gets how many more pairs are done.
+    """Examine one part of a training text; `tick` is called with the number of pairs since its last call.
 
-    Files are read whatever is wrong with their lines: those that are not UTF-8 are taken for Windows-1252, those that
-    are no row are flawed, and what one of two files has more than the other is left out; all are findings. DataError
-    for what cannot be read at all.
+    Faulty lines become findings: one that is not UTF-8 is read as Windows-1252, one that is not a row is a flawed pair,
+    and the surplus lines of the longer of two files are left out. DataError for what cannot be read at all.
     """
-    reading = _Reading(source)
-    examined = _Examined(languages, held_out, reading.count())
+    reader = _LenientReader(source)
+    statistics = _Statistics(languages, held_out, reader.count())
     number = 0
-    for number, pair in enumerate(reading.pairs(), 1):
-        examined.look(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
+    for number, pair in enumerate(reader.pairs(), 1):
+        statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
         if number % 1000 == 0:
             tick(1000)
     tick(number % 1000)
-    findings = [finding for finding in (*reading.findings(), *examined.findings()) if finding.count]
+    findings = [finding for finding in (*reader.findings(), *statistics.findings()) if finding.count]
     for finding in findings:
         finding.looked_at = finding.looked_at or number
-    first, second = (np.array(lengths, dtype=np.float64) for lengths in examined.lengths)
-    return Diagnosis(source.name, number, *examined.sides(), findings, find_shift(first, second))
+    first, second = (np.array(lengths, dtype=np.float64) for lengths in statistics.lengths)
+    return Diagnosis(source.name, number, *statistics.sides(), findings, find_shift(first, second))
 
 
-class _Reading:
-    """A source's pairs, read whatever is wrong with its files."""
+class _LenientReader:
+    """Reads a source's pairs in spite of faulty lines, which become findings."""
 
     def __init__(self, source: PairSource) -> None:
         self._source = source
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
-        self._foreign = [False, False]  # whether a line was UTF-8, and not ASCII alone
-        self._mended = [False, False]  # whether one was not, of the pair at hand
+        self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
+        self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
         if isinstance(source, ParallelFiles):
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
@@ -190,42 +187,42 @@ class _Reading:
         for pair in self._read():
             texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
             for side, text in enumerate(texts):
-                self._foreign[side] |= not (self._mended[side] or text.isascii())
-            self._mended = [False, False]
+                self._has_utf8[side] |= not (self._repaired[side] or text.isascii())
+            self._repaired = [False, False]
             yield pair
 
     def _read(self) -> Iterator[Pair]:
         if isinstance(self._source, BothSides):
             source = copy(self._source)
-            source.repair = lambda number, line: self._repaired(0, number, line)
+            source.repair = lambda number, line: self._repair(0, number, line)
             yield from source.read()
         elif isinstance(self._source, ParallelFiles):
-            repairs = (partial(self._repaired, side) for side in (0, 1))
+            repairs = (partial(self._repair, side) for side in (0, 1))
             limit = self._source.limit
             sides = (read_lines(*each, limit) for each in zip(self._source.paths, repairs, strict=True))
             yield from (Pair(*texts) for texts in zip(*sides, strict=False))
         else:
             yield from self._source.read()
 
-    def _repaired(self, side: int, number: int, line: bytes) -> str:
+    def _repair(self, side: int, number: int, line: bytes) -> str:
         text = line.decode("cp1252", errors="replace")
         self._undecoded[side].add(number, Pair(text, "") if side == 0 else Pair("", text))
-        self._mended[side] = True
+        self._repaired[side] = True
         return text
 
     def findings(self) -> list[Finding]:
-        """Return what is wrong with the files."""
-        longer = abs(self._lines[0] - self._lines[1])
-        which = "the source" if self._lines[0] > self._lines[1] else "the target"
-        unequal = Finding(f"lines that {which} has more than the other side", longer, max(self._lines))
+        """Return the problems of the files, also those with a count of 0."""
+        surplus = abs(self._lines[0] - self._lines[1])
+        longer = "the source" if self._lines[0] > self._lines[1] else "the target"
+        unequal = Finding(f"lines that {longer} has more than the other side", surplus, max(self._lines))
         names = ("line", "") if self._in_one_file else ("source", "target")
-        for finding, name, foreign in zip(self._undecoded, names, self._foreign, strict=True):
-            finding.what = f"{name} not UTF-8" + (", others are" if foreign else "")
+        for finding, name, has_utf8 in zip(self._undecoded, names, self._has_utf8, strict=True):
+            finding.what = f"{name} not UTF-8" + (", others are" if has_utf8 else "")
         return [unequal, *self._undecoded]
 
 
-class _Examined:
-    """Statistics of the pairs so far."""
+class _Statistics:
+    """Facts and problems of the pairs added so far."""
 
     def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
         """pairs: about how many there will be."""
@@ -237,14 +234,14 @@ class _Examined:
         self._steps = [
             (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
         ]
-        self._again = [
+        self._repetitions = [
             (Finding("a pair that came before"), plain_key, Seen()),
             (Finding("nearly a pair that came before"), near_key, Seen()),
         ]
-        self._waiting: list[tuple[int, Pair]] = []
+        self._pending: list[tuple[int, Pair]] = []
         self._languages = _Languages(languages, pairs)
 
-    def look(self, number: int, pair: Pair) -> None:
+    def add(self, number: int, pair: Pair) -> None:
         """Examine one more pair, stripped."""
         for side, text in enumerate((pair.source, pair.target)):
             self.lengths[side].append(len(text))
@@ -262,28 +259,28 @@ class _Examined:
                 self._broken.add(number, pair)
             if "\r" in both:
                 self._returns.add(number, pair)
-            self._languages.look(number, pair)
-            self._held_out.look(pair)
-            self._waiting.append((number, pair))
-            if len(self._waiting) == _CHUNK:
-                self._look_for_repetition()
+            self._languages.add(number, pair)
+            self._held_out.compare(pair)
+            self._pending.append((number, pair))
+            if len(self._pending) == _CHUNK_PAIRS:
+                self._find_repetitions()
 
-    def _look_for_repetition(self) -> None:
-        old: set[int] = set()
-        for finding, key, seen in self._again:
-            marks = marks_of([pair for _, pair in self._waiting], key)
-            for (number, pair), new in zip(self._waiting, seen.add(marks).tolist(), strict=True):
-                if not new and number not in old:  # what is the same is not nearly the same
-                    old.add(number)
+    def _find_repetitions(self) -> None:
+        repeated: set[int] = set()
+        for finding, key, seen in self._repetitions:
+            marks = marks_of([pair for _, pair in self._pending], key)
+            for (number, pair), new in zip(self._pending, seen.add(marks).tolist(), strict=True):
+                if not new and number not in repeated:  # an exact repetition is not counted as a near one, too
+                    repeated.add(number)
                     finding.add(number, pair)
-        self._waiting.clear()
+        self._pending.clear()
 
     def findings(self) -> list[Finding]:
         """Return all kinds of problems, also those with a count of 0."""
-        self._look_for_repetition()
+        self._find_repetitions()
         steps = [finding for finding, _ in self._steps]
-        again = [finding for finding, _, _ in self._again]
-        return [self._flawed, self._blank, self._broken, self._returns, *steps, *again, *self._languages.findings]
+        repetitions = [finding for finding, _, _ in self._repetitions]
+        return [self._flawed, self._blank, self._broken, self._returns, *steps, *repetitions, *self._languages.findings]
 
     def sides(self) -> tuple[Side, Side]:
         """Return the facts of each language's texts."""
@@ -300,16 +297,16 @@ class _Languages:
 
     def __init__(self, languages: tuple[str, str], pairs: int) -> None:
         """pairs: about how many there are."""
-        self._every = max(1, pairs // _TO_IDENTIFY)
+        self._every = max(1, pairs // _IDENTIFIED_PAIRS)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
-        self._wanted = languages
-        self._found: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._expected = languages
+        self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         try:
             self._identifier: LanguageIdentifier | None = LanguageIdentifier()
         except ConfigError:
             self._identifier = None
 
-    def look(self, number: int, pair: Pair) -> None:
+    def add(self, number: int, pair: Pair) -> None:
         """Identify the languages of a pair, if it is in the sample."""
         if self._identifier is None or number % self._every:
             return
@@ -318,14 +315,14 @@ class _Languages:
             if likelihoods is None:
                 continue
             self.findings[side].looked_at += 1
-            if language := surely(likelihoods):
-                self._found[side][language] += 1
-            if self._identifier.is_other(likelihoods, self._wanted[side]):
+            if language := certain_language(likelihoods):
+                self._identified[side][language] += 1
+            if self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
 
     def shares(self, side: int) -> dict[str, float]:
-        """Return the share of each language, the most common first."""
-        found, asked = self._found[side], self.findings[side].looked_at
-        shares = {language: count / asked for language, count in found.most_common()}
-        unsure = asked - found.total()
-        return {**shares, "unsure": unsure / asked} if unsure else shares
+        """Return the share of each language, the most common first, then of texts that are surely in none."""
+        counts, total = self._identified[side], self.findings[side].looked_at
+        shares = {language: count / total for language, count in counts.most_common()}
+        unsure = total - counts.total()
+        return {**shares, "unsure": unsure / total} if unsure else shares

@@ -6,16 +6,16 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-_MOST_BARS = 30
-_USUAL = 0.95  # share of the texts that the bars of equal width hold at least; the rest share the last one
-_ROUND = (1, 2, 3, 4, 5, 6, 8)
+_MAX_BARS = 30
+_REGULAR_SHARE = 0.95  # minimum share of the texts in bars of equal width; the others share the last bar
+_ROUND_WIDTHS = (1, 2, 3, 4, 5, 6, 8)
 
 Lengths = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """A histogram. starts: the smallest length of each bar. counts: texts in it. The last bar has no upper end."""
+    """A histogram of text lengths. starts: smallest length of each bar; the last has no upper end. counts: of texts."""
 
     starts: list[int]
     counts: list[int]
@@ -23,8 +23,8 @@ class Histogram:
 
 def histograms(*sides: Lengths) -> list[Histogram]:
     """Return one histogram per side, of lengths (texts,), all with the same bars."""
-    limit = max((int(np.quantile(side, _USUAL)) for side in sides if len(side)), default=0)
-    width = next(w for w in (r * 10**power for power in count() for r in _ROUND) if w * (_MOST_BARS - 1) > limit)
+    limit = max((int(np.quantile(side, _REGULAR_SHARE)) for side in sides if len(side)), default=0)
+    width = next(w for w in (r * 10**power for power in count() for r in _ROUND_WIDTHS) if w * (_MAX_BARS - 1) > limit)
     starts = np.arange(limit // width + 2) * width
     bars = [np.bincount(np.minimum(side // width, len(starts) - 1), minlength=len(starts)) for side in sides]
     return [Histogram(starts.tolist(), bar.tolist()) for bar in bars]

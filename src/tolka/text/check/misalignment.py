@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-_WINDOW = 200  # pairs; over fewer, the correlation of lengths wavers
+_WINDOW = 200  # pairs; over fewer, the correlation of lengths is too noisy
 _HIGH, _LOW = 0.6, 0.35  # correlation of lengths where texts are parallel, and where they are not
-_FARTHEST = 5  # lines that are tried
+_MAX_LAG = 5  # lines
 
 Lengths = npt.NDArray[np.float64]
 
@@ -17,7 +17,7 @@ class Shift:
     """A range of pairs, `first` (from 1) to `last`, whose sides' lengths do not correlate.
 
     lines: how far the target is behind the source there (1: a line too many in the target, or one too few in the
-    source); 0 when no shift of a few lines mends it. correlation: of log lengths, before and in it.
+    source); 0 when no shift of a few lines restores the correlation. correlation: of log lengths, before and in it.
     """
 
     first: int
@@ -40,14 +40,16 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
     if begin == end:
         return None
     first, last = begin * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
-    good = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
-    if len(good) < _WINDOW:
-        good = np.arange(0, first) if first >= len(x) - last else np.arange(last, len(x))
+    aligned = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
+    if len(aligned) < _WINDOW:
+        aligned = np.arange(0, first) if first >= len(x) - last else np.arange(last, len(x))
     lines = _best_lag(x[first:last], y, first)
     if lines:
-        first = _edge(x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[good] - x[good]))
+        first = _edge(
+            x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[aligned] - x[aligned])
+        )
     inside = correlation(x[first:last], y[first:last])
-    return Shift(first + 1, last, lines, (correlation(x[good], y[good]), inside))
+    return Shift(first + 1, last, lines, (correlation(x[aligned], y[aligned]), inside))
 
 
 def correlation(x: Lengths, y: Lengths) -> float:
@@ -60,30 +62,33 @@ def correlation(x: Lengths, y: Lengths) -> float:
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """Return (begin, end) of the longest run of true values; begin equals end if there is none."""
     best, begin = (0, 0), None
-    for place, flag in enumerate([*flags.tolist(), False]):
+    for position, flag in enumerate([*flags.tolist(), False]):
         if flag and begin is None:
-            begin = place
+            begin = position
         elif not flag and begin is not None:
-            best = max(best, (begin, place), key=lambda run: run[1] - run[0])
+            best = max(best, (begin, position), key=lambda run: run[1] - run[0])
             begin = None
     return best
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:
-    """Return by how many lines the target must be moved to be parallel; 0 if no shift of a few lines helps."""
-    found = {}
-    for lag in range(-_FARTHEST, _FARTHEST + 1):
+    """Return by how many lines the target must be shifted to be parallel; 0 if no shift of a few lines helps."""
+    correlations = {}
+    for lag in range(-_MAX_LAG, _MAX_LAG + 1):
         begin, end = first + lag, first + lag + len(x)
         inside = slice(max(0, -begin), len(x) - max(0, end - len(y)))
-        found[lag] = correlation(x[inside], y[max(0, begin) : min(len(y), end)])
-    best = max(found, key=lambda lag: found[lag])
-    return best if found[best] > _LOW else 0
+        correlations[lag] = correlation(x[inside], y[max(0, begin) : min(len(y), end)])
+    best = max(correlations, key=lambda lag: correlations[lag])
+    return best if correlations[best] > _LOW else 0
 
 
 def _edge(x: Lengths, y: Lengths, begin: int, end: int, lag: int, usual: float) -> int:
-    """Return where in begin..end the sides stop matching line by line and start matching with a lag."""
+    """Return where in begin..end the sides stop matching line by line and start matching with a lag.
+
+    usual: difference of the log lengths of two parallel lines.
+    """
     rows = np.arange(begin, end)
-    plain = np.abs(y[rows] - x[rows] - usual)
-    moved = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)
-    cost = np.concatenate([[0.0], np.cumsum(plain)]) + (moved.sum() - np.concatenate([[0.0], np.cumsum(moved)]))
+    unshifted = np.abs(y[rows] - x[rows] - usual)
+    shifted = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)
+    cost = np.concatenate([[0.0], np.cumsum(unshifted)]) + (shifted.sum() - np.concatenate([[0.0], np.cumsum(shifted)]))
     return begin + int(cost.argmin())

@@ -1,4 +1,4 @@
-"""Cleaning: what is changed in pairs, and which pairs are dropped, counted by reason. Pairs are dropped whole."""
+"""Cleaning: pairs are changed or dropped, and counted by reason."""
 
 import hashlib
 import re
@@ -17,10 +17,10 @@ from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, composed
 from tolka.text.pairs import Pair, PairSource, in_chunks
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
-_CHUNK = 10_000  # pairs that are looked up among those seen before at once
+_CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
 _BETWEEN_WORDS_ASCII = re.compile(r"[\W_]+")
-# Combining marks (M) belong to the letter before them: vowel signs in Hindi, tones in Thai. Those that follow anything
-# else go with it. Default ignorable characters (DI: joiners, variation selectors) are invisible.
+# Combining marks (M), such as vowel signs in Hindi and tones in Thai, belong to the character before them: kept after a
+# letter, else removed. Default ignorable characters (DI: joiners, variation selectors) are invisible.
 _BETWEEN_WORDS = regex.compile(r"(?:\p{DI}|[^\p{L}\p{M}\p{N}]\p{M}*)+")
 
 
@@ -44,7 +44,7 @@ class Tally:
             reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.dropped.items()))
             text += f", {self.dropped.total()} left out: {reasons}"
         if self.changed:
-            text += "; changed: " + ", ".join(f"{n} {what}" for what, n in sorted(self.changed.items()))
+            text += "; changed: " + ", ".join(f"{n} {change}" for change, n in sorted(self.changed.items()))
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -53,13 +53,12 @@ class Tally:
 
     @classmethod
     def of(cls, values: Any) -> "Tally":
-        """Return the tally that `as_dict` was made of."""
+        """Return the tally from the values that `as_dict` returned."""
         return cls(int(values["kept"]), Counter(values["dropped"]), Counter(values["changed"]))
 
 
 Reject = Callable[[Pair, str], object]
-
-
+"""Called with a dropped pair and the reason."""
 Marks = frozenset[bytes]
 """Keys of held-out text."""
 
@@ -72,18 +71,18 @@ def clean(
     reject: Reject = lambda pair, reason: None,
     held_out: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """Yield the pairs that are kept, stripped of surrounding whitespace; adds all of them to the tally.
+    """Yield the pairs that are kept, stripped of surrounding whitespace; count all pairs in `tally`.
 
     reject: called with each dropped pair and the reason. held_out: `held_out_marks` of pairs that training must not
-    see. Duplicates take at most 16 bytes of memory per pair.
+    see. Finding duplicates takes at most 16 bytes of memory per pair.
     """
     judged = judge(pairs, config, languages, tally, reject, held_out)
     key = duplicate_key(config)
     seen = Seen()
-    for chunk in in_chunks(judged, _CHUNK):
-        new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
-        for pair, first in zip(chunk, new, strict=True):
-            if first:
+    for chunk in in_chunks(judged, _CHUNK_PAIRS):
+        is_new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
+        for pair, new in zip(chunk, is_new, strict=True):
+            if new:
                 tally.kept += 1
                 yield pair
             else:
@@ -100,38 +99,37 @@ def judge(
     held_out: Marks,
     set_aside: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """Yield the pairs that no step drops, without regard to duplicates; counts dropped and changed ones in the tally.
+    """Yield the pairs that no step drops, duplicates included; count dropped and changed pairs in `tally`.
 
     set_aside: see `set_aside_reason`.
     """
-    why_aside = set_aside_reason(set_aside)
+    aside_reason = set_aside_reason(set_aside)
     steps = steps_of(config, languages)
     if config.leaks != "keep":
         steps.append(("", _unless_held_out(config.leaks, held_out)))
-    for pair in pairs:
-        found: Pair | str = Pair(pair.source.strip(), pair.target.strip())
-        reason = pair.flaw or why_aside(pair)
+    for raw in pairs:
+        pair = Pair(raw.source.strip(), raw.target.strip())
+        reason = raw.flaw or aside_reason(raw)
         changes = []
-        for what, step in steps if not reason else ():
-            before = found
-            assert isinstance(before, Pair)
-            found = step(before)
-            if isinstance(found, str):
-                reason = found
+        for name, step in steps if not reason else ():
+            result = step(pair)
+            if isinstance(result, str):
+                reason = result
                 break
-            if found is not before:
-                changes.append(what)
+            if result is not pair:
+                changes.append(name)
+            pair = result
         if reason:
             tally.dropped[reason] += 1
-            reject(pair, reason)
-        elif isinstance(found, Pair):
+            reject(raw, reason)
+        else:
             tally.changed.update(changes)
-            yield found
+            yield pair
 
 
-def _unless_held_out(what: str, marks: Marks) -> Step:
-    """Return a step that drops held-out pairs. what: see CleaningConfig.leaks."""
-    reason, key = f"held-out {what}", _LEAK_KEYS[what]
+def _unless_held_out(kind: str, marks: Marks) -> Step:
+    """Return a step that drops held-out pairs. kind: CleaningConfig.leaks."""
+    reason, key = f"held-out {kind}", _LEAK_KEYS[kind]
     return lambda pair: reason if key(pair) in marks else pair
 
 
@@ -143,14 +141,11 @@ def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
 
 def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
     """Return the marks of pairs that were held out of the training text."""
-    found = set[bytes]()
-    for pair in pairs:
-        found.update(_side_keys(pair))
-    return frozenset(found)
+    return frozenset(key for pair in pairs for key in _side_keys(pair))
 
 
 def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
-    """Return a function that says why a pair cannot be trained on beside those held out; "" if it can.
+    """Return a function that gives the reason to leave a pair out because of held-out pairs; "" if there is none.
 
     marks: from `set_aside_marks`. Markup and control characters are removed before comparing, whatever the cleaning is.
     """
@@ -170,7 +165,7 @@ def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
 
 
 def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
-    """Return the function whose value equal pairs share; None where duplicates are kept."""
+    """Return the function that maps duplicates to the same key; None where duplicates are kept."""
     return {"exact": plain_key, "near": near_key}.get(config.duplicates)
 
 
@@ -180,7 +175,7 @@ def duplicate_reason(config: CleaningConfig) -> str:
 
 
 def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
-    """Return (pairs,): an 8-byte key per pair."""
+    """Return the 8-byte key of each pair, (pairs,)."""
     return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
 
 
@@ -206,24 +201,21 @@ _LEAK_KEYS = {"pair": near_key, "source": _source_key}  # by CleaningConfig.leak
 
 
 def bare(text: str) -> str:
-    """Return letters with their combining marks and digits, in lower case and composed; the text itself if none are
-    left.
-    """
+    """Return the letters, combining marks and digits, in lower case, composed; the text itself if it has none."""
     if text.isascii():
-        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same as below, in half the time
-    small = text.casefold().replace("i\u0307", "i")  # what the Turkish İ becomes, whose small letter is i
-    return str(_BETWEEN_WORDS.sub("", composed(small))) or text
+        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same result as below in half the time
+    folded = text.casefold().replace("i\u0307", "i")  # casefold turns the Turkish İ into i and a combining dot
+    return str(_BETWEEN_WORDS.sub("", composed(folded))) or text
 
 
-def read_split(sources: Sequence[PairSource], what: str) -> tuple[list[Pair], Tally]:
-    """Return a validation or test set; pairs with a blank side, or a flaw that the reader found, are left out.
+def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:
+    """Return a validation or test set without its pairs that have a blank side or a flaw; DataError if none remain.
 
-    Nothing else is left out of what is scored, and only surrounding whitespace is changed. DataError when nothing
-    remains.
+    No other pair is left out of what is scored, and only surrounding whitespace is changed. name: for messages.
     """
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
     pairs = list(clean(raw, CleaningConfig(max_characters=0), ("", ""), tally))
     if not pairs:
-        raise DataError(f"no pair of {what} is left after cleaning ({tally.summary()}); check that file")
+        raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
     return pairs, tally

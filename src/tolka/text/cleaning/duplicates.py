@@ -11,13 +11,13 @@ class Seen:
         self._levels: list[npt.NDArray[np.uint64]] = []
 
     def add(self, marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Add marks (n,); return (n,), true where a mark is new: neither added before nor earlier among these."""
+        """Add marks (n,); return (n,), true where a mark occurs for the first time."""
         values, first = np.unique(marks, return_index=True)
         known = np.zeros(len(values), dtype=np.bool_)
         for level in self._levels:
-            places = np.searchsorted(level, values)
-            places[places == len(level)] = 0
-            known |= level[places] == values
+            positions = np.searchsorted(level, values)
+            positions[positions == len(level)] = 0
+            known |= level[positions] == values
         self._merge(values[~known])
         new = np.zeros(len(marks), dtype=np.bool_)
         new[first[~known]] = True

@@ -1,4 +1,4 @@
-"""The file of dropped pairs, for people to read: reason, source, target per line."""
+"""The file of dropped pairs, for people to read: one line of reason, source and target for each."""
 
 import re
 from pathlib import Path
@@ -7,19 +7,19 @@ from types import TracebackType
 from tolka.text.pairs import Pair
 
 REJECTED = "rejected.tsv"
-"""The file of a store's folder that has it."""
-_NO_CELL = re.compile(r"[\t\n\r]")
+"""Name of the file, in the folder of a token store."""
+_CELL_BREAK = re.compile(r"[\t\n\r]")
 
 
 class RejectsFile:
-    """A file that takes one dropped pair per call."""
+    """A file of dropped pairs; each call appends one."""
 
     def __init__(self, path: Path) -> None:
         self._stream = path.open("w", encoding="utf-8", newline="\n")
 
     def __call__(self, pair: Pair, reason: str) -> None:
         """Write one pair; characters that would break a line or a column become spaces."""
-        self._stream.write("\t".join(_NO_CELL.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
+        self._stream.write("\t".join(_CELL_BREAK.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
 
     def __enter__(self) -> "RejectsFile":
         return self

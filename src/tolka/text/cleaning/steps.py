@@ -15,7 +15,7 @@ from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import letters_of
 
-_RATIO_ALLOWANCE = 10  # characters added to both sides: "OK" may well be three times as long elsewhere
+_RATIO_ALLOWANCE = 10  # characters added to both sides: a translation of "OK" may be three times as long
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,21 @@ class CleaningConfig:
 
 
 Step = Callable[[Pair], Pair | str]
-"""Gives the pair back, changed or as it was, or the reason to drop it."""
+"""Returns the pair, changed or not, or the reason to drop it."""
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_ODD_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # what some programs end a line or a cell at
+_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # characters that end a line or a cell in some programs
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>|<!--.*?-->|<!\[CDATA\[|\]\]>")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also one alone that is none, such as the line feed of &#10;
+_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also a single one that is not a space, such as the line feed of &#10;
 _MARKS = regex.compile(r"\p{M}+")
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
 _BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
 
 
 def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
-    """Return (name, step) of the steps that rewrite a pair and drop none, in order."""
+    """Return (name, step) of the steps that change pairs and drop none, in order."""
     steps: list[tuple[str, Step]] = []
     if config.unicode == "nfc":
         steps.append(("composed (NFC)", _compose))
@@ -86,7 +86,7 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
 
 
 def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
-    """Return the pair after `changes_of`, stripped of surrounding whitespace first, as training text is."""
+    """Return the pair stripped of surrounding whitespace, then changed by the steps of `changes_of`."""
     pair = Pair(pair.source.strip(), pair.target.strip())
     for _, step in changes:
         changed = step(pair)
@@ -96,7 +96,7 @@ def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 
 def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
-    """Return (name, step) of all steps, in order."""
+    """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
     steps = changes_of(config)
     if config.control == "drop":
         steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
@@ -133,9 +133,9 @@ def _compose(pair: Pair) -> Pair:
 
 
 def _strip_control(pair: Pair) -> Pair:
-    if pair.source.isprintable() and pair.target.isprintable():  # by far the most
+    if pair.source.isprintable() and pair.target.isprintable():  # nearly all pairs
         return pair
-    texts = [_CONTROL.sub("", _ODD_BREAKS.sub(" ", text)).strip() for text in (pair.source, pair.target)]
+    texts = [_CONTROL.sub("", _BREAKS.sub(" ", text)).strip() for text in (pair.source, pair.target)]
     return pair if texts == [pair.source, pair.target] else Pair(*texts)
 
 
@@ -146,9 +146,9 @@ def _strip_markup(pair: Pair) -> Pair:
     return pair if texts == [pair.source, pair.target] else Pair(*texts)
 
 
-def _unless(bad: Callable[[str], bool], reason: str) -> Step:
+def _unless(is_bad: Callable[[str], bool], reason: str) -> Step:
     """Return a step that drops pairs with a bad side."""
-    return lambda pair: reason if bad(pair.source) or bad(pair.target) else pair
+    return lambda pair: reason if is_bad(pair.source) or is_bad(pair.target) else pair
 
 
 def _unless_blank(pair: Pair) -> Pair | str:
@@ -157,9 +157,9 @@ def _unless_blank(pair: Pair) -> Pair | str:
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
-def _unless_longer(most: int) -> Step:
-    reason = f"over {most} characters"
-    return lambda pair: reason if max(len(pair.source), len(pair.target)) > most else pair
+def _unless_longer(max_characters: int) -> Step:
+    reason = f"over {max_characters} characters"
+    return lambda pair: reason if max(len(pair.source), len(pair.target)) > max_characters else pair
 
 
 def _unless_lopsided(ratio: float) -> Step:
@@ -177,18 +177,17 @@ def _unless_copied(pair: Pair) -> Pair | str:
 
 
 def _fewer_letters(share: float) -> Callable[[str], bool]:
-    def bad(text: str) -> bool:
-        dense = "".join(text.split())
-        if not dense.isascii():
-            dense = _MARKS.sub("", dense)  # a letter with two marks is one letter, not a third of three characters
-        return sum(map(str.isalpha, dense)) < share * len(dense)
+    def is_bad(text: str) -> bool:
+        characters = "".join(text.split())
+        if not characters.isascii():
+            characters = _MARKS.sub("", characters)  # a letter with two marks is one letter of one
+        return sum(map(str.isalpha, characters)) < share * len(characters)
 
-    return bad
+    return is_bad
 
 
 def _unless_numbers_differ(pair: Pair) -> Pair | str:
-    first, second = (_numbers(text) for text in (pair.source, pair.target))
-    return pair if first == second else "numbers that differ"
+    return pair if _numbers(pair.source) == _numbers(pair.target) else "numbers that differ"
 
 
 def _numbers(text: str) -> list[int]:
@@ -197,7 +196,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _script_steps(languages: tuple[str, str]) -> Iterator[Step]:
-    """Return the script steps of each side whose language's scripts are known."""
+    """Yield a step for each side whose language's scripts are known."""
     for side, language in zip(("source", "target"), languages, strict=True):
         expected = letters_of(language)
         if expected:
@@ -215,7 +214,7 @@ def _unless_other_script(side: str, expected: Any) -> Step:
 
 
 def _unless_other_language(languages: tuple[str, str]) -> Step:
-    """Return a step that identifies the language of sides long enough, if the identifier knows it."""
+    """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified."""
     identifier = LanguageIdentifier()
     sides = tuple(zip(("source", "target"), languages, strict=True))
 

@@ -1,4 +1,4 @@
-"""Parallel corpora: the options that all kinds share, and what a corpus consists of."""
+"""Parallel corpora: the options that all kinds share, and the sources that a corpus consists of."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from tolka.options.settings import setting
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import PairSource, PairStream
 
-_LONGEST_NUMBER = 20
+_MAX_SIZE_CHARACTERS = 20
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class SetSize:
 
     @classmethod
     def of(cls, key: str, entries: Sequence[str]) -> "SetSize | None":
-        """Return what corpus.<key> asks for; None if it names texts. ConfigError for a number that is no size."""
+        """Return the size in corpus.<key>; None if it names texts. ConfigError for an invalid size."""
         asked = entries[0] if len(entries) == 1 else ""
         if asked == "auto":
             return cls(asked)
-        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _LONGEST_NUMBER:
+        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _MAX_SIZE_CHARACTERS:
             return None
         if asked.isdecimal() and int(asked):
             return cls(asked, pairs=int(asked))
@@ -93,13 +93,13 @@ class CorpusConfig(ABC):
         return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
 
     def open(self) -> "Corpus":
-        """Find the data, and check weights and caps; DataError or ConfigError with what is missing."""
+        """Find the data, and check weights and caps against it; DataError or ConfigError if something is missing."""
         corpus = self.find()
         for key in ("weights", "caps"):
-            given, texts = len(getattr(self, key)), len(corpus.entries)
-            if given not in (0, texts):
+            numbers, texts = len(getattr(self, key)), len(corpus.entries)
+            if numbers not in (0, texts):
                 raise ConfigError(
-                    f"corpus.{key} has {given} numbers and corpus.train {texts} texts: give one for each (all that a "
+                    f"corpus.{key} has {numbers} numbers and corpus.train {texts} texts: give one for each (all that a "
                     "pattern stands for is one)"
                 )
         return corpus
@@ -116,9 +116,9 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 class Corpus:
     """Training, validation and test texts; each test set is scored on its own.
 
-    entries: the sources of each entry of corpus.train, which together are one part of the text. stream: read instead of
-    them, `buffer` pairs at a time; the entries are only its beginning. sizes: of the sets ("valid", "test") that
-    `tolka.text.held_out` shall take out of the training text.
+    entries: the sources of each entry of corpus.train, which together are one part of the text. stream: what is trained
+    on instead, `buffer` pairs at a time; the entries are then its beginning only. sizes: of the sets ("valid", "test")
+    that `tolka.text.held_out` holds out of the training text.
     """
 
     entries: list[list[PairSource]]

@@ -59,10 +59,10 @@ class FilesConfig(CorpusConfig):
         """Return the sources of each entry of a list."""
         entries = [self._expanded(entry, key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(base) for base in chain(*entries)]))
-        return [[self._find(base, next(names), key) for base in bases] for bases in entries]
+        return [[self._source_of(base, next(names), key) for base in bases] for bases in entries]
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
-        """Return the prefixes and files that an entry means: itself, or what matches a pattern, sorted by name."""
+        """Return the prefixes and files that an entry stands for: itself, or a pattern's matches, sorted by name."""
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
             raise ConfigError(
@@ -71,30 +71,30 @@ class FilesConfig(CorpusConfig):
         if not set(entry) & set("*?[") or base.exists() or _sides(base, self.source):
             return [base]
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
-        whole = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
-        ends = [f".{self.source}{compression}" for compression in COMPRESSIONS]
-        halves = {Path(path.removesuffix(end)) for end in ends for path in glob.glob(pattern + end)}
-        if not whole | halves:
+        files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
+        endings = [f".{self.source}{compression}" for compression in COMPRESSIONS]
+        prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
+        if not files | prefixes:
             raise DataError(
                 f"corpus.{key}: nothing is called {base}: no file with both sides, and none whose name goes on with "
-                f".{self.source}{self._half_named(base)}"
+                f".{self.source}{self._ending_hint(base)}"
             )
-        return sorted(whole | halves)
+        return sorted(files | prefixes)
 
-    def _find(self, base: Path, name: str, key: str) -> PairSource:
+    def _source_of(self, base: Path, name: str, key: str) -> PairSource:
         reader = reader_of(base)
         if reader and base.is_file():
             return reader(base, name, (self.source, self.target), self.columns, self.line_limit)
         _refuse_a_pipe(base, key)
-        hint = self._half_named(base)
+        hint = self._ending_hint(base)
         source, target = (_existing(base, language, key, hint) for language in (self.source, self.target))
         return ParallelFiles(source, target, name, self.line_limit)
 
-    def _half_named(self, base: Path) -> str:
-        """Return a hint to leave the ending out, if only one side is named."""
+    def _ending_hint(self, base: Path) -> str:
+        """Return a hint to leave out the language's ending, if the prefix has one."""
         name = without_compression(base).name
-        ends = [f".{language}" for language in (self.source, self.target) if name.endswith(f".{language}")]
-        return f"; leave out {ends[0]}: a prefix stands for both sides" if ends else ""
+        endings = [f".{language}" for language in (self.source, self.target) if name.endswith(f".{language}")]
+        return f"; leave out {endings[0]}: a prefix stands for both sides" if endings else ""
 
     def _folder(self) -> Path:
         return user_path(self.root)
@@ -121,9 +121,7 @@ class SampleConfig(FilesConfig):
 
 
 def _names(bases: Sequence[Path]) -> list[str]:
-    """Return short names, with as many of the folders as distinguish them: new/test and old/test are new-test and
-    old-test.
-    """
+    """Return short names, with as many folders as distinguish them: new-test for new/test, beside old/test."""
     for parts in range(1, max((len(base.parts) for base in bases), default=0) + 1):
         names = ["-".join(base.parts[-parts:]) for base in bases]
         if len(set(names)) == len(names):
@@ -138,8 +136,8 @@ def _without_format(base: Path) -> Path:
 
 def _sides(base: Path, language: str) -> list[Path]:
     """Return the existing files of a prefix and a language, plain before compressed."""
-    beside = [base.with_name(f"{base.name}.{language}{compression}") for compression in COMPRESSIONS]
-    return [path for path in beside if path.is_file()]
+    paths = [base.with_name(f"{base.name}.{language}{compression}") for compression in COMPRESSIONS]
+    return [path for path in paths if path.is_file()]
 
 
 def _refuse_a_pipe(path: Path, key: str) -> None:
@@ -150,17 +148,16 @@ def _refuse_a_pipe(path: Path, key: str) -> None:
 
 
 def _existing(base: Path, language: str, key: str, hint: str) -> Path:
-    """Return the files of a prefix; DataError if there are none. hint: on what may be wrong."""
-    found = _sides(base, language)
-    if found:
-        return found[0]
+    """Return the file of a prefix and a language; DataError if there is none. hint: for the message."""
+    if paths := _sides(base, language):
+        return paths[0]
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
     _refuse_a_pipe(Path(plain), key)
-    alike = (path.name for path in folder.iterdir() if path.name.startswith(base.name[:3]))
-    near = sorted(alike, key=lambda name: (not name.startswith(base.name), name))[:6]
-    hint = hint or (f"; near it: {', '.join(near)}" if near else "")
+    candidates = (path.name for path in folder.iterdir() if path.name.startswith(base.name[:3]))
+    similar = sorted(candidates, key=lambda name: (not name.startswith(base.name), name))[:6]
+    hint = hint or (f"; near it: {', '.join(similar)}" if similar else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")
     raise DataError(

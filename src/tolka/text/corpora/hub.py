@@ -18,8 +18,8 @@ from tolka.text.corpora.files import FilesConfig
 from tolka.text.lines import user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
 
-_MARKED = 100  # pairs that stand for a stream's content
-_SECONDS_TO_REACH_THE_HUB = 3.0
+_FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
+_HUB_TIMEOUT_SECONDS = 3.0
 
 
 @CORPORA.register("hub")
@@ -72,7 +72,7 @@ class HubConfig(CorpusConfig):
                 )
 
     def find(self) -> Corpus:
-        """Download the data set, unless it is in the cache or in `root`."""
+        """Open the data set: from `root`, from the cache, or downloaded."""
         if self.streaming:
             stream = HubStream(self)
             head = StreamHead(stream, self.buffer)
@@ -106,22 +106,25 @@ class _Rows:
     """Converts the rows of a split to pairs."""
 
     def __init__(self, config: HubConfig, split: str, names: list[str], first: Callable[[], Any]) -> None:
-        """names: of the columns. first: a row whose `translation` shows the languages. DataError if one is missing."""
+        """names: of the columns. first: returns a `translation` cell, whose keys are languages.
+
+        DataError if a column or a language is missing.
+        """
         self._config, self._split = config, split
-        wanted = (config.source, config.target)
+        languages = (config.source, config.target)
         self._nested = "translation" in names
         if self._nested:
-            cells = first() or dict.fromkeys(wanted)
+            cells = first() or dict.fromkeys(languages)
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
-        for language in wanted:
+        for language in languages:
             if language not in names:
                 raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
 
     def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
-        for number, row in enumerate(self._sound(rows)):
+        for number, row in enumerate(self._checked(rows)):
             cells = (row["translation"] or {}) if self._nested else row
             texts = [cells.get(self._config.source), cells.get(self._config.target)]
             for text in texts:
@@ -131,14 +134,14 @@ class _Rows:
                 self._config.line_limit.check(text or "", place)
             yield Pair(*((text or "").replace("\n", " ") for text in texts))
 
-    def _sound(self, rows: Iterable[Any]) -> Iterator[Any]:
+    def _checked(self, rows: Iterable[Any]) -> Iterator[Any]:
         """Yield the rows; errors of the library become a DataError."""
         number = 0
         try:
             for row in rows:
                 number += 1
                 yield row
-        except Exception as error:  # of dozens of kinds, as in _load
+        except Exception as error:  # as in _load, dozens of kinds
             reason = " ".join(str(error).split())[:200]
             raise DataError(
                 f"{self._config.path} ({self._split}), after row {number}: {type(error).__name__}: {reason}"
@@ -146,7 +149,7 @@ class _Rows:
 
 
 class HubSplit(PairSource):
-    """One split of a data set, read from its first to its last row, even if it is streamed."""
+    """One split of a data set, streamed or not, read from the first row to the last."""
 
     def __init__(self, config: HubConfig, split: str) -> None:
         self.name = split
@@ -158,7 +161,7 @@ class HubSplit(PairSource):
         return self._reader.pairs(self._rows)
 
     def fingerprint(self) -> str:
-        if self._config.streaming:  # read as it comes, it has no name for its content
+        if self._config.streaming:  # the library has no fingerprint of a stream
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
         return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 
@@ -175,34 +178,34 @@ class HubStream(PairStream):
         self._reader: _Rows | None = None
         self._begin(0, None)
 
-    def _begin(self, times: int, place: Any) -> None:
-        """Start reading. times: how often the text was read to its end. place: the position; None for the beginning."""
+    def _begin(self, times: int, position: Any) -> None:
+        """Start reading at `position`; None for the beginning. times: how often the text was read to its end."""
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
             self._reader = _reader(self.config, self.name, self._rows)
-        self._place = place
-        if place is not None:
-            self._rows.load_state_dict(place)
+        self._position = position
+        if position is not None:
+            self._rows.load_state_dict(position)
         self._pairs = self._reader.pairs(self._rows)
 
     def take(self, count: int) -> list[Pair]:
         pairs = list(islice(self._pairs, count))
         if len(pairs) == count:
-            self._place = self._rows.state_dict()
+            self._position = self._rows.state_dict()
             return pairs
-        if not pairs and self._place is None:
+        if not pairs and self._position is None:
             raise DataError(f"{self.config.path} ({self.name}) has no rows")
         self._begin(self._times + 1, None)
         return pairs or self.take(count)
 
     def state(self) -> dict[str, Any]:
-        return {"times": self._times, "place": copy.deepcopy(self._place)}
+        return {"times": self._times, "place": copy.deepcopy(self._position)}
 
     def seek(self, state: dict[str, Any]) -> None:
-        wanted = {"times": 0, "place": None, **state}
-        if wanted != self.state():
-            self._begin(wanted["times"], copy.deepcopy(wanted["place"]))
+        state = {"times": 0, "place": None, **state}
+        if state != self.state():
+            self._begin(state["times"], copy.deepcopy(state["place"]))
 
 
 class StreamHead(PairSource):
@@ -216,16 +219,23 @@ class StreamHead(PairSource):
         yield from HubStream(self._config).take(self._pairs)
 
     def fingerprint(self) -> str:
-        """Return a digest of the data set's name and its first pairs: reading all would defeat the purpose."""
+        """Return a digest of the data set's name and its first pairs; to read all of a stream would take too long."""
         config = self._config
-        named = [config.path, config.subset, config.revision, self.name, config.source, config.target, str(self._pairs)]
-        first = [
-            text for pair in HubStream(config).take(min(self._pairs, _MARKED)) for text in (pair.source, pair.target)
+        settings = [
+            config.path,
+            config.subset,
+            config.revision,
+            self.name,
+            config.source,
+            config.target,
+            str(self._pairs),
         ]
-        return hashlib.sha256("\0".join([*named, *first]).encode()).hexdigest()
+        pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
+        texts = [text for pair in pairs for text in (pair.source, pair.target)]
+        return hashlib.sha256("\0".join([*settings, *texts]).encode()).hexdigest()
 
     def count(self) -> int:
-        """Return at most how many pairs there are."""
+        """Return the maximum number of pairs; the stream may be shorter."""
         return self._pairs
 
 
@@ -235,7 +245,7 @@ def _reader(config: HubConfig, split: str, rows: Any) -> _Rows:
 
 
 def _load(config: HubConfig, split: str) -> Any:
-    """Return the split as a `datasets.Dataset`; every failure becomes one line."""
+    """Return the split as a `datasets.Dataset` or IterableDataset; every failure becomes a DataError."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -245,7 +255,7 @@ def _load(config: HubConfig, split: str) -> Any:
             saved = datasets.load_from_disk(str(folder))[split]
             return saved.to_iterable_dataset() if config.streaming else saved
         if not folder.exists():
-            _spare_retries()
+            _go_offline_if_unreachable()
         name = str(folder) if folder.exists() else config.path
         revision = config.revision or None
         return datasets.load_dataset(
@@ -260,19 +270,16 @@ def _load(config: HubConfig, split: str) -> Any:
         ) from None
 
 
-def _spare_retries() -> None:
-    """Put the libraries into offline mode when the Hub cannot be reached: they would retry for half a minute.
-
-    Their cache is still used.
-    """
+def _go_offline_if_unreachable() -> None:
+    """Put the libraries into offline mode, without retries but with their cache, if the Hub cannot be reached."""
     import datasets
     import huggingface_hub
 
     endpoint = huggingface_hub.constants.ENDPOINT
     try:
-        urllib.request.urlopen(endpoint, timeout=_SECONDS_TO_REACH_THE_HUB).close()
+        urllib.request.urlopen(endpoint, timeout=_HUB_TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError:
-        pass  # an answer, if not a friendly one: the libraries' own message will say more
+        pass  # the Hub answers; the libraries' own message will tell more
     except OSError:
         huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 

@@ -1,4 +1,4 @@
-"""Readers of files that hold both sides of a corpus, chosen by how the file's name ends."""
+"""Readers of files that hold both sides of a corpus, chosen by the file extension."""
 
 import importlib
 import pkgutil
@@ -9,10 +9,10 @@ from tolka.text.readers.base import FORMATS, Reader, register_reader
 
 __all__ = ["FORMATS", "Reader", "reader_of", "register_reader"]
 
-for _module in pkgutil.iter_modules(__path__):  # so that a new reader is one new file
+for _module in pkgutil.iter_modules(__path__):  # a new reader is one new file
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
 def reader_of(path: Path) -> Reader | None:
-    """Return what reads such a file, whether it exists or not; None for a file with one side, or none."""
+    """Return the reader for a file's extension, whether it exists or not; None unless such files have both sides."""
     return FORMATS.get(without_compression(path).suffix.lower())

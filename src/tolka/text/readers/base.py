@@ -12,7 +12,7 @@ from tolka.text.pairs import PairSource
 
 
 class Reader(Protocol):
-    """What is registered for an ending: usually a subclass of `BothSides`."""
+    """The class that is registered for a file extension: usually a subclass of `BothSides`."""
 
     def __call__(
         self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str], limit: LineLimit = LINE_LIMIT
@@ -21,13 +21,13 @@ class Reader(Protocol):
 
 
 FORMATS: dict[str, Reader] = {}
-"""Ending of the file's name -> its reader, see `register_reader`."""
+"""File extension -> reader; see `register_reader`."""
 
 R = TypeVar("R", bound=Reader)
 
 
 def register_reader(*endings: str) -> Callable[[R], R]:
-    """Return a class decorator that makes the class read files whose name ends so (".tsv")."""
+    """Return a class decorator that registers the class for these file extensions (".tsv")."""
 
     def add(reader: R) -> R:
         FORMATS.update(dict.fromkeys(endings, reader))
@@ -47,13 +47,13 @@ class BothSides(PairSource):
         columns: Sequence[str],
         limit: LineLimit = LINE_LIMIT,
     ) -> None:
-        """languages: of source and target. columns: where each stands (corpus.columns), or none to look for it.
+        """languages: of source and target. columns: corpus.columns, where each stands; if empty, the reader finds them.
 
-        limit: of a line, and of a text that is spread over several or part of one.
+        limit: for a line, and for a text that is part of a line or spans several.
         """
         self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
         self.limit = limit
-        self.repair: Repair | None = None  # where there is one, a line that is no row is a flawed pair, and no error
+        self.repair: Repair | None = None  # if set, a line that is not a row is a flawed pair, not an error
         self._digest = ""
         if self.columns and len(self.columns) != 2:
             raise ConfigError(
@@ -82,5 +82,5 @@ class BothSides(PairSource):
 
 
 def one_line(text: str) -> str:
-    """Replace line feeds, and spaces beside them, by a space: a sentence is one line."""
+    """Replace line feeds and the spaces around them by one space: a sentence is one line."""
     return " ".join(part for part in map(str.strip, text.split("\n")) if part) if "\n" in text else text

@@ -9,17 +9,17 @@ from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
-_MOST_LINES = 20  # of a cell: so many are no sentence, but a quotation mark that nobody has closed
+_MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark was not closed
 
 
 @register_reader(".tsv")
 class TsvFile(BothSides):
     """TSV without quoting: a quotation mark is a character like any other.
 
-    corpus.columns has numbers, from 1, or names, which stand in the first line; without it, the languages do.
+    corpus.columns has numbers, from 1, or the names in the first line; without it, the names are the languages.
     """
 
-    between = "tabs"
+    separators = "tabs"
 
     def read(self) -> Iterator[Pair]:
         rows = self._rows()
@@ -28,9 +28,9 @@ class TsvFile(BothSides):
             if 0 in numbers:
                 raise ConfigError(f"corpus.columns ({', '.join(self.columns)}): columns are counted from 1")
         else:
-            numbers = self._named(next(rows, (1, []))[1])
+            numbers = self._column_numbers(next(rows, (1, []))[1])
         for line, cells in rows:
-            if cells == [""]:  # a blank line, of which cleaning keeps the count
+            if cells == [""]:  # a blank line: cleaning drops and counts it
                 yield Pair("", "")
                 continue
             if max(numbers) > len(cells):
@@ -39,7 +39,7 @@ class TsvFile(BothSides):
                     continue
                 raise DataError(
                     f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
-                    f"separated by {self.between}?"
+                    f"separated by {self.separators}?"
                 )
             source, target = (one_line(cells[number - 1]) for number in numbers)
             yield Pair(source, target, self._flaw(cells))
@@ -54,21 +54,21 @@ class TsvFile(BothSides):
             yield number, line.split("\t")
 
     def _flaw(self, cells: list[str]) -> str:
-        """Return what is wrong with a row, beside its columns; never anything in TSV."""
+        """Return what is wrong with the cells of a row, or ""; always "" in TSV."""
         return ""
 
-    def _named(self, header: list[str]) -> list[int]:
+    def _column_numbers(self, header: list[str]) -> list[int]:
         """Return the numbers of the columns named in the first line."""
         names = [name.strip() for name in header]
-        wanted = self.columns or self.languages
-        for name in wanted:
+        columns = self.columns or self.languages
+        for name in columns:
             if name not in names:
                 raise DataError(
                     f"{self.path}:1: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
                     "corpus.columns=[source,target]; or, where the first line is a pair already, their numbers: "
                     "corpus.columns=[1,2]"
                 )
-        return [names.index(name) + 1 for name in wanted]
+        return [names.index(name) + 1 for name in columns]
 
     def count(self) -> int:
         return super().count() - (not self._by_number)
@@ -78,30 +78,30 @@ class TsvFile(BothSides):
 class CsvFile(TsvFile):
     """CSV: a quoted cell may contain commas, line feeds and doubled quotation marks.
 
-    Semicolons or tabs do for commas, where the first line has more of them.
+    Semicolons or tabs separate the cells where the first line has more of them than commas.
     """
 
-    between = "commas, semicolons or tabs"
+    separators = "commas, semicolons or tabs"
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()
         first = next(lines, "")
         delimiter = max(",;\t", key=first.count)
-        csv.field_size_limit(self.limit.max_bytes)  # of a cell; without a limit an open quotation mark takes the file
+        csv.field_size_limit(self.limit.max_bytes)  # of a cell; else one open quotation mark reads the rest of the file
         reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
-        before = 0
+        row_end = 0
         try:
             for cells in reader:
-                if cells:  # a blank line is no row
+                if cells:  # a blank line is not a row
                     yield reader.line_num, cells
-                before = reader.line_num
+                row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{before + 1}: no CSV ({error}); is a quotation mark opened here, or doubled, that should "
-                "not be?"
+                f"{self.path}:{row_end + 1}: no CSV ({error}); is a quotation mark opened here, or doubled, that "
+                "should not be?"
             ) from None
 
     def _flaw(self, cells: list[str]) -> str:
-        """Return the flaw of a row with a cell that is far too long."""
-        endless = any(cell.count("\n") >= _MOST_LINES for cell in cells)
-        return f"a cell of {_MOST_LINES} lines or more" if endless else ""
+        """Return the flaw of a row with a cell of too many lines."""
+        unclosed = any(cell.count("\n") >= _MAX_CELL_LINES for cell in cells)
+        return f"a cell of {_MAX_CELL_LINES} lines or more" if unclosed else ""

@@ -10,15 +10,15 @@ from tolka.text.readers.base import BothSides, one_line, register_reader
 _LINE = re.compile(r'\s*(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d+)\])?)\s+)?"((?:[^"\\]|\\.)*)"\s*')
 _BEGIN = re.compile(r"msgctxt\b|msgid\b")
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)")
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 @register_reader(".po")
 class GettextFile(BothSides):
     """msgid is the source, msgstr the target; a plural form is a pair of its own.
 
-    What is marked fuzzy, a translation that nobody has approved, is given with that as its flaw. Obsolete messages
-    (#~) and the header are no pairs.
+    A fuzzy message, whose translation nobody has approved, is a pair with that flaw. Obsolete messages (#~) and the
+    header are skipped.
     """
 
     def read(self) -> Iterator[Pair]:
@@ -39,23 +39,23 @@ class GettextFile(BothSides):
         yield from _pairs(entry, fuzzy)
 
     def _add(self, entry: dict[str, str], line: str, key: str, number: int) -> str:
-        """Add a line's text to its keyword; return the keyword."""
-        found = _LINE.fullmatch(line)
-        if not found or not (found[1] or key):
+        """Append a line's text to that of its keyword in `entry`; return the keyword. key: the previous one."""
+        match = _LINE.fullmatch(line)
+        if not match or not (match[1] or key):
             raise DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')
-        key = found[1] or key
-        if found[1] and key in entry:
+        key = match[1] or key
+        if match[1] and key in entry:
             raise DataError(f"{self.path}:{number}: a second {key} in one message")
-        entry[key] = entry.get(key, "") + _ESCAPE.sub(_unescaped, found[3])
+        entry[key] = entry.get(key, "") + _ESCAPE.sub(_unescaped, match[3])
         self.limit.check(entry[key], f"{self.path}:{number}", f"the {key}")
         return key
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
     if code[0] in "01234567":
         return chr(int(code, 8))
-    return chr(int(code[1:], 16)) if code[0] == "x" and len(code) > 1 else _PLAIN.get(code, code)
+    return chr(int(code[1:], 16)) if code[0] == "x" and len(code) > 1 else _ESCAPED_CHARACTERS.get(code, code)
 
 
 def _pairs(entry: dict[str, str], fuzzy: bool) -> Iterator[Pair]:

@@ -1,4 +1,4 @@
-"""One JSON object per line: {"translation": {"en": ..., "de": ...}}, or texts under keys of one's choice."""
+"""One JSON object per line: {"translation": {"en": ..., "de": ...}}, or texts under any two keys."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
-_HALF = re.compile("[\ud800-\udfff]")  # JSON may spell half of a surrogate pair, which no other text can hold
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, which UTF-8 cannot encode
 
 
 @register_reader(".jsonl")
@@ -19,30 +19,30 @@ class JsonLinesFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped."""
-        wanted = self.columns or self.languages
+        keys = self.columns or self.languages
         for number, line in enumerate(self._text_lines(), 1):
             if line.strip():
                 try:
                     cells = self._object(line, number)
-                    texts = [self._text(cells, key, number) for key in wanted]
+                    texts = [self._text(cells, key, number) for key in keys]
                 except DataError:
                     if self.repair is None:
                         raise
                     yield Pair(line, "", "no object with both texts")
                     continue
-                sound = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
-                yield Pair(sound[0], sound[1], "" if sound == texts else "half a character")
+                valid = [_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
+                yield Pair(valid[0], valid[1], "" if valid == texts else "half a character")
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path}:{number}: no JSON ({error})") from None
-        if isinstance(found, dict) and not self.columns and isinstance(found.get("translation"), dict):
-            found = found["translation"]
-        if not isinstance(found, dict):
+        if isinstance(value, dict) and not self.columns and isinstance(value.get("translation"), dict):
+            value = value["translation"]
+        if not isinstance(value, dict):
             raise DataError(f'{self.path}:{number}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
-        return found
+        return value
 
     def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
         if key not in cells:

@@ -16,9 +16,9 @@ class ParquetFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         names = list(self._file.schema_arrow.names)
-        wanted = list(self.columns or self.languages)
+        columns = list(self.columns or self.languages)
         nested = not self.columns and "translation" in names
-        for name in [] if nested else wanted:
+        for name in [] if nested else columns:
             if name not in names:
                 raise DataError(
                     f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
@@ -26,21 +26,21 @@ class ParquetFile(BothSides):
                 )
         number = 0
         try:
-            for batch in self._file.iter_batches(columns=["translation"] if nested else wanted):
+            for batch in self._file.iter_batches(columns=["translation"] if nested else columns):
                 for row in batch.to_pylist():
                     number += 1
-                    yield self._pair(row["translation"] if nested else row, wanted, number)
-        except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+                    yield self._pair(row["translation"] if nested else row, columns, number)
+        except (OSError, ValueError) as error:  # the base classes of pyarrow's errors
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{self.path}, after row {number}: {reason}; is the file complete?") from None
 
-    def _pair(self, cells: Any, wanted: list[str], number: int) -> Pair:
+    def _pair(self, cells: Any, columns: list[str], number: int) -> Pair:
         if not isinstance(cells, dict | None):
             raise DataError(
                 f"{self.path}, row {number}: 'translation' holds {cells!r:.60}, not a text of each language"
             )
-        texts = [(cells or {}).get(name) for name in wanted]
-        for name, text in zip(wanted, texts, strict=True):
+        texts = [(cells or {}).get(name) for name in columns]
+        for name, text in zip(columns, texts, strict=True):
             if not isinstance(text, str | None):
                 raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is no text")
             self.limit.check(text or "", f"{self.path}, row {number}", f"'{name}'")
@@ -51,7 +51,7 @@ class ParquetFile(BothSides):
 
     @cached_property
     def _file(self) -> Any:
-        """Open the file; DataError when it is not Parquet."""
+        """The open file; DataError when it is not Parquet."""
         from pyarrow import parquet
 
         try:

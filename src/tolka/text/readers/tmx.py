@@ -1,8 +1,8 @@
 """Translation memories (TMX 1.4), parsed as a stream.
 
-The parser is expat with nothing that could reach beyond the file or blow it up: an entity declaration is an error, a
-document type is skipped and never fetched. Entities that nothing in the file declares have HTML's meaning (&eacute;); a
-segment with another one is refused.
+The parser is expat, restricted so that a file can neither read others nor exhaust the memory: an entity declaration is
+an error, and a document type is never fetched. Undeclared entities have HTML's meaning (&eacute;); a segment with an
+entity that HTML does not have is flawed.
 """
 
 import re
@@ -19,63 +19,64 @@ from tolka.text.readers.base import BothSides, register_reader
 from tolka.text.readers.xml_encoding import XmlDecoder
 
 _BLOCK = 2**16
-_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # what they hold is markup of the original document
-_UNIT = re.compile(rb"<\0{0,3}t\0{0,3}u\0{0,3}[>\s]")  # where one begins, in whatever has ASCII's letters
-_UNIT_BYTES = 16  # in UTF-32
+_INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # they contain markup of the original document
+_UNIT = re.compile(rb"<\0{0,3}t\0{0,3}u\0{0,3}[>\s]")  # the start tag of a unit, in any encoding that contains ASCII
+_UNIT_BYTES = 16  # of the start tag, in UTF-32
 
 
 @register_reader(".tmx")
 class TmxFile(BothSides):
-    """Each unit's first variant in either language; en is also en-US, and pt-BR is pt-br but not pt-PT.
+    """Pairs of each unit's first variant in either language; en matches en-US, and pt-BR matches pt-br but not pt-PT.
 
-    Inline codes are left out, what is highlighted stays. A unit that lacks a language is given with that as its flaw.
+    Inline codes are left out, highlighted text is kept. A unit that lacks a language is a flawed pair.
     """
 
     def read(self) -> Iterator[Pair]:
         if self.columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
-        place = str(self.path)
         units = _Units(self.languages, self.limit)
         try:
             with open_bytes(self.path) as stream:
                 block = stream.read(_BLOCK)
-                decode = XmlDecoder(place, block)
+                decode = XmlDecoder(str(self.path), block)
                 units = _Units(self.languages, self.limit, decode.encoding)
                 while block:
                     units.feed(decode(block), last=False)
-                    yield from units.taken()
+                    yield from units.pop_pairs()
                     block = stream.read(_BLOCK)
             units.feed(decode(b"", last=True), last=True)
-            yield from units.taken()
+            yield from units.pop_pairs()
         except expat.ExpatError as error:
-            raise DataError(f"{place}:{error.lineno}: no XML ({expat.ErrorString(error.code)})") from None
+            raise DataError(f"{self.path}:{error.lineno}: no XML ({expat.ErrorString(error.code)})") from None
         except _RefusedError as error:
-            raise DataError(f"{place}:{units.line}: {error}") from None
+            raise DataError(f"{self.path}:{units.line}: {error}") from None
         except BROKEN as error:
-            raise DataError(f"{place}:{units.line}: cannot be read further ({error}); is the file complete?") from None
+            raise DataError(
+                f"{self.path}:{units.line}: cannot be read further ({error}); is the file complete?"
+            ) from None
         if not units.found_root:
-            raise DataError(f"{place}: no <tmx> is in it; this is another kind of XML")
+            raise DataError(f"{self.path}: no <tmx> is in it; this is another kind of XML")
 
     def count(self) -> int:
-        """Return the number of beginnings of units."""
-        return self._beginnings
+        """Return the number of units, from their start tags."""
+        return self._start_tags
 
     @cached_property
-    def _beginnings(self) -> int:
-        found, before = 0, b""
+    def _start_tags(self) -> int:
+        count, tail = 0, b""
         try:
             with open_bytes(self.path) as stream:
                 while block := stream.read(_BLOCK):
-                    text = before + block
-                    found += sum(unit.end() > len(before) for unit in _UNIT.finditer(text))
-                    before = text[1 - _UNIT_BYTES :]
+                    data = tail + block
+                    count += sum(unit.end() > len(tail) for unit in _UNIT.finditer(data))
+                    tail = data[1 - _UNIT_BYTES :]
         except BROKEN as error:
             raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
-        return found
+        return count
 
 
 class _RefusedError(Exception):
-    """XML that no translation memory needs."""
+    """XML that is refused because no translation memory needs it."""
 
 
 class _Segment(NamedTuple):
@@ -99,15 +100,15 @@ class _Units:
         self._parser.EntityDeclHandler = self._refuse
         self._parser.UseForeignDTD(True)  # an undeclared entity is skipped, not an error: the DTD might declare it
         self._parser.SkippedEntityHandler = self._undeclared
-        self._done: list[Pair] = []
+        self._pairs: list[Pair] = []
         self._variants: dict[str, _Segment] = {}
         self._language = ""
-        self._text: list[str] | None = None  # of the segment being read
+        self._text: list[str] | None = None  # of the current segment; None outside of segments
         self._flaw = ""
         self._limit = limit
-        self._characters_left = 0  # of the segment, before it is too long
-        self._fed = 0  # bytes
-        self._codes = 0  # how deep in inline codes
+        self._characters_left = 0  # until the segment is too long
+        self._bytes_fed = 0
+        self._code_depth = 0  # of nested inline codes
         self.found_root = False
 
     @property
@@ -118,15 +119,15 @@ class _Units:
     def feed(self, block: bytes, last: bool) -> None:
         """Parse the next block."""
         self._parser.Parse(block, last)
-        self._fed += len(block)
-        # What the parser keeps, a comment or a tag that it has not seen the end of, it keeps in memory.
-        if self._fed - self._parser.CurrentByteIndex > self._limit.max_bytes + _BLOCK:
+        self._bytes_fed += len(block)
+        # The parser buffers a tag or a comment until its end.
+        if self._bytes_fed - self._parser.CurrentByteIndex > self._limit.max_bytes + _BLOCK:
             raise _RefusedError(self._limit.complaint("a tag or a comment"))
 
-    def taken(self) -> list[Pair]:
-        """Return the units since the last call."""
-        done, self._done = self._done, []
-        return done
+    def pop_pairs(self) -> list[Pair]:
+        """Return the pairs of the units parsed since the last call."""
+        pairs, self._pairs = self._pairs, []
+        return pairs
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "tmx":
@@ -136,45 +137,45 @@ class _Units:
         elif name == "tuv":
             self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").lower().replace("_", "-")
         elif name == "seg":
-            self._text, self._codes, self._flaw = [], 0, ""
+            self._text, self._code_depth, self._flaw = [], 0, ""
             self._characters_left = self._limit.max_bytes
-        elif name in _CODES:
-            self._codes += 1
+        elif name in _INLINE_CODES:
+            self._code_depth += 1
 
     def _end(self, name: str) -> None:
         if name == "seg" and self._text is not None:
             text = " ".join("".join(self._text).split())
             self._variants.setdefault(self._language, _Segment(text, self._flaw))
             self._text = None
-        elif name in _CODES:
-            self._codes -= 1
+        elif name in _INLINE_CODES:
+            self._code_depth -= 1
         elif name == "tu":
-            self._done.append(self._pair())
+            self._pairs.append(self._pair())
 
     def _characters(self, text: str) -> None:
-        if self._text is not None and not self._codes:
+        if self._text is not None and not self._code_depth:
             self._text.append(text)
             self._characters_left -= len(text)
             if self._characters_left < 0:
                 raise _RefusedError(self._limit.complaint("a segment"))
 
     def _undeclared(self, name: str, is_parameter: bool) -> None:
-        """Refuse an entity that the file does not declare."""
-        if self._text is not None and not self._codes and not is_parameter:
+        """Replace an entity that the file does not declare by HTML's; without one, the segment is flawed."""
+        if self._text is not None and not self._code_depth and not is_parameter:
             meaning = html5.get(f"{name};")
             self._characters(meaning or f"&{name};")
             self._flaw = self._flaw if meaning else "undeclared entity"
 
     def _pair(self) -> Pair:
-        found = [self._variant(language) for language in self._languages]
-        missing = [language for language, segment in zip(self._languages, found, strict=True) if segment is None]
-        source, target = (segment or _Segment("", "") for segment in found)
-        there = ", ".join(sorted(self._variants)[:4])
-        flaw = f"no variant in {' or '.join(missing)}, but in {there}" if missing else source.flaw or target.flaw
+        segments = [self._variant(language) for language in self._languages]
+        missing = [language for language, segment in zip(self._languages, segments, strict=True) if segment is None]
+        source, target = (segment or _Segment("", "") for segment in segments)
+        present = ", ".join(sorted(self._variants)[:4])
+        flaw = f"no variant in {' or '.join(missing)}, but in {present}" if missing else source.flaw or target.flaw
         return Pair(source.text, target.text, flaw)
 
     def _variant(self, language: str) -> _Segment | None:
-        """Return the segment in the wanted language: of exactly this code, or of a more specific one."""
+        """Return the segment in this language: with exactly this code, or with a more specific one."""
         if language in self._variants:
             return self._variants[language]
         return next((segment for code, segment in self._variants.items() if code.startswith(f"{language}-")), None)

@@ -1,25 +1,25 @@
-"""Decoding XML files in encodings that expat does not know: of multi-byte ones it knows only UTF-8 and UTF-16."""
+"""Decoding of XML files in encodings that expat does not know: its only multi-byte ones are UTF-8 and UTF-16."""
 
 import codecs
 import re
 
 from tolka.errors import DataError
+from tolka.text.lines import UTF32_BOMS
 
 _HEAD_BYTES = 1024
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
-_EXPATS_OWN = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "iso8859-1"})
-_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
-# What files under the first name hold in practice, as browsers read them (WHATWG, Encoding Standard, section 4.2).
+_EXPAT_ENCODINGS = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "iso8859-1"})
+# Files that declare the first encoding are often in its superset; browsers do the same (WHATWG Encoding, section 4.2).
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
-_OTHER_NAMES = {  # of files from Windows and of browsers, which Python has the codecs of but not the names
+_ALIASES = {  # names on Windows and in browsers of encodings that Python has under another name
     "windows-31j": "cp932",
     "x-sjis": "cp932",
     "windows-874": "cp874",
     "windows-949": "cp949",
     "x-gbk": "gb18030",
 }
-# Python's codecs of text that are no character sets of files.
-_NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
+# Python's text codecs that are not encodings of files.
+_NOT_OF_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
 
 
 class XmlDecoder:
@@ -34,7 +34,7 @@ class XmlDecoder:
 
     @property
     def encoding(self) -> str | None:
-        """The encoding that expat shall assume, whatever the file declares; None to let it decide."""
+        """The encoding that expat must assume, whatever the file declares; None to let it decide."""
         return "utf-8" if self._decoder else None
 
     def __call__(self, block: bytes, last: bool = False) -> bytes:
@@ -55,23 +55,23 @@ class XmlDecoder:
 
 def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
     """Return the name of the encoding and its codec; no codec where expat decodes the file."""
-    if head.startswith(_UTF32_MARKS):
+    if head.startswith(UTF32_BOMS):
         return "UTF-32", codecs.lookup("utf-32")
-    found = _DECLARED.match(head)
-    if not found:
+    match = _DECLARED.match(head)
+    if not match:
         return "", None
-    declared = found[1].decode("ascii", "replace").strip()
-    called = _OTHER_NAMES.get(declared.lower(), declared)
+    declared = match[1].decode("ascii", "replace").strip()
+    python_name = _ALIASES.get(declared.lower(), declared)
     try:
-        "".encode(called)  # LookupError for an unknown name, and for a codec that is not of text
-        codec = codecs.lookup(called)
+        "".encode(python_name)  # LookupError for an unknown name, and for a codec that is not of text
+        codec = codecs.lookup(python_name)
     except (LookupError, UnicodeError, ValueError):
         raise _unknown(name, declared) from None
-    if codec.name in _NO_CHARACTER_SETS:
+    if codec.name in _NOT_OF_FILES:
         raise _unknown(name, declared)
-    if head.startswith(codecs.BOM_UTF8):  # weighs more than what is declared
+    if head.startswith(codecs.BOM_UTF8):  # overrides the declaration
         return "UTF-8", codecs.lookup("utf-8-sig")
-    return declared, None if codec.name in _EXPATS_OWN else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
+    return declared, None if codec.name in _EXPAT_ENCODINGS else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
 
 
 def _unknown(name: str, declared: str) -> DataError:

@@ -10,10 +10,10 @@ from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 _NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
 
 
-def adopted(path: Path) -> bytes:
-    """Return the serialised model with `<pad>`, `<s>`, `</s>` and `<unk>` first, and the other subwords in order.
+def load_pretrained(path: Path) -> bytes:
+    """Return the serialised model, renumbered: `<pad>`, `<s>`, `</s>` and `<unk>` first, the other subwords in order.
 
-    Its segmentation does not change. DataError when the file is not a SentencePiece model.
+    Its segmentations do not change. DataError when the file is not a SentencePiece model.
     """
     from sentencepiece import SentencePieceProcessor
 

@@ -1,6 +1,6 @@
 """Random segmentations of words, drawn by a seed: the same in every process and on every machine.
 
-SentencePiece samples too, but with a generator that no seed makes repeat itself from one process to the next.
+SentencePiece can sample as well, but its generator cannot be seeded to repeat a result in another process.
 """
 
 import math
@@ -15,7 +15,7 @@ from tolka.errors import ConfigError
 
 _BLANK = "\u2581"
 _NBEST = 64  # segmentations of a word that a unigram model chooses from
-_REMEMBERED = 200_000  # words
+_CACHED_WORDS = 200_000
 Word = tuple[int, ...]
 
 
@@ -38,9 +38,9 @@ class Resampler:
         normal = proto.SentencePiece.NORMAL
         self._ids = {piece.piece: number for number, piece in enumerate(model.pieces) if piece.type == normal}
         self._scores = [piece.score for piece in model.pieces]
-        self._atoms = [piece.type != normal for piece in model.pieces]
-        self._symbols = lru_cache(_REMEMBERED)(self._symbols_of)
-        self._segmentations = lru_cache(_REMEMBERED)(self._segmentations_of)
+        self._unsplittable = [piece.type != normal for piece in model.pieces]
+        self._symbols = lru_cache(_CACHED_WORDS)(self._symbols_of)
+        self._segmentations = lru_cache(_CACHED_WORDS)(self._segmentations_of)
 
     def __call__(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
         """Return rows with other segmentations of the same text, as a function of the seed.
@@ -52,49 +52,48 @@ class Resampler:
         return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
 
     def _words(self, row: Sequence[int]) -> list[Word]:
-        """Split the row before each word boundary."""
-        starts = [place for place, piece in enumerate(row) if place and self._pieces[piece].startswith(_BLANK)]
+        """Split the row before each subword that begins a word."""
+        starts = [i for i, piece in enumerate(row) if i and self._pieces[piece].startswith(_BLANK)]
         return [tuple(row[start:end]) for start, end in pairwise([0, *starts, len(row)])]
 
     def _drop_merges(self, word: Word, amount: float, rng: random.Random) -> list[int]:
-        """Merge the best pair of neighbours, of those not dropped by chance, until none is left."""
+        """Merge the best pair of neighbours that is not dropped by chance, until none is left."""
         symbols = list(self._symbols(word))
         while True:
-            best, place = -math.inf, -1
-            for here in range(len(symbols) - 1):
-                merged = self._merged(symbols[here], symbols[here + 1])
-                if merged >= 0 and self._scores[merged] > best and rng.random() >= amount:
-                    best, place = self._scores[merged], here
-            if place < 0:
+            best_score, best = -math.inf, -1
+            for i in range(len(symbols) - 1):
+                merged = self._merged(symbols[i], symbols[i + 1])
+                if merged >= 0 and self._scores[merged] > best_score and rng.random() >= amount:
+                    best_score, best = self._scores[merged], i
+            if best < 0:
                 return symbols
-            symbols[place : place + 2] = [self._merged(symbols[place], symbols[place + 1])]
+            symbols[best : best + 2] = [self._merged(symbols[best], symbols[best + 1])]
 
     def _merged(self, left: int, right: int) -> int:
-        """Return the subword that two make; -1 if there is none."""
-        if self._atoms[left] or self._atoms[right]:
+        """Return the subword that two merge into; -1 if there is none."""
+        if self._unsplittable[left] or self._unsplittable[right]:
             return -1
         return self._ids.get(self._pieces[left] + self._pieces[right], -1)
 
     def _symbols_of(self, word: Word) -> Word:
-        """Return the symbols that merging starts from: characters; bytes, user symbols and unknown ones stay."""
+        """Return the symbols that merging starts from: characters, except bytes, user-defined and unknown symbols."""
         symbols: list[int] = []
         for piece in word:
             characters = [self._ids.get(character, -1) for character in self._pieces[piece]]
-            symbols += [piece] if self._atoms[piece] or min(characters) < 0 else characters
+            symbols += [piece] if self._unsplittable[piece] or min(characters) < 0 else characters
         return tuple(symbols)
 
     def _choose(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
         """Draw one of a word's segmentations, by its probability to the power of `amount`."""
-        found, scores = self._segmentations(word)
+        segmentations, scores = self._segmentations(word)
         best = max(scores)
-        return rng.choices(found, [math.exp(amount * (score - best)) for score in scores])[0]
+        return rng.choices(segmentations, [math.exp(amount * (score - best)) for score in scores])[0]
 
     def _segmentations_of(self, word: Word) -> tuple[list[Word], list[float]]:
-        """Return the best segmentations of the word with their log-probabilities; itself if there is none."""
-        spelt = "".join(self._pieces[piece] for piece in word)
-        if any(self._atoms[piece] for piece in word):
+        """Return the word's best segmentations with their log-probabilities; only the given one if there is none."""
+        if any(self._unsplittable[piece] for piece in word):
             return [word], [0.0]
-        best = self._processor.nbest_encode(spelt.replace(_BLANK, " "), nbest_size=_NBEST, out_type=int)
-        found = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == spelt]
-        found = found or [word]
-        return found, [sum(self._scores[piece] for piece in row) for row in found]
+        text = "".join(self._pieces[piece] for piece in word)
+        best = self._processor.nbest_encode(text.replace(_BLANK, " "), nbest_size=_NBEST, out_type=int)
+        segmentations = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == text] or [word]
+        return segmentations, [sum(self._scores[piece] for piece in row) for row in segmentations]

@@ -13,19 +13,19 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.options.checks import one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.lines import user_path
-from tolka.text.tokenizer.pretrained import adopted
+from tolka.text.tokenizer.pretrained import load_pretrained
 from tolka.text.tokenizer.resampling import Resampler
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _SAMPLED_TYPES = _TYPES[:2]
 _NORMALIZATIONS = ("identity", "nfkc")
-_MOST_PIECES = 1_000_000
+_MAX_VOCABULARY = 1_000_000
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
-_BLANK = "\u2581"  # as SentencePiece writes it; in text only when it was spelt as bytes
-# Characters that would break "one line out", or make a file that no tool takes for text.
-_NO_TEXT = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
-_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a piece for each byte
+_BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
+# A translation is one line; and tools take a file with a NUL byte for binary.
+_REPLACEMENTS = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
+_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
@@ -62,8 +62,8 @@ class TokenizerConfig:
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
                 + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
             )
-        if self.vocab_size > _MOST_PIECES:
-            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MOST_PIECES}")
+        if self.vocab_size > _MAX_VOCABULARY:
+            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MAX_VOCABULARY}")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
         if self.symbols:
@@ -71,8 +71,8 @@ class TokenizerConfig:
         if self.model:
             self._check_model()
 
-    def _check_symbols(self, most: int) -> None:
-        """Raise ConfigError unless each can be a subword and they fit into the vocabulary."""
+    def _check_symbols(self, max_symbols: int) -> None:
+        """Raise ConfigError unless each symbol can be a subword and all of them fit into the vocabulary."""
         if self.type == "word":
             raise ConfigError(
                 "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
@@ -84,14 +84,14 @@ class TokenizerConfig:
                 raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
             if symbol.split() != [symbol] or _BLANK in symbol:
                 raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
-        if len(self.symbols) > most:
+        if len(self.symbols) > max_symbols:
             raise ConfigError(
                 f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
                 f"tokenizer.vocab_size ({self.vocab_size})"
             )
 
     def _check_model(self) -> None:
-        """Raise ConfigError unless there is one for both sides, or one for each."""
+        """Raise ConfigError unless the number of models matches `shared`: one for both sides, or one for each."""
         names = ", ".join(self.model)
         if len(self.model) > 2:
             raise ConfigError(
@@ -105,19 +105,19 @@ class TokenizerConfig:
 
     @property
     def is_trained_here(self) -> bool:
-        """Whether a new tokenizer is trained, instead of one that is given."""
+        """Whether a new tokenizer is trained; False if `model` gives one."""
         return not self.model
 
     @property
     def can_sample(self) -> bool:
-        """Whether a word has several segmentations to draw from; unknown, and so true, for a given model."""
+        """Whether words have several segmentations to draw from; assumed for a given model, whose type is not known."""
         return bool(self.model) or self.type in _SAMPLED_TYPES
 
     def given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
         if not self.model:
             return None
-        return Tokenizer([adopted(user_path(path)) for path in self.model])
+        return Tokenizer([load_pretrained(user_path(path)) for path in self.model])
 
 
 _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
@@ -133,9 +133,9 @@ class Tokenizer:
         self.models = list(models)
         self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
         for processor in self._processors:
-            found = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
-            if found != (PAD, BOS, EOS, UNK):
-                raise CheckpointError(f"this SentencePiece model numbers its special symbols {found}, not (0, 1, 2, 3)")
+            ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+            if ids != (PAD, BOS, EOS, UNK):
+                raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
 
     @property
     def shared(self) -> bool:
@@ -158,17 +158,17 @@ class Tokenizer:
         return int(self._processors[-1].get_piece_size())
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each source text; a blank one has none."""
+        """Return the ids of each source text; none for a blank one."""
         return self._encode(self._processors[0], texts)
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each target text; a blank one has none."""
+        """Return the ids of each target text; none for a blank one."""
         return self._encode(self._processors[-1], texts)
 
     @staticmethod
     def _encode(processor: Any, texts: Sequence[str]) -> list[list[int]]:
-        # One by one, here and below: a list goes through SentencePiece's thread pool, which was seen (0.2.3, busy
-        # machine) to wait for ever.
+        # One by one, here and below: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
+        # busy machine).
         return [processor.encode(text, out_type=int) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
@@ -224,5 +224,5 @@ class Tokenizer:
 
 
 def _plain(decoded: str) -> str:
-    """Replace line breaks in decoded text; broken byte sequences are U+FFFD already."""
-    return decoded.removeprefix(_BLANK).translate(_NO_TEXT)
+    """Return decoded text as one line, without the word boundary at its beginning."""
+    return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)

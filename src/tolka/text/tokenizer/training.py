@@ -17,8 +17,8 @@ from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
-_SOON_LEARNT = 500_000  # characters: half a second (unigram, 8000 subwords)
-_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # how lines to the child begin, and its answer
+_IN_PROCESS_CHARACTERS = 500_000  # up to so much text, training takes half a second (unigram, 8000 subwords)
+_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # first bytes of the lines to the child, and of its answer
 
 
 def train_tokenizer(
@@ -53,7 +53,7 @@ def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: st
 
 
 def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
-    """Try once; return the serialised model, and how many lines were too long to learn from."""
+    """Train with this vocabulary size; return the serialised model, and how many lines were too long to learn from."""
     skipped = 0
 
     def usable() -> Iterator[str]:
@@ -68,7 +68,7 @@ def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tup
 
 
 def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
-    """Run SentencePiece's training; RuntimeError with its message."""
+    """Run SentencePiece's training, in a child process if there is much text; RuntimeError with its message."""
     options = {
         "model_type": config.type,
         "vocab_size": size,
@@ -77,23 +77,23 @@ def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
         "character_coverage": config.character_coverage,
         "user_defined_symbols": config.symbols,
         "max_sentence_length": _MAX_LINE_BYTES,
-        "num_threads": 1,  # more threads sum in another order: the model would depend on the machine
+        "num_threads": 1,  # more threads add in another order: the model would depend on the machine
         "pad_id": PAD,
         "bos_id": BOS,
         "eos_id": EOS,
         "unk_id": UNK,
         "minloglevel": 2,
     }
-    first, length = [], 0
+    head, characters = [], 0
     for text in texts:
-        first.append(text)
-        length += len(text)
-        if length > _SOON_LEARNT:
-            return _learn_apart(options, chain(first, texts))
-    return _learn_here(options, first)
+        head.append(text)
+        characters += len(text)
+        if characters > _IN_PROCESS_CHARACTERS:
+            return _run_in_child(options, chain(head, texts))
+    return _run_in_process(options, head)
 
 
-def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
+def _run_in_process(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     from sentencepiece import SentencePieceTrainer
 
     raised: list[BaseException] = []
@@ -101,7 +101,7 @@ def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     def guarded() -> Iterator[str]:
         try:
             yield from texts
-        except BaseException as error:  # SentencePiece would make an error of its own of it
+        except BaseException as error:  # SentencePiece would replace it by an error of its own
             raised.append(error)
 
     model = io.BytesIO()
@@ -115,17 +115,14 @@ def _learn_here(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     return model.getvalue()
 
 
-def _learn_apart(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
-    """Run SentencePiece's training in a child process, which can be ended at any moment.
-
-    It may take an hour, during which no signal would be handled.
-    """
+def _run_in_child(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
+    """Run SentencePiece's training in a child process: it may take an hour, during which Python handles no signal."""
     child = start(__name__, answers=True)
     to_child, from_child = child.process.stdin, child.process.stdout
     assert to_child is not None
     assert from_child is not None
     try:
-        with suppress(BrokenPipeError):  # it has ended, and says why
+        with suppress(BrokenPipeError):  # the child has ended; its reason is reported below
             to_child.write(json.dumps(options).encode() + b"\n")
             to_child.writelines(_TEXT + text.encode() + b"\n" for text in texts)
             to_child.write(_END)
@@ -152,16 +149,16 @@ def main() -> None:
         end_with_parent()
 
     try:
-        answer = _MODEL + _learn_here(options, texts())
+        answer = _MODEL + _run_in_process(options, texts())
     except RuntimeError as error:
         answer = _FAILED + str(error).encode()
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()
-    os._exit(0)  # a thread of its own still reads
+    os._exit(0)  # the thread of `end_with_parent` still reads
 
 
 def _possible_size(message: str, size: int) -> int:
-    """Return the largest vocabulary that SentencePiece says this corpus allows; DataError for other errors."""
+    """Return the vocabulary size to try next, from SentencePiece's message; DataError for other errors."""
     allowed = re.search(r"value <= (\d+)", message)
     if allowed and int(allowed[1]) < size:
         return int(allowed[1])

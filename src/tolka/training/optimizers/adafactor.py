@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from tolka.errors import ConfigError
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters
 
-_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern: a gradient of zeros divides by no zero
+_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern, against a division by zero
 
 
 class Adafactor(torch.optim.Optimizer):
     """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, with an external learning rate.
 
-    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule that bends the chosen one, and waits
-    for the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
+    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule on top of the chosen one, and waits for
+    the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, decay: float, clip: float, least_size: float) -> None:
@@ -30,35 +30,35 @@ class Adafactor(torch.optim.Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._move(parameter, parameter.grad, group)
+                    self._update(parameter, parameter.grad, group)
 
-    def _move(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         # On the CPU, so that reading it waits for no GPU; `load_state_dict` leaves a tensor of this name where it is.
         state["step"] = state.get("step", torch.tensor(0.0)) + 1
-        fresh = state["step"].item() ** -group["decay"]
+        new_share = state["step"].item() ** -group["decay"]
         squares = gradient.square().add_(_LEAST_SQUARE)
         if parameter.dim() >= 2:
-            rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), fresh)  # (..., m, 1)
-            columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), fresh)  # (..., 1, n)
+            rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), new_share)  # (..., m, 1)
+            columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), new_share)  # (..., 1, n)
             # The squares' estimate is rows @ columns / mean(rows).
             update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
         else:
-            update = gradient * _averaged(state, "squares", squares, fresh).rsqrt()
-        excess = (_size(update) / group["clip"]).clamp(min=1.0)
-        size = _size(parameter).clamp(min=group["least_size"])
+            update = gradient * _averaged(state, "squares", squares, new_share).rsqrt()
+        excess = (_root_mean_square(update) / group["clip"]).clamp(min=1.0)
+        size = _root_mean_square(parameter).clamp(min=group["least_size"])
         parameter.sub_(update.mul_(group["lr"] * size / excess))
 
 
 def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
-    """Return the running mean under that key after `new` was averaged in; the first value is the mean."""
+    """Update and return the running mean under `key`; share: weight of `new`. The first value is the mean itself."""
     state[key] = state[key].lerp_(new, share) if key in state else new
     mean: Tensor = state[key]
     return mean
 
 
-def _size(tensor: Tensor) -> Tensor:
-    """Return the root mean square, 0-dim."""
+def _root_mean_square(tensor: Tensor) -> Tensor:
+    """Return the root mean square of a tensor, ()."""
     return tensor.square().mean().sqrt()
 
 

@@ -56,6 +56,6 @@ class AdamConfig(MomentsConfig):
     """the kind of optimiser: adam"""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return a fused optimizer, as AdamW's."""
+        """Return a fused optimizer, as for AdamW."""
         betas = self.beta1, self.beta2
         return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)

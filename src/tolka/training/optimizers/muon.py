@@ -17,7 +17,7 @@ from tolka.training.optimizers.base import OPTIMIZERS, trained_parameters, with_
 # Of Jordan et al.: five steps bring singular values from 0.004 of the matrix' norm up to between 0.68 and 1.21.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _STEPS = 5
-_LEAST_NORM = 1e-7  # a gradient of zeros stays one
+_LEAST_NORM = 1e-7  # against a division by zero
 _SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.4 (Liu et al. 2025, section 2.2)
 
 
@@ -26,7 +26,7 @@ class Muon(torch.optim.Optimizer):
 
     An update of an (m, n) matrix is 0.2 sqrt(max(m, n)) times as large as an orthogonal one, as large as AdamW's, so
     that one rate does for both (Liu et al. 2025, equation 4). torch.optim.Muon takes matrices only, one after the
-    other, in bfloat16, which most processors emulate; here those of one shape go through the products together.
+    other, in bfloat16, which most processors emulate; here matrices of one shape are multiplied as a batch.
     """
 
     def __init__(
@@ -40,24 +40,24 @@ class Muon(torch.optim.Optimizer):
         betas: tuple[float, float],
         eps: float,
     ) -> None:
-        """others: AdamW's groups. widths: rows of each map, for parameters that stack several."""
-        inside = {"params": list(matrices), "momentum": momentum, "weight_decay": weight_decay}
+        """others: AdamW's groups. widths: rows of each matrix, for parameters that stack several."""
+        group = {"params": list(matrices), "momentum": momentum, "weight_decay": weight_decay}
         self.adamw = torch.optim.AdamW(others, lr=lr, betas=betas, eps=eps, fused=True)
-        super().__init__([inside, *self.adamw.param_groups], {"lr": lr})
+        super().__init__([group, *self.adamw.param_groups], {"lr": lr})
         self.widths = widths
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
         assert closure is None
-        inside, *others = self.param_groups
-        self._move(inside)
-        # Anew each time: `load_state_dict` puts other objects into both places.
+        matrices, *others = self.param_groups
+        self._update_matrices(matrices)
+        # At every step, because `load_state_dict` replaces both objects.
         self.adamw.param_groups, self.adamw.state = others, self.state
         self.adamw.step()
 
-    def _move(self, group: dict[str, Any]) -> None:
-        of_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+    def _update_matrices(self, group: dict[str, Any]) -> None:
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
         for weight in group["params"]:
             if weight.grad is None:
                 continue
@@ -65,12 +65,12 @@ class Muon(torch.optim.Optimizer):
                 self.state[weight]["mean"] = torch.zeros_like(weight)
             mean = self.state[weight]["mean"]
             mean.lerp_(weight.grad, 1.0 - group["momentum"])
-            ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov's look ahead
+            ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov momentum
             weight.mul_(1.0 - group["lr"] * group["weight_decay"])
             rows = self.widths.get(weight, [weight.size(0)])
             for part, direction in zip(weight.split(rows), ahead.split(rows), strict=True):
-                of_shape.setdefault(part.shape, []).append((part, direction))
-        for shape, pairs in of_shape.items():
+                by_shape.setdefault(part.shape, []).append((part, direction))
+        for shape, pairs in by_shape.items():
             directions = orthogonalised(torch.stack([direction for _, direction in pairs]))
             directions *= group["lr"] * _SIZE * max(shape) ** 0.5
             torch._foreach_sub_([part for part, _ in pairs], list(directions.unbind()))

@@ -33,9 +33,9 @@ class SchedulerConfig(ABC):
         return False
 
     def paced(self, step: int, share: float, updates: int) -> "SchedulerConfig":
-        """Return the schedule as it looks at update `step`, after `share` of the minutes; itself if it ignores time.
+        """Return the schedule to follow at update `step`, after `share` of the minutes; itself if it ignores time.
 
-        updates: how many there are at most, however many the minutes would allow.
+        updates: the most there can be, even if the minutes would allow more.
         """
         return self
 
@@ -66,33 +66,33 @@ class EndingConfig(SchedulerConfig):
             raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
 
     def rate(self, step: int, peak: float) -> float:
-        """Return peak * step / warmup, then peak * (1 - (1 - floor) * fallen(step))."""
+        """Return peak * step / warmup, then peak * (1 - (1 - floor) * decayed(step))."""
         if step < self.warmup:
             return peak * step / self.warmup
         if self.by_the_clock:
-            return peak  # `paced` knows the time
-        return peak * (1.0 - (1.0 - self.floor) * self.fallen(min(step, self.horizon)))
+            return peak  # `paced` sets the horizon from the time
+        return peak * (1.0 - (1.0 - self.floor) * self.decayed(min(step, self.horizon)))
 
     @property
     def by_the_clock(self) -> bool:
         return self.horizon == 0
 
     def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
-        """Return the schedule with as many updates as there will be at the pace so far."""
+        """Return the schedule with its horizon at the last update that the pace so far allows."""
         if not self.by_the_clock:
             return self
         expected = round(step / share) if share > 0 else updates
         return self.ending_at(max(self.warmup + 1, min(expected, updates)))
 
     def ending_at(self, horizon: int) -> "EndingConfig":
-        """Return the same with another horizon."""
+        """Return the schedule with another horizon."""
         return replace(self, horizon=horizon)
 
     @abstractmethod
-    def fallen(self, step: int) -> float:
+    def decayed(self, step: int) -> float:
         """Return the share of the decay done, 0 at the end of warm-up, 1 at the horizon; warmup <= step <= horizon."""
 
-    def way(self, step: int) -> float:
+    def progress(self, step: int) -> float:
         """Return the share of the updates between the end of warm-up and the horizon."""
         return (step - self.warmup) / (self.horizon - self.warmup)
 

@@ -14,6 +14,6 @@ class CosineConfig(EndingConfig):
     name: str = "cosine"
     """the kind of schedule: cosine"""
 
-    def fallen(self, step: int) -> float:
+    def decayed(self, step: int) -> float:
         """Return (1 - cos(pi * (step - warmup) / (horizon - warmup))) / 2."""
-        return (1.0 - math.cos(math.pi * self.way(step))) / 2.0
+        return (1.0 - math.cos(math.pi * self.progress(step))) / 2.0

@@ -13,6 +13,6 @@ class LinearConfig(EndingConfig):
     name: str = "linear"
     """the kind of schedule: linear"""
 
-    def fallen(self, step: int) -> float:
+    def decayed(self, step: int) -> float:
         """Return (step - warmup) / (horizon - warmup)."""
-        return self.way(step)
+        return self.progress(step)

@@ -29,7 +29,7 @@ class NoamConfig(SchedulerConfig):
 
     @property
     def uses_lr(self) -> bool:
-        """The peak is lr_init / sqrt(warmup)."""
+        """False: the peak is lr_init / sqrt(warmup)."""
         return False
 
     def setting_of(self, peak: float) -> str:

@@ -32,9 +32,9 @@ class WarmupStableDecayConfig(EndingConfig):
             )
 
     def ending_at(self, horizon: int) -> EndingConfig:
-        """Return the same with another horizon, and a decay that fits into it."""
+        """Return the schedule with another horizon, and a decay that fits into it."""
         return replace(self, horizon=horizon, decay=min(self.decay, horizon - self.warmup))
 
-    def fallen(self, step: int) -> float:
+    def decayed(self, step: int) -> float:
         """Return sqrt((step - (horizon - decay)) / decay), and 0 before the decay."""
         return math.sqrt(max(0, step - (self.horizon - self.decay)) / self.decay)

@@ -20,7 +20,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
 _LATER_SECONDS = 0.02
 
-_received: list[tuple[int, float]] = []  # number and time of the first one: a signal is the process's, as this list is
+_received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
 _swallowed, _leaving = threading.Event(), threading.Event()
 
 
@@ -32,10 +32,10 @@ def listen() -> bool:
     """
     if threading.current_thread() is not threading.main_thread():
         return False
-    mine = [number for number in SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
-    for number in mine:
+    numbers = [number for number in SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
+    for number in numbers:
         signal.signal(number, _raise)
-    return bool(mine)
+    return bool(numbers)
 
 
 def unlisten() -> None:
@@ -46,24 +46,24 @@ def unlisten() -> None:
 
 
 def received() -> int:
-    """Return the signal that asked for an end, even if the exception was lost on its way; 0 if none did."""
+    """Return the signal that requested the end, even if its exception was swallowed; 0 if there was none."""
     return _received[0][0] if _received else 0
 
 
 def check() -> None:
-    """Raise SignalReceived if a signal asked for an end and the exception was lost: call it between stages."""
+    """Raise SignalReceived if a signal came whose exception was swallowed; to be called between stages."""
     if _received:
         raise SignalReceived(received())
 
 
 def forget() -> None:
-    """Forget the signal: in the same process another command may begin."""
+    """Forget the signal, before another command begins in the same process."""
     _received.clear()
     _swallowed.clear()
 
 
 def is_repeated(since: float) -> bool:
-    """Return whether a signal that comes now only echoes one that came at `since` (time.monotonic)."""
+    """Return whether a signal received now only repeats the one received at `since` (time.monotonic)."""
     return time.monotonic() - since < SAME_SECONDS
 
 
@@ -86,14 +86,14 @@ def number_of(error: KeyboardInterrupt) -> int:
 
 
 def in_words(number: int) -> str:
-    """Return how the last line of a command ended by this signal begins."""
+    """Return the beginning of the last line of a command that this signal ended."""
     return "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
 
 
 def tell(line: str) -> None:
-    """Print on stderr, if that is possible: a closed terminal, or a full disk, takes no more words.
+    """Print on stderr, unless the terminal is closed or the disk is full.
 
-    Buffered output is discarded then, or the exit code would become 120.
+    Buffered output is then discarded, or the exit code would become 120.
     """
     if sys.stderr is None:
         return
@@ -101,7 +101,7 @@ def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    except ValueError:  # it is closed
+    except ValueError:  # stderr is closed
         pass
 
 
@@ -119,16 +119,16 @@ def held_back() -> Iterator[None]:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code; a signal that comes from now on changes nothing, a second one ends it."""
+    """End the process with this exit code; one more signal is ignored, a second one ends the process at once."""
     _leaving.set()
     sys.exit(code)
 
 
 def take_hooks() -> None:
-    """Turn what reaches Python's own hooks into one line and an exit code, while a command is being imported."""
+    """Install hooks that turn a signal during the import of a command into one line and an exit code."""
     sys.excepthook = _excepthook
     sys.unraisablehook = _unraisablehook
-    atexit.register(_ignore)  # the first to be registered is the last to be called
+    atexit.register(_ignore)  # the first registered is called last
 
 
 def _ignore() -> None:
@@ -144,7 +144,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Tracebac
         sys.__excepthook__(kind, error, trace)
         return
     tell(in_words(number))
-    os._exit(128 + number)  # Python would exit with 1, and has nothing to put away yet
+    os._exit(128 + number)  # Python would exit with 1; there is nothing to clean up yet
 
 
 def _unraisablehook(lost: Any) -> None:
