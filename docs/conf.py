@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 
 project = "tolka"
 author = "The tolka authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]  # myst_nb: MyST pages, and notebooks, which it executes
 root_doc = "index"
 exclude_patterns = ["_build", "README.md", "figures"]
 default_role = "code"  # a single backtick in a docstring is code
@@ -19,6 +19,10 @@ smartquotes = False  # they would turn -- of an option into a dash
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 4
+nb_execution_mode = "cache"  # executed when its cells have changed, and in a fresh clone
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 suppress_warnings = ["myst.xref_missing"]  # links into the source tree; tests/docs checks every link
 html_theme = "furo"  # its styles and scripts are copied into the pages: nothing is fetched from elsewhere
 html_title = "tolka"

@@ -75,7 +75,7 @@ def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str],
 
 def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """The rungs of unlike kinds, the sentences asked for, and what did not finish."""
-    kept = [setting for setting in tiny if not setting.startswith(("model", "report"))]
+    kept = [setting for setting in tiny if not setting.startswith(("model", "report.page"))]
     other = tmp_path / "run" / "rnn"
     other.mkdir(parents=True)
     (other / "notes.txt").write_text("not a run\n")
@@ -95,7 +95,7 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
 
 
 def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    kept = [*(setting for setting in tiny if not setting.startswith("report")), "report.sentences=[ferry]"]
+    kept = [*(setting for setting in tiny if not setting.startswith("report.page")), "report.sentences=[ferry]"]
     assert command("mt-train", "-m", *kept, "run.seed=1,2").code == 0
     (tmp_path / "run" / "seed=1" / "last" / "manifest.json").unlink()
     outcome = command("mt-train", "-m", *kept, "run.seed=1,2")
