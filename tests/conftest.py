@@ -4,7 +4,7 @@ import builtins
 import io
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,14 @@ COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": eva
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def composed_once() -> Iterator[None]:
+    """hydra.main composes once more to find hydra.mode, which mt-train has found before: a tenth of a second a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
+        yield
 
 
 @dataclass(frozen=True)

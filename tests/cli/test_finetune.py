@@ -48,6 +48,26 @@ def test_weights_sizes_and_tokenizer_are_the_models(
     assert "against the model before" in outcome.err
 
 
+def test_the_start_is_validated_and_stays_if_nothing_beats_it(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    """At a ruinous rate the model that training started from is the best; at a useful one it is not."""
+    metric = ["trainer.metric=nll", "trainer.average=0"]
+    outcome = command("mt-train", *going_on(tiny, trained, "optimizer.lr=30", *metric))
+    assert outcome.code == 0
+    assert "update 0: validation nll " in outcome.err
+    assert "note: no validation was better than the model that training started from" in outcome.err
+    old, new = tensors(trained / "best"), tensors(tmp_path / "run" / "best")
+    assert all(torch.equal(value, new[name]) for name, value in old.items())
+    assert any(not torch.equal(value, tensors(tmp_path / "run" / "last")[name]) for name, value in old.items())
+    again = command("mt-train", *going_on(tiny, trained, "optimizer.lr=30", *metric, "trainer.updates=7"))
+    assert again.err.count("update 0: validation") == 0
+    elsewhere = [f"run.dir={tmp_path / 'useful'}" if each.startswith("run.dir") else each for each in tiny]
+    outcome = command("mt-train", *going_on(elsewhere, trained, "optimizer.lr=0.003", *metric))
+    assert outcome.code == 0
+    assert "stays the best" not in outcome.err
+
+
 def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
     arguments = going_on(tiny, trained)
     assert command("mt-train", *arguments).code == 0

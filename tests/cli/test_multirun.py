@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.cli.multirun import Combination, combinations, folder_of
 from tolka.config.command_line import train_config
+from tolka.config.sweep import Combination, combinations, folder_of
 from tolka.errors import ConfigError
 
 Command = Callable[..., Any]
@@ -25,7 +25,8 @@ def test_every_combination_in_the_order_of_the_settings() -> None:
 
 def test_lists_and_paths_are_one_value() -> None:
     settings = ["corpus.test=[a,b]", "corpus.train=a,b", "finetuning.freeze=[encoder,decoder]", "model=rnn,gru"]
-    assert [made.settings[:3] for made in combinations(settings)] == [settings[:3]] * 2
+    whole = ["corpus.test=['a','b']", "corpus.train='a,b'", "finetuning.freeze=[encoder,decoder]"]
+    assert [made.settings[:3] for made in combinations(settings)] == [whole] * 2
     assert [made.label for made in combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])] == [
         "lr=1e-3",
         "lr=0.5",

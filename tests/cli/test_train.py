@@ -126,6 +126,18 @@ def test_lists_of_files(command: Command, tiny: list[str], corpus: Path) -> None
     ]
 
 
+def test_a_text_with_a_weight_that_cleaning_has_emptied_is_noted(
+    command: Command, tiny: list[str], corpus: Path
+) -> None:
+    for language in ("xa", "xb"):
+        (corpus / f"long.{language}").write_text("word " * 1000 + "\n")
+    texts = [f"corpus.train=[{corpus}/train,{corpus}/long]", "corpus.weights=[1,2]"]
+    outcome = command("mt-train", *tiny, *texts)
+    assert outcome.code == 0
+    assert "note: no pair of " in outcome.err
+    assert "long is left after cleaning, and corpus.weights (2) draws none" in outcome.err
+
+
 def test_a_gzip_corpus(command: Command, tiny: list[str], corpus: Path) -> None:
     for path in list(corpus.iterdir()):
         (corpus / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))

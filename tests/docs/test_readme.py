@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tolka.cli.common import sort_out
-from tolka.cli.multirun import Combination, combinations
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
+from tolka.config.sweep import plan
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -33,7 +33,7 @@ def test_commands_were_found() -> None:
     assert {command.split()[0] for command in COMMANDS} == {"mt-train", "mt-translate", "mt-eval"}
     assert len(COMMANDS) > 25
     for page in WITH_COMMANDS:
-        assert commands_of(page) or page.name in ("python.md", "options.md"), page
+        assert commands_of(page) or page.name in ("python.md", "options.md", "hydra.md"), page
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,8 +43,10 @@ def test_every_command_s_settings_are_known(command: str, trained: Path) -> None
     settings = [re.sub(r"^run\.init_from=.*", f"run.init_from={trained}", setting) for setting in settings]
     if program == "mt-train":
         known = [setting for setting in with_recipe(settings) if "MODEL" not in setting]
-        for each in combinations(known) if "-m" in arguments else [Combination("", known)]:
-            train_config(each.settings)
+        if "-m" in arguments:
+            plan(known)
+        else:
+            train_config(known)
     elif program == "mt-translate":
         translate_config(sort_out(settings)[1])
     else:

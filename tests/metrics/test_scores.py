@@ -169,6 +169,15 @@ def test_13a_is_the_default_tokenizer(language: str) -> None:
     assert choose_bleu_tokenizer(language) == ("13a", None)
 
 
+@pytest.mark.parametrize("language", ["th", "tha_Thai", "km", "lo-LA", "mya_Mymr"])
+def test_a_script_without_spaces_is_noted(language: str) -> None:
+    tokenizer, note = choose_bleu_tokenizer(language)
+    assert tokenizer == "13a"
+    assert note is not None
+    assert f"BLEU for {language!r}" in note
+    assert "compare by chrF" in note
+
+
 @pytest.mark.parametrize("language", ["zh", "ZH", "zh_Hans", "zh-TW", "zho_Hant", "cmn_Hans"])
 def test_chinese_tokenizer(language: str) -> None:
     assert choose_bleu_tokenizer(language) == ("zh", None)

@@ -1,144 +1,115 @@
-"""Several trainings in one command: `mt-train -m model=rnn,lstm run.seed=1,2` trains each combination."""
+"""Several trainings by one command, which Hydra's sweeper and launcher start: mt-train -m model=rnn,lstm."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tolka.api import TrainResult, train
-from tolka.config.command_line import train_config
-from tolka.config.compose import takes_a_path
-from tolka.config.schemas import TrainConfig, check_name
-from tolka.errors import ConfigError, StoppedError, TolkaError
+import torch
+
+from tolka.api import train
+from tolka.cli.hydra_main import hydra_main
+from tolka.config.compose import ConfigSource, quoted
+from tolka.config.plugins import load_plugins
+from tolka.config.sweep import Planned, Sweep, plan
+from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
 from tolka.report.runs import read_run
-from tolka.text.lines import user_path
+from tolka.system.atomic import replace_text
+from tolka.system.progress import say
 
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
-@dataclass(frozen=True)
-class Combination:
-    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2"). settings: all of its
-    own.
-    """
-
-    label: str
-    settings: list[str]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A combination with its folder and its checked configuration."""
-
-    label: str
-    folder: Path
-    config: TrainConfig
+_JOBS = "jobs"  # folder with one file for each training that this command has ended
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The folder of a combination, and its result or its error."""
+    """The folder of a training, and its error, if it failed. value: the best of trainer.metric."""
 
     label: str
     folder: Path
-    result: TrainResult | None
     error: str
+    value: float | None = None
 
 
-def combinations(settings: Sequence[str]) -> list[Combination]:
-    """Return every combination of the values that settings list with commas; ConfigError for none, or two alike.
+@dataclass(frozen=True)
+class Job:
+    """What Hydra calls for each training, with joblib in a process of its own.
 
-    Lists in brackets, texts in quotes and paths are single values.
+    plugins: settings that name modules to import.
     """
-    choices = [(key, _values(key, value)) for key, _, value in (setting.partition("=") for setting in settings)]
-    swept = [key for key, values in choices if len(values) > 1]
-    if not swept:
-        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
-    made = []
-    for values in product(*(values for _, values in choices)):
-        chosen = {key: value for (key, _), value in zip(choices, values, strict=True)}
-        label = "-".join(_named(key, chosen[key]) for key in swept)
-        made.append(Combination(label, [f"{key}={value}" for key, value in chosen.items()]))
-    labels = [combination.label for combination in made]
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if twice:
-        raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
-    return made
 
+    sweep: Sweep
+    plugins: tuple[str, ...]
 
-def _named(key: str, value: str) -> str:
-    """Return a label that can be a folder's name: lstm of model=lstm, seed=2 of run.seed=2."""
-    group, _, option = key.rpartition(".")
-    return (f"{option}=" if group else "") + re.sub(r"[^\w.-]+", "_", value)
+    def __call__(self, config: "DictConfig") -> float | None:
+        """Train; return the best value of trainer.metric, or None if the training failed, which is reported."""
+        from hydra.core.hydra_config import HydraConfig
 
-
-def _values(key: str, value: str) -> list[str]:
-    if takes_a_path(key) or value[:1] in ("[", "{", "'", '"'):
-        return [value]
-    values = value.split(",")
-    if not all(values):
-        raise ConfigError(f"'{key}={value}' lists an empty value")
-    return values
-
-
-def folder_of(settings: Sequence[str]) -> Path:
-    """Return the folder of the trainings' folders: run.dir, or runs/ and the name of the run or its experiment."""
-    given = dict(setting.split("=", 1) for setting in settings)
-    if given.get("run.dir"):
-        return user_path(given["run.dir"])
-    check_name(given.get("run.name", ""))
-    return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
-
-
-def plan(settings: Sequence[str]) -> list[Planned]:
-    """Return the trainings that the settings describe, one per combination; nothing is written.
-
-    ConfigError when the folder that is to have the trainings' folders is a run's itself.
-    """
-    base = folder_of(settings)
-    if (base / "config.yaml").exists():
-        raise ConfigError(f"{base} is one run's folder already; choose another run.name for several")
-    planned = []
-    for combination in combinations(settings):
-        own = [setting for setting in combination.settings if not setting.startswith(("run.dir=", "run.name="))]
-        folder = base / combination.label
-        config = train_config([*own, f"run.name={combination.label}", f"run.dir={folder}"])
-        planned.append(Planned(combination.label, folder, config))
-    return planned
-
-
-def train_all(settings: Sequence[str], say: Callable[[str], None]) -> list[Outcome]:
-    """Train every combination, one after the other, each in its own folder; a failure does not stop the others.
-
-    Where they have pages, the one that sets them side by side is written again when each of them is done; those that an
-    earlier call has finished in the same folder are on it from the start, also with other settings.
-
-    All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
-    asks for an end: the same command goes on where it stopped.
-    """
-    base, planned = folder_of(settings), plan(settings)
-    outcomes = []
-    for number, each in enumerate(planned, 1):
-        label, folder, config = each.label, each.folder, each.config
-        say(f"training {number} of {len(planned)}: {label}")
+        load_plugins(self.plugins)
+        hydra = HydraConfig.get()
+        number = int(hydra.job.num)
+        base, total = self.sweep.base, len(self.sweep.planned)
+        _share_threads(int(hydra.launcher.get("n_jobs") or 1))
+        one = self.sweep.training(number, list(hydra.overrides.task))
+        say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         try:
-            outcomes.append(Outcome(label, folder, train(config), ""))
+            state = train(one.config).state
+            outcome = Outcome(one.label, one.folder, "", state.best)
         except StoppedError:
             raise
         except TolkaError as error:
-            say(f"error: {label}: {error}")
-            outcomes.append(Outcome(label, folder, None, str(error)))
-        if config.report.page:
-            folders = {other.label: other.folder for other in planned}
+            say(f"error: {one.label}: {error}")
+            outcome = Outcome(one.label, one.folder, str(error))
+        (base / _JOBS).mkdir(parents=True, exist_ok=True)
+        record = {"label": one.label, "error": outcome.error, "value": outcome.value}
+        replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
+        if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, folders, outcomes)}")
+                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base))}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
-    return outcomes
+        return outcome.value
 
 
-def _page(base: Path, folders: Mapping[str, Path], outcomes: Sequence[Outcome]) -> Path:
+def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource) -> list[Outcome]:
+    """Train every combination of the values that settings list, each in its own folder.
+
+    A failure does not stop the others. Where they have pages, the one that sets them side by side is written again when
+    each of them is done; those that an earlier call has finished in the same folder are on it from the start, also with
+    other settings.
+
+    All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
+    asks for an end: the same command resumes where it stopped.
+    """
+    planned = plan(settings, source)
+    shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
+    folder = f"hydra.sweep.dir={quoted(str(planned.base))}"
+    hydra_main(Job(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
+    return read_outcomes(planned.base)
+
+
+def read_outcomes(base: Path) -> list[Outcome]:
+    """Return what the jobs of this command have recorded so far."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
+    return [Outcome(each["label"], base / each["label"], each["error"], each["value"]) for each in records]
+
+
+def _share_threads(jobs: int) -> None:
+    """Let torch compute with this job's share of the processor's threads; trainer.threads may set another number."""
+    if jobs != 1:
+        processors = os.cpu_count() or 1
+        torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
+
+
+def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Path:
     """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named."""
+    folders = {each.label: each.folder for each in planned}
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
     others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
     others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)

@@ -11,8 +11,10 @@ from tolka.errors import ConfigError
 from tolka.version import __version__
 
 if TYPE_CHECKING:
+    from tolka.config.compose import ConfigSource
     from tolka.config.schemas import TrainConfig
 
+_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
@@ -47,14 +49,23 @@ def run(arguments: Sequence[str]) -> int:
         return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
     _check_together(options)
 
-    from tolka.config.command_line import rerun_config, train_config, with_recipe
+    if options.shell_completion:
+        return _ask_hydra(options, options.settings)
 
-    if options.multirun:
-        return _several(with_recipe(options.settings), options.print_config)
+    from tolka.config.command_line import rerun_config, train_config, with_recipe
+    from tolka.config.plugins import load_plugins
+
     if options.rerun:
         config = rerun_config(options.rerun, options.settings)
     else:
-        config = train_config(with_recipe(options.settings))
+        source = _source(options)
+        plugins = [setting for setting in options.settings if setting.startswith("plugins=")]
+        settings = with_recipe(load_plugins(options.settings), source)
+        if options.multirun or "hydra.mode=MULTIRUN" in settings:
+            return _several(settings, plugins, source, options.print_config)
+        config = train_config(settings, source)
+        if options.cfg or options.info:
+            return _ask_hydra(options, settings)
     if options.print_config:
         return _print_configs([config])
 
@@ -62,16 +73,21 @@ def run(arguments: Sequence[str]) -> int:
         return _check(config, options.json)
 
     from tolka.api import find_lr, train, unlike_before
+    from tolka.cli.hydra_main import hydra_main
     from tolka.system.progress import say
 
-    if options.rerun:
+    def task(composed: object = None) -> None:
+        if config.trainer.find_lr:
+            find_lr(config)
+        else:
+            say(train(config).summary())
+
+    if options.rerun:  # the settings in a run's folder never pass through Hydra, which would resolve ${...} in them
         for difference in unlike_before(options.rerun, config):
             say(f"note: different from the run before: {difference}")
-
-    if config.trainer.find_lr:
-        find_lr(config)
-        return DONE
-    say(train(config).summary())
+        task()
+    else:
+        hydra_main(task, settings, source)
     return DONE
 
 
@@ -104,6 +120,18 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="RUN",
         help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
     )
+    own = parser.add_argument_group("Hydra's options")
+    own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
+    own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
+    own.add_argument("-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them")
+    own.add_argument("-p", "--package", metavar="KEY", help="with --cfg: a part of them, as in -p model")
+    own.add_argument("--resolve", action="store_true", help="with --cfg: with ${...} resolved")
+    own.add_argument("-i", "--info", nargs="?", const="all", metavar="WHAT", choices=_INFO, help=f"{', '.join(_INFO)}")
+    own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
+    own.add_argument("-r", "--run", action="store_true", help="train once, which is the default")
+    own.add_argument("--hydra-help", action="store_true", help=argparse.SUPPRESS)
+    own.add_argument("-cp", "--config-path", help=argparse.SUPPRESS)
+    own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("train")
@@ -112,6 +140,16 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check_together(options: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not go together."""
+    if options.experimental_rerun:
+        raise ConfigError("--experimental-rerun would load a pickle, which can run any code: use --rerun RUN")
+    if options.config_path:
+        raise ConfigError("--config-path would leave out tolka's own settings: use --config-dir, which adds to them")
+    if (options.package or options.resolve) and not options.cfg:
+        raise ConfigError("--package and --resolve go with --cfg job")
+    if options.rerun and (options.config_dir or options.config_name or options.cfg or options.info):
+        raise ConfigError("--rerun takes the settings from a run's folder: leave out Hydra's options")
+    if options.run and options.multirun:
+        raise ConfigError("--run trains once, and --multirun several times: leave one out")
     if options.output:
         raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
     if options.json and not options.check:
@@ -169,17 +207,38 @@ def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
     return DONE
 
 
-def _several(settings: Sequence[str], only_print: bool) -> int:
+def _source(options: argparse.Namespace) -> "ConfigSource":
+    """Return the folder and the file of --config-dir and --config-name."""
+    from tolka.config.compose import ConfigSource
+
+    name = (options.config_name or "").removesuffix(".yaml")
+    return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
+
+
+def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
+    """Let Hydra print its composition (--cfg), what it knows of itself (--info), or what a shell completes."""
+    from tolka.cli.hydra_main import hydra_main
+
+    asked = ["--cfg", options.cfg] if options.cfg else ["--info", options.info] if options.info else []
+    asked += ["--package", options.package] if options.package else []
+    asked += ["--resolve"] if options.resolve else []
+    asked += ["--shell-completion"] if options.shell_completion else []
+    hydra_main(lambda config: None, settings, _source(options), asked)
+    return DONE
+
+
+def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:
     """Train every combination; return FAILED when one failed. only_print: print configurations instead of training."""
-    from tolka.cli.multirun import plan, train_all
+    from tolka.cli.multirun import sweep
+    from tolka.config.sweep import plan
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
     from tolka.system.progress import say
 
     if only_print:
-        return _print_configs([planned.config for planned in plan(settings)])
-    outcomes = train_all(settings, say)
-    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if outcome.result]
+        return _print_configs([planned.config for planned in plan(settings, source).planned])
+    outcomes = sweep(settings, plugins, source)
+    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
     if finished:
         say(side_by_side(finished))
     failed = [outcome for outcome in outcomes if outcome.error]

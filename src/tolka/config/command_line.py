@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from tolka.config.compose import as_overrides, compose, takes_a_path
+from tolka.config.compose import CONFIGS, ConfigSource, as_overrides, compose, parts, takes_a_path
 from tolka.config.inherited import inherited
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
@@ -37,44 +37,57 @@ _SHORT_KEYS = {
 }
 
 
-def train_config(overrides: Sequence[str] = (), **settings: Any) -> TrainConfig:
+def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
     """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
-    overrides: as they are typed. settings: further ones as keywords, a mapping for a group.
+    overrides: as they are typed. source: YAML files of the user's own. settings: further ones as keywords, a mapping
+    for a group.
 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
     overrides = _in_full(load_plugins([*overrides, *as_overrides(settings)]))
-    given = {override.partition("=")[0] for override in overrides}
+    given = {parts(override)[1] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
         given.add("experiment")
-    values, choices = compose("train", overrides)
-    values = _settled(values, given, choices)
+    composed = compose("train", overrides, source)
+    values, choices = composed.values, composed.choices
+    check_groups(values)
+    values = _settled(values, given, choices, source)
     if values["run"]["init_from"]:
-        values = inherited(values, given, choices)
+        values = inherited(values, given, choices, source)
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values["scheduler"] = _scheduler(values, given)
     groups = build_groups(values)
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
     config = _sized(config, given)
-    for note in _notes(config, given, choices["experiment"]):
+    for note in _notes(config, given, choices.get("experiment", "None")):
         say(f"note: {note}")
     return config
 
 
-def with_recipe(settings: Sequence[str]) -> list[str]:
-    """Return the settings, with experiment=sample where no corpus is named.
+def check_groups(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError where a configuration of the user's own lacks a group, or has something else in its place."""
+    groups = [field.name for field in fields(TrainConfig)]
+    if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
+        raise ConfigError(
+            f"the configuration lacks its groups {', '.join(missing)}: a file for --config-name begins with defaults: "
+            "[train, _self_], and has the groups' settings below"
+        )
+
+
+def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[str]:
+    """Return the settings, with experiment=sample where no corpus is named, also not by a file of the user's own.
 
     ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
     """
-    given = {setting.split("=")[0] for setting in settings}
+    given = {parts(setting)[1] for setting in settings}
     own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
-    if own and not given & {"corpus", "experiment", "corpus.root"}:
+    if own and not given & {"corpus", "experiment", "corpus.root"} and not source.primary:
         raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
-    if given & {"experiment", "corpus"}:
+    if given & {"experiment", "corpus"} or source.primary:
         return list(settings)
     if "run.init_from" in given:
         raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
@@ -134,7 +147,9 @@ def _quoted(override: str) -> str:
     return f"{key}={json.dumps(value, ensure_ascii=False)}" if takes_a_path(key) and value[:1] != "[" else override
 
 
-def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+def _settled(
+    values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str], source: ConfigSource
+) -> dict[str, Any]:
     """Return the values, where an experiment sets keys of a kind that the command line has replaced by another.
 
     Keys that the other kind does not have are left out; the others apply to it too. Both are reported, because a
@@ -146,11 +161,11 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
     named = [group for group in REGISTRIES if group in given]
     if "experiment" not in given or not named:
         return kept
-    _, own_choices = compose("train", [f"experiment={choices['experiment']}"])
+    own_choices = compose("train", [f"experiment={choices['experiment']}"], source).choices
     for group in named:
         if choices[group] == own_choices[group]:
             continue
-        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"])[0][group]
+        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"], source).values[group]
         asked = {
             key: value
             for key, value in values[group].items()
@@ -168,12 +183,12 @@ def _settled(values: Mapping[str, Any], given: Collection[str], choices: Mapping
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
     """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true."""
-    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides)))[0]))
+    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides))).values))
 
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(load_plugins(overrides)))[0]))
+    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(load_plugins(overrides))).values))
 
 
 def _with_long_keys(overrides: Sequence[str]) -> list[str]:
@@ -203,7 +218,7 @@ def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConf
 def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     experiment = choices.get("experiment", "None")
     if experiment != "None":
-        return experiment
+        return experiment.strip("[]").replace(",", "+").replace("/", "-")
     return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"
 
 

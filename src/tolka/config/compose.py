@@ -6,10 +6,12 @@ Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydr
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -19,8 +21,41 @@ from tolka.options.registry import did_you_mean, some_of
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+HYDRA_VERSION = "1.3"
+"""Whose defaults hold, as hydra.main's version_base."""
+# What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
+_KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
+# Hydra's own settings that have an effect in mt-train, and why others have none.
+_HYDRA_SETTINGS = (
+    *("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.searchpath", "hydra.mode"),
+    *("hydra.job.env_set.", "hydra.job.env_copy", "hydra.job.name", "hydra.job.id", "hydra.job.config."),
+)
+_LAUNCHERS = {
+    "joblib": "hydra-joblib-launcher",
+    "submitit_local": "hydra-submitit-launcher",
+    "submitit_slurm": "hydra-submitit-launcher",
+}
+_HYDRA_REFUSED = {
+    "hydra.run.": "a run's folder is run.dir, or run.name below runs/",
+    "hydra.sweep.": "the folder of several runs is run.dir, or run.name below runs/",
+    "hydra.output_subdir": "config.yaml in a run's folder has its settings",
+    "hydra.job.chdir": "paths are relative to the folder in which the command is typed",
+    "hydra.callbacks": "plugins=[my_module] adds code of one's own",
+    "hydra/callbacks": "plugins=[my_module] adds code of one's own",
+    "hydra/job_logging": "the log is train.log in the run's folder",
+    "hydra/hydra_logging": "the log is train.log in the run's folder",
+    "hydra.verbose": "the log is train.log in the run's folder",
+}
 # A list's next item: in quotes, where commas do not separate, or up to a comma.
 _ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
+
+# The beginning of ${...} that is text: neither a setting nor a resolver. And backslashes before it, which escape it.
+_TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
+# Values of several runs, for -m: choice(a,b) of paths, which a comma alone does not separate.
+_SWEEP = re.compile(r"(?:choice|glob|shuffle|sort)\(.*\)\Z", re.DOTALL)
 
 
 @functools.cache
@@ -30,44 +65,163 @@ def _literal_keys() -> dict[str, tuple[bool, bool]]:
     return literal_keys()
 
 
-def compose(name: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Compose configs/<name>.yaml with Hydra; return the values, and which file was chosen in each group."""
+@dataclass(frozen=True)
+class ConfigSource:
+    """Where a configuration is composed from, beside configs/.
+
+    folder: YAML files of the user's own (--config-dir), searched after configs/. primary: the file to begin with
+    (--config-name); "" for the command's own.
+    """
+
+    folder: Path | None = None
+    primary: str = ""
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and not self.folder.is_dir():
+            raise ConfigError(f"--config-dir: there is no folder {self.folder}")
+
+
+CONFIGS = ConfigSource()
+"""Nothing beside configs/."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A composed configuration.
+
+    values: of each group. choices: what was chosen in each group, as it is typed: a name, or [a,b]. mode: RUN or
+    MULTIRUN. sweeper: Hydra's settings of it.
+    """
+
+    values: dict[str, Any]
+    choices: dict[str, str]
+    mode: str
+    sweeper: dict[str, Any]
+
+
+def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Composed:
+    """Compose a command's configuration with Hydra.
+
+    name: train, translate or evaluate. overrides: in Hydra's grammar; the values of path keys as they are typed.
+    Interpolations are resolved. ConfigError in one line.
+    """
     import hydra
-    from hydra.core.config_store import ConfigStore
-    from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
 
     _check_form(name, overrides)
-    quoted = [quote(override) for override in overrides]
+    try:
+        with _config_loader(source.folder):
+            composed = hydra.compose(
+                source.primary or name, [quote(override) for override in overrides], return_hydra_config=True
+            )
+        _check_classes(composed.hydra)
+        choices = {str(k): _chosen(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
+        own = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
+        own._set_parent(composed)  # ${hydra:...} and ${now:...} are looked up from here
+        values: Any = OmegaConf.to_container(own, resolve=True)
+        mode = str(composed.hydra.mode or "RUN").rpartition(".")[2]
+        sweeper: Any = OmegaConf.to_container(composed.hydra.sweeper)
+    except (hydra.errors.HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
+        raise ConfigError(_explain(error, name, overrides)) from None
+    return Composed(values, choices, mode, sweeper)
+
+
+@contextmanager
+def _config_loader(folder: Path | None) -> Iterator[None]:
+    """Let `hydra.compose` search configs/, and then `folder`; also inside a job that Hydra has started."""
+    from hydra import version
+    from hydra._internal.hydra import Hydra
+    from hydra._internal.utils import create_config_search_path
+    from hydra.core.config_search_path import SearchPathQuery
+    from hydra.core.config_store import ConfigStore
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
+
+    from tolka.config.optuna_sweeper import register as register_sweeper
+
+    version.setbase(HYDRA_VERSION)
+    register_sweeper()
     for group, presets in _presets().items():
         for preset, options in presets.items():
             ConfigStore.instance().store(name=preset, node=options, group=group)
+    search_path = create_config_search_path(str(config_dir()))
+    if folder is not None:  # where hydra.main puts it
+        where = SearchPathQuery(provider="schema")
+        search_path.prepend(provider="command-line", path=f"file://{folder.absolute()}", anchor=where)
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
     try:
-        with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
-            composed = hydra.compose(name, quoted, return_hydra_config=True)
-        choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if not str(k).startswith("hydra/")}
-        plain = OmegaConf.to_container(OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"]))
-    except (hydra.errors.HydraException, OmegaConfBaseException, ValueError) as error:
-        raise ConfigError(_explain(error, name, overrides)) from None
-    assert isinstance(plain, dict)
-    return {str(key): value for key, value in plain.items()}, choices
+        Hydra.create_main_hydra2(task_name="tolka", config_search_path=search_path)
+        yield
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def _chosen(choice: Any) -> str:
+    """Return what was chosen in a group, as it is typed: a name, or [a,b]."""
+    return str(choice) if choice is None or isinstance(choice, str) else f"[{','.join(map(str, choice))}]"
+
+
+def _check_classes(hydra_config: Any) -> None:
+    """Raise ConfigError where Hydra's own settings would run code that no installed plugin of Hydra's registered."""
+    from hydra.core.plugins import Plugins
+    from hydra.plugins.launcher import Launcher
+    from hydra.plugins.sweeper import Sweeper
+
+    if hydra_config.callbacks:
+        raise ConfigError("hydra.callbacks would let a file choose which code runs; plugins=[my_module] adds one's own")
+    for kind, plugin in (("sweeper", Sweeper), ("launcher", Launcher)):
+        target = hydra_config[kind]._target_
+        known = {f"{each.__module__}.{each.__qualname__}" for each in Plugins.instance().discover(plugin)}
+        if target not in known:
+            raise ConfigError(f"hydra.{kind}._target_ ({target}) is no {kind} that is installed: choose hydra/{kind}=")
 
 
 def _check_form(name: str, overrides: Sequence[str]) -> None:
-    """Raise ConfigError for what Hydra would accept but no setting stands for: +key, ~key, hydra.*, group=5."""
+    """Raise ConfigError for what is no setting, for a group without a choice, and for settings without effect here."""
     known = known_keys(name)
     groups = {key for key in known if "." not in key}
     for override in overrides:
-        key, equals, value = override.partition("=")
+        change, key, package, equals, value = parts(override)
         if not _literal_keys().get(key, (False, False))[1] and not is_utf8(override):
             raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
-        if not equals or not re.fullmatch(r"[A-Za-z][\w./]*", key):
+        if not key or not (equals or change == "~"):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
-        if key in groups and (value == "null" or not re.fullmatch(r"[A-Za-z]\S*", value)):
+        if key in groups and change == "~" and key != "experiment":
+            raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
+        if key in groups and not change and not package and not _may_choose(key, value):
             raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key), _help(name))}")
-        if key.split(".")[0].split("/")[0] == "hydra":
-            raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; leave it out")
+        if "_target_" in key:
+            raise ConfigError(f"{key} would let a setting choose which code runs; plugins=[my_module] adds one's own")
+        if key.split(".")[0].split("/")[0] == "hydra" and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):
+            reason = next((why for start, why in _HYDRA_REFUSED.items() if key.startswith(start)), "leave it out")
+            raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; {reason}")
+
+
+class Parts(NamedTuple):
+    """A typed setting: what it changes ("", +, ++ or ~), key, @package, "=" and value. An invalid key is empty."""
+
+    change: str
+    key: str
+    package: str
+    equals: str
+    value: str
+
+
+def parts(override: str) -> Parts:
+    """Split a typed setting."""
+    typed, equals, value = override.partition("=")
+    change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
+    return Parts(change, key, package, equals, value)
+
+
+def _may_choose(group: str, value: str) -> bool:
+    """Return whether a value can be a choice in a group; whether it is one is Hydra's to say."""
+    if group == "experiment" and value.startswith("["):
+        return True
+    return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
 
 def _example(known: Sequence[str]) -> str:
@@ -76,13 +230,14 @@ def _example(known: Sequence[str]) -> str:
 
 def quote(override: str) -> str:
     """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
-    key, equals, value = override.partition("=")
-    if not equals or key not in _literal_keys():
+    _, key, _, equals, value = parts(override)
+    if not equals or key not in _literal_keys() or _SWEEP.match(value):
         return override
+    typed = override.partition("=")[0]
     if _literal_keys()[key][0] and value.startswith("[") and value.endswith("]"):
         items = [item for item in _ITEM.findall(value[1:-1]) if item]
-        return f"{key}=[{','.join(_quoted(item) for item in items)}]"
-    return f"{key}={_quoted(value)}"
+        return f"{typed}=[{','.join(quoted(item) for item in items)}]"
+    return f"{typed}={quoted(value)}"
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
@@ -109,7 +264,7 @@ def _typed(key: str, value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return f"[{','.join(_typed('', each) for each in value)}]"
-    return str(value) if takes_a_path(key) else _quoted(str(value))
+    return str(value) if takes_a_path(key) else quoted(str(value))
 
 
 def takes_a_path(key: str) -> bool:
@@ -117,18 +272,28 @@ def takes_a_path(key: str) -> bool:
     return key in _literal_keys()
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """Return a text in quotes, as Hydra's grammar reads it; what is in quotes already stays as it is.
+
+    ${...} in a path is an interpolation if it names a setting or a resolver, as in ${model.name} and ${now:%Y}, and
+    text otherwise, since a file's name may have it.
+    """
+    from hydra.core.override_parser.types import Quote, QuotedString
+
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         return value
-    # Backslashes count only before a quote in Hydra's grammar, and those at the end stand before the closing one.
-    escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
-    trailing = len(escaped) - len(escaped.rstrip("\\"))
-    return "'" + escaped + "\\" * trailing + "'"
+    return QuotedString(text=_TEXT.sub(r"\1\1\\${", value), quote=Quote.single).with_quotes()
 
 
 def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
     """Return Hydra's complaint in one line, with the nearest thing that is allowed."""
-    text = str(error)
+    text = " ".join(str(error).split()) or " ".join(str(error.__cause__).split())
+    plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
+    if plugin:
+        kind, wanted = plugin.groups()
+        if wanted in _LAUNCHERS and kind == "launcher":
+            return f"hydra/launcher={wanted} needs {_LAUNCHERS[wanted]}: pip install 'tolka[sweep]'"
+        return f"unknown hydra/{kind} '{wanted}'. mt-train --info plugins shows those that are installed"
     missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
@@ -144,8 +309,10 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         if key in GONE:
             return f"{key} is gone; in its place: {GONE[key]}"
         return f"unknown key '{key}'.{_nearest(key, known, _help(name))}"
+    if "Could not append to config" in text:
+        return f"{text.partition('. Either')[0]}: leave out the +"
     for override in overrides:
-        key, _, value = override.partition("=")
+        _, key, _, _, value = parts(override)
         if key not in _literal_keys() and re.search(r"\d{4300}", value):  # Python reads no longer ones
             return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
         if key not in _literal_keys() and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
@@ -154,7 +321,7 @@ def _explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
-    return "cannot read the settings: " + " ".join(text.split())
+    return f"cannot read the settings: {text}"
 
 
 def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
@@ -175,6 +342,21 @@ def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
 def _help(name: str) -> str:
     """Return the command that lists every setting of configs/<name>.yaml."""
     return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
+
+
+def parsed_overrides(settings: Sequence[str], source: ConfigSource = CONFIGS) -> "list[Override]":
+    """Parse settings of mt-train, which may list several values; ConfigError for what cannot be read."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    _check_form("train", settings)
+    with _config_loader(source.folder):
+        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+        try:
+            return parser.parse_overrides([quote(setting) for setting in settings])
+        except (HydraException, ValueError) as error:
+            raise ConfigError(_explain(error, "train", settings)) from None
 
 
 def _parses(override: str) -> bool:

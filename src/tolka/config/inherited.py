@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from tolka.config.compose import compose
+from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
 from tolka.model_directory.read import languages, load_settings
 from tolka.models.base import TRAINING_ONLY, resolved_options
@@ -14,17 +14,19 @@ from tolka.system.progress import say
 from tolka.text.lines import user_path
 
 
-def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]) -> dict[str, Any]:
+def inherited(
+    values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str], source: ConfigSource
+) -> dict[str, Any]:
     """Fill in sizes, tokenizer and languages of the model in run.init_from where no others were requested.
 
     Requested is what the command line names (`given`), and what an experiment sets to something else than the default.
-    choices: the file chosen in each group.
+    choices: the file chosen in each group. source: where they were composed from.
 
     ConfigError, with the keys, when something was requested that the weights do not fit.
     """
     folder = user_path(str(values["run"]["init_from"]))
-    saved, defaults = load_settings(folder), compose("train", [])[0]
-    taken, differing = _with_the_models_languages(values, given, choices), []
+    saved, defaults = load_settings(folder), compose("train", []).values
+    taken, differing = _with_the_models_languages(values, given, choices, source), []
     for group in ("model", "tokenizer"):
         asked = {
             key: value
@@ -49,20 +51,26 @@ def inherited(values: Mapping[str, Any], given: Collection[str], choices: Mappin
 
 
 def _with_the_models_languages(
-    values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str]
+    values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str], source: ConfigSource
 ) -> dict[str, Any]:
     """Fill in the languages of the model in run.init_from, unless others are named or the corpus is the sample.
 
     given: the keys that the command line names. choices: the file of each group.
     """
-    named = yaml.safe_load((config_dir() / "experiment" / f"{choices['experiment']}.yaml").read_text(encoding="utf-8"))
-    asked = {f"corpus.{key}" for key in named.get("corpus", {})} | set(given)
+    asked = set(given)
+    for experiment in choices.get("experiment", "None").strip("[]").split(","):
+        for folder in (config_dir(), source.folder):
+            if folder and (path := folder / "experiment" / f"{experiment}.yaml").is_file():
+                named = yaml.safe_load(path.read_text(encoding="utf-8")).get("corpus", {})
+                asked |= {f"corpus.{key}" for key in named}
+                break
     if choices["corpus"] == "sample" or asked & {"corpus.source", "corpus.target"}:
         return dict(values)
-    source, target = languages(load_settings(user_path(str(values["run"]["init_from"]))))
-    if (source, target) != (values["corpus"]["source"], values["corpus"]["target"]):
-        say(f"note: corpus.source={source} and corpus.target={target}, as the model in run.init_from has them")
-    return {**values, "corpus": {**values["corpus"], "source": source, "target": target}}
+    source_language, target_language = languages(load_settings(user_path(str(values["run"]["init_from"]))))
+    if (source_language, target_language) != (values["corpus"]["source"], values["corpus"]["target"]):
+        languages_set = f"corpus.source={source_language} and corpus.target={target_language}"
+        say(f"note: {languages_set}, as the model in run.init_from has them")
+    return {**values, "corpus": {**values["corpus"], "source": source_language, "target": target_language}}
 
 
 def _listed(value: Any) -> Any:

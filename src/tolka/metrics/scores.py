@@ -30,6 +30,8 @@ _TOKENIZER_OF_LANGUAGE = {
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
 }
+# Thai, Khmer, Lao and Burmese are written without spaces between words, and sacrebleu has no tokenizer of their own.
+_WITHOUT_SPACES = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur"}
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,17 @@ class Comparison:
 
 
 def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
-    """Return BLEU's tokenizer for a target language, and a line for the user where the right one is not installed.
+    """Return BLEU's tokenizer for a target language, and a line for the user where there is none that suits it.
 
     Reads `ja`, `ja-JP`, `jpn` and `zho_Hant` alike; a language without a tokenizer of its own, or "", gets 13a.
     """
-    tokenizer = _TOKENIZER_OF_LANGUAGE.get(re.split("[-_]", language.strip().lower())[0], "13a")
+    code = re.split("[-_]", language.strip().lower())[0]
+    if code in _WITHOUT_SPACES:
+        return "13a", (
+            f"BLEU for {language!r} uses the tokenizer 13a, which finds no words in a text without spaces: compare by "
+            "chrF (metrics.names, trainer.metric=chrf), or choose metrics.tokenizer=char"
+        )
+    tokenizer = _TOKENIZER_OF_LANGUAGE.get(code, "13a")
     extra = _EXTRAS.get(tokenizer)
     if extra is None or _installed(extra.modules):
         return tokenizer, None

@@ -29,7 +29,10 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = [key for key in values if key not in known]
     if unknown:
-        raise ConfigError(" ".join(f"unknown key '{where}.{key}'.{did_you_mean(str(key), known)}" for key in unknown))
+        hints_of = (did_you_mean(str(key), known, prefix=f"{where}.") for key in unknown)
+        raise ConfigError(
+            " ".join(f"unknown key '{where}.{key}'.{hint}" for key, hint in zip(unknown, hints_of, strict=True))
+        )
     wrong = [
         f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}"
         for key, value in values.items()

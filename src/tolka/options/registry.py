@@ -16,16 +16,16 @@ from tolka.errors import ConfigError
 _FEW = 6  # names that a message lists
 
 
-def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "") -> str:
+def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "", prefix: str = "") -> str:
     """Return a sentence that proposes the nearest known words, or lists some if none is near. It begins with a space.
 
-    all_of_them: what shows those that are not listed, as in "mt-train --help".
+    all_of_them: what shows those that are not listed, as in "mt-train --help". prefix: of the proposals.
     """
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
-        others = [each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each not in near]
-        return f" Did you mean '{near[0]}'?" + (f" Or {' or '.join(others)}?" if others else "")
+        others = [prefix + each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each not in near]
+        return f" Did you mean '{prefix}{near[0]}'?" + (f" Or {' or '.join(others)}?" if others else "")
     return f" Known: {some_of(known, all_of_them)}."
 
 

@@ -212,6 +212,9 @@ class Inputs:
                 self._sampler(),
             )
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
+        for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
+            if weight and not rows:
+                self.log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
         if mixture.draws != mixture.rows:
             self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
         return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)

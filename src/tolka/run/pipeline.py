@@ -85,13 +85,18 @@ class Pipeline:
             if flow := self._setup.gradient_flow_meter():
                 self.run.record({"update": 0, "gradient_flow": flow(trainer.objective.model)})
         with listening_to_signals(trainer) as received:
-            state = trainer.fit()
+            state = trainer.fit(validate_start=self.inputs.start is not None)
         if received:
             name = signal.Signals(received[0]).name
             saved = (self.run.last / MANIFEST).is_file()
             goes_on = f"goes on from {self.run.last}" if saved else "begins anew, as nothing was saved yet"
             raise StoppedError(
                 f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
+            )
+        if state.validated_start and not state.best_update:
+            self.run.log(
+                "note: no validation was better than the model that training started from, which stays the best: try a "
+                "lower optimizer.lr, finetuning.freeze or finetuning.lora_rank, or more text of this kind"
             )
         return state
 

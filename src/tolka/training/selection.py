@@ -69,6 +69,13 @@ class Selection:
         elif self.keeps_regularly(state):
             self.keep(state)
 
+    def select_start(self, state: TrainState) -> None:
+        """Validate the model that training starts from, and save it as the best so far; it is not averaged."""
+        if self._score(state):
+            state.validated_start = True
+            with self.safety:
+                self.keeper.save(self.run.best, self._current_snapshot(state))
+
     def _current_snapshot(self, state: TrainState) -> SavableModel:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
         version = state.update, state.returns

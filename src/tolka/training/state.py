@@ -33,6 +33,7 @@ class TrainState:
     validated_at: int = 0
     kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric, of the kept checkpoints
     kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known
+    validated_start: bool = False  # of a fine-tuning: whether the model that it starts from was validated
     averaged_at: int = 0
     precision: str = ""
     skipped: int = 0

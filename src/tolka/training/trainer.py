@@ -92,8 +92,10 @@ class Trainer:
         """Request that `last/` is saved after the current update; safe to call from a signal handler."""
         self._save_asked = True
 
-    def fit(self) -> TrainState:
+    def fit(self, validate_start: bool = False) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
+
+        validate_start: validate the weights before the first update, too; they are `best/` until others are better.
 
         TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
         folders could not be written.
@@ -103,6 +105,9 @@ class Trainer:
         self.objective.train()
         if not self.state.update:
             self.run.begun()
+            if validate_start and not self.state.validated_start:
+                with suppress(GivenUpError):
+                    self._selection.select_start(self.state)
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:

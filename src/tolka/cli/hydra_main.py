@@ -1,0 +1,89 @@
+"""Hydra's main function runs a training, sweeps over several, and answers --cfg, --info and --shell-completion."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tolka.config.compose import HYDRA_VERSION, ConfigSource, quote
+from tolka.errors import ConfigError
+from tolka.system.package_data import config_dir
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Hydra makes no folder, writes no log and keeps no copy of the settings: a run's folder has all of these.
+_NOTHING_OF_ITS_OWN = (
+    *("hydra.run.dir=.", "hydra.sweep.subdir=.", "hydra.output_subdir=null"),
+    *("hydra/job_logging=none", "hydra/hydra_logging=none"),
+)
+
+
+def hydra_main(
+    task: "Callable[[DictConfig], Any]", settings: Sequence[str], source: ConfigSource, options: Sequence[str] = ()
+) -> None:
+    """Call hydra.main with settings that are known to compose.
+
+    task: is called with each job's configuration. options: Hydra's own, as in ["--multirun"]. What the task raises
+    leaves as it is. ConfigError on a Python for which Hydra's parser of arguments is too old.
+    """
+    import hydra
+
+    folder = ["--config-dir", str(source.folder.absolute())] if source.folder else []
+    arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote, settings)]
+    main = hydra.main(config_path=str(config_dir()), version_base=HYDRA_VERSION)(_Task(task))
+    with _as_typed([*arguments, *_NOTHING_OF_ITS_OWN]):
+        try:
+            main()
+        except _Raised as raised:
+            raise raised.error from None
+
+
+class _Raised(BaseException):
+    """An error of the task. Hydra prints an epilogue of its own after an Exception, and starts the next job."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Calls the task, in this process or another one, and lets its errors through."""
+
+    function: "Callable[[DictConfig], Any]"
+
+    def __call__(self, config: "DictConfig") -> Any:
+        try:
+            return self.function(config)
+        except Exception as error:
+            raise _Raised(error) from error
+
+
+@contextmanager
+def _as_typed(arguments: Sequence[str]) -> Iterator[None]:
+    """Let Hydra read these arguments; it then raises errors instead of printing them with an epilogue."""
+    from hydra._internal.utils import get_args_parser
+
+    try:
+        get_args_parser()
+    except ValueError:  # argparse of Python 3.14 checks help texts, and Hydra 1.3 has one that is not a text
+        raise ConfigError(f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use 3.13") from None
+    before, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    log, handlers = logging.getLogger(), list(logging.getLogger().handlers)  # --info logs to stdout from then on
+    level = log.level
+    sys.argv = [before[0], *arguments]
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        sys.argv = before
+        log.handlers[:] = handlers
+        log.setLevel(level)
+        if full_error is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = full_error

@@ -1,0 +1,170 @@
+"""Hydra's sweeper for Optuna 4: hydra/sweeper=optuna. The published plugin needs an Optuna below 3.
+
+Registered in this process, so that other Hydra programs of the environment do not load it.
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Transformer
+from hydra.core.plugins import Plugins
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from tolka.errors import ConfigError
+from tolka.system.progress import say
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+TARGET = "hydra_plugins.tolka.OptunaSweeper"  # Hydra looks up plugins of this top-level package alone
+JOURNAL = "optuna.journal"
+_INTERRUPTED = "interrupted"  # attribute of a trial that was killed, and is tried again
+
+
+class OptunaSweeper(Sweeper):
+    """Asks Optuna for the values to train with, and tells it the best value of trainer.metric.
+
+    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
+    maximize or minimize. seed: of Optuna's sampler (TPE). params: key -> range, as on the command line.
+
+    The study is a journal in the sweep's folder: the same command resumes it, and a training that was killed is tried
+    again with the same values, in the same folder.
+    """
+
+    def __init__(self, n_trials: int, n_jobs: int, direction: str, seed: int, params: Mapping[str, str]) -> None:
+        self.n_trials, self.n_jobs, self.direction, self.seed, self.params = n_trials, n_jobs, direction, seed, params
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Keep what `sweep` needs."""
+        self.hydra_context, self.config = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Train until there are `n_trials`; ConfigError without Optuna, or for a range that it does not know."""
+        assert self.hydra_context is not None
+        assert self.config is not None
+        assert self.launcher is not None
+        optuna = _optuna()
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        overrides = parser.parse_overrides([*(f"{key}={value}" for key, value in self.params.items()), *arguments])
+        space = search_space(overrides)
+        fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
+        folder = Path(self.config.hydra.sweep.dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        study = _study(optuna, folder / JOURNAL, self.direction, self.seed)
+        number = 0
+        while (wanted := self.n_trials - _counted(optuna, study)) > 0:
+            trials = [study.ask(space) for _ in range(min(wanted, self.n_jobs))]
+            batch = [[*fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
+            results = self.launcher.launch(batch, initial_job_idx=number)
+            number += len(trials)
+            for trial, result in zip(trials, results, strict=True):
+                failed = optuna.trial.TrialState.FAIL if result.return_value is None else None
+                study.tell(trial, result.return_value, state=failed)
+        if best := [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]:
+            best_trial = (max if self.direction == "maximize" else min)(best, key=lambda trial: trial.value)
+            values = " ".join(f"{key}={_text(value)}" for key, value in best_trial.params.items())
+            say(f"best of {len(best)} trainings: {best_trial.value:.4g} with {values}")
+
+
+def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]":
+    """Return the distribution of each setting that lists values; tag(log, interval(a,b)) is on a logarithmic scale."""
+    kinds = _optuna().distributions
+    space: dict[str, BaseDistribution] = {}
+    for override in overrides:
+        value: Any = override.value()
+        key = override.get_key_element()
+        if isinstance(value, IntervalSweep):
+            whole = isinstance(value.start, int) and isinstance(value.end, int)
+            kind = kinds.IntDistribution if whole else kinds.FloatDistribution
+            space[key] = kind(value.start, value.end, log="log" in value.tags)
+        elif isinstance(value, RangeSweep):
+            values = list(override.sweep_iterator(transformer=Transformer.identity))
+            space[key] = kinds.CategoricalDistribution(values)
+        elif isinstance(value, ChoiceSweep):
+            space[key] = kinds.CategoricalDistribution(list(override.sweep_string_iterator()))
+        elif override.is_sweep_override():
+            raise ConfigError(f"{override.input_line}: Optuna takes a list, choice(), range() and interval()")
+    return space
+
+
+def ends(overrides: Sequence[Override]) -> list[list[str]]:
+    """Return two lists of settings, with the ends of every range: what can be checked before the first training."""
+    lists: list[list[str]] = [[], []]
+    for key, distribution in search_space(overrides).items():
+        choices = getattr(distribution, "choices", None)
+        low, high = (choices[0], choices[-1]) if choices else (distribution.low, distribution.high)  # type: ignore[attr-defined]
+        for settings, value in zip(lists, (low, high), strict=True):
+            settings.append(f"{key}={_text(value)}")
+    return lists
+
+
+@functools.cache
+def register() -> None:
+    """Let hydra/sweeper=optuna be chosen in this process."""
+    try:
+        parent = importlib.import_module("hydra_plugins")
+    except ModuleNotFoundError:  # no plugin of Hydra's is installed
+        parent = sys.modules["hydra_plugins"] = ModuleType("hydra_plugins")
+    module, _, name = TARGET.rpartition(".")
+    home = sys.modules[module] = ModuleType(module)
+    parent.tolka = home  # type: ignore[attr-defined]
+    plugin = type(name, (OptunaSweeper,), {"__module__": module})
+    setattr(home, name, plugin)
+    Plugins.instance().register(plugin)
+    options = {"n_trials": 20, "n_jobs": 1, "direction": "maximize", "seed": 1, "params": {}}
+    ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **options})
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise ConfigError("hydra/sweeper=optuna needs Optuna: pip install 'tolka[sweep]'") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _study(optuna: Any, path: Path, direction: str, seed: int) -> Any:
+    """Open or begin the study; a trial that was killed is put back into the queue."""
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    earlier = path.exists()
+    study = optuna.create_study(
+        storage=JournalStorage(JournalFileBackend(str(path))),
+        sampler=optuna.samplers.TPESampler(seed=seed),
+        study_name="tolka",
+        direction=direction,
+        load_if_exists=True,
+    )
+    killed = [trial for trial in study.get_trials() if trial.state == optuna.trial.TrialState.RUNNING]
+    for trial in killed:
+        study._storage.set_trial_user_attr(trial._trial_id, _INTERRUPTED, True)
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        study.enqueue_trial(trial.params)
+    if earlier:
+        say(f"{path}: {_counted(optuna, study)} trainings are done, {len(killed)} interrupted")
+    return study
+
+
+def _counted(optuna: Any, study: Any) -> int:
+    """Return how many trials have ended by themselves."""
+    ended = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
+    return sum(not trial.user_attrs.get(_INTERRUPTED) for trial in ended)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a setting has it; six digits of a fraction name a folder and train as well as all of them."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,159 @@
+"""Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tolka.config.command_line import check_groups, train_config
+from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides, parts, takes_a_path
+from tolka.config.optuna_sweeper import TARGET, ends
+from tolka.config.schemas import TrainConfig, check_name
+from tolka.errors import ConfigError
+from tolka.text.lines import user_path
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+_BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+_PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
+_OF_THE_SWEEP = ("hydra/", "hydra.")  # settings of the sweep, not of a training
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2"). settings: all of its
+    own.
+    """
+
+    label: str
+    settings: list[str]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A combination with its folder and its checked configuration."""
+
+    label: str
+    folder: Path
+    config: TrainConfig
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Several trainings, each in a folder below `base`.
+
+    planned: all of them, in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
+    """
+
+    base: Path
+    planned: tuple[Planned, ...]
+    keys: tuple[str, ...]
+    source: ConfigSource
+
+    def training(self, number: int, settings: Sequence[str]) -> Planned:
+        """Return the training of a job. number: from 0. settings: the job's own, as Hydra writes them."""
+        if self.planned:
+            return self.planned[number]
+        values = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
+        label = "-".join(name_of(key, values[key].strip("'")) for key in self.keys)
+        return planned(self.base, label, settings, self.source)
+
+
+def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[Combination]:
+    """Return every combination of the values that settings list; ConfigError for none, or two alike.
+
+    Lists in brackets, texts in quotes and paths are single values; choice(), range() and glob() list some.
+    """
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.errors import HydraException
+
+    for setting in settings:
+        _, key, _, _, value = parts(setting)
+        if not takes_a_path(key) and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
+            raise ConfigError(f"'{setting}' lists an empty value")
+    overrides = parsed_overrides([each for each in settings if not each.startswith(_OF_THE_SWEEP)], source)
+    swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
+    if not swept:
+        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
+    try:
+        [rows] = BasicSweeper.split_arguments(overrides, None)
+    except HydraException as error:
+        raise ConfigError(f"{error}; hydra/sweeper=optuna draws from an interval") from None
+    typed = {key: _typed_values(override) for key, override in swept.items()}
+    made = []
+    for row in rows:
+        chosen = [setting.partition("=") for setting in row]
+        label = "-".join(name_of(key, typed[key].get(value, value)) for key, _, value in chosen if key in swept)
+        made.append(Combination(label, row))
+    labels = [combination.label for combination in made]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
+    return made
+
+
+def _typed_values(override: "Override") -> dict[str, str]:
+    """Return a value as Hydra writes it -> as it was typed (0.001 -> 1e-3), for a plain list of values.
+
+    Folders are named by what was typed, so that a sweep of an earlier version resumes.
+    """
+    written = list(override.sweep_string_iterator())
+    typed = [value.strip() for value in parts(override.input_line or "").value.split(",")]
+    return dict(zip(written, typed, strict=True)) if len(written) == len(typed) else {}
+
+
+def name_of(key: str, value: str) -> str:
+    """Return a label that can be a folder's name: lstm of model=lstm, seed=2 of run.seed=2."""
+    group, _, option = key.lstrip("+").rpartition(".")
+    return (f"{option}=" if group else "") + re.sub(r"[^\w.-]+", "_", value)
+
+
+def folder_of(settings: Sequence[str]) -> Path:
+    """Return the folder of the trainings' folders: run.dir, or runs/ and the name of the run or its experiment."""
+    given = {parts(setting).key: parts(setting).value for setting in settings}
+    if given.get("run.dir"):
+        return user_path(given["run.dir"])
+    check_name(given.get("run.name", ""))
+    return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
+
+
+def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
+    """Return the trainings that the settings describe; nothing is written.
+
+    ConfigError when one of them has a fault, or when the folder for the trainings' folders is a run's itself. Of what a
+    sweeper will draw, the ends of each range are checked.
+    """
+    base = folder_of(settings)
+    check_base(base)
+    overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
+    single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
+    check_groups(single.values)
+    sweeper = single.sweeper
+    settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *settings]
+    if sweeper["_target_"] == _BASIC:
+        trainings = (planned(base, each.label, each.settings, source) for each in combinations(settings, source))
+        return Sweep(base, tuple(trainings), (), source)
+    own = [each for each in settings if not each.startswith(_OF_THE_SWEEP)]
+    parsed = parsed_overrides(own, source)
+    keys = [each.get_key_element() for each in parsed if each.is_sweep_override()]
+    if not keys:
+        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
+    fixed = [text for text, override in zip(own, parsed, strict=True) if not override.is_sweep_override()]
+    if sweeper["_target_"] == TARGET:
+        for values in ends(parsed):
+            planned(base, "ends", [*fixed, *values], source)
+    return Sweep(base, (), tuple(keys), source)
+
+
+def check_base(base: Path) -> None:
+    """Raise ConfigError when the folder for several trainings is one run's folder."""
+    if (base / "config.yaml").exists():
+        raise ConfigError(f"{base} is one run's folder already; choose another run.name for several")
+
+
+def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:
+    """Return one training of a sweep, in its own folder below `base`."""
+    own = [setting for setting in settings if parts(setting).key not in _PLACES]
+    folder = base / label
+    return Planned(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))

@@ -1,0 +1,143 @@
+"""mt-train through hydra.main: every row of docs/howto/hydra.md, what is left in folders, and errors in one line."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from tolka.config.command_line import train_config
+from tolka.config.compose import ConfigSource
+from tolka.errors import ConfigError
+
+Command = Callable[..., Any]
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "hydra.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `(.+?)` \| (works|refused) \| (.*) \|$", PAGE, re.MULTILINE)
+FILES = re.findall(r"`(conf/[\w/]+\.yaml)`\n\n```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page's files of one's own, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    return tmp_path / "conf"
+
+
+def test_the_page_has_rows_and_files() -> None:
+    assert len(ROWS) > 50
+    assert [name for name, _ in FILES] == ["conf/mine.yaml", "conf/experiment/short.yaml"]
+
+
+@pytest.mark.usefixtures("own_files")
+@pytest.mark.parametrize(("typed", "outcome", "words"), ROWS, ids=[row[0] for row in ROWS])
+def test_what_hydra_documents(command: Command, tmp_path: Path, typed: str, outcome: str, words: str) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    result = command("mt-train", *shlex.split(typed))
+    if outcome == "refused":
+        assert (result.code, words in result.error) == (2, True), result.error
+    else:
+        assert (result.code, result.out != "") == (0, True), result.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def printed(command: Command, *arguments: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(command("mt-train", "--print-config", *arguments).out))
+
+
+@pytest.mark.usefixtures("own_files")
+def test_values_of_files_of_one_s_own(command: Command) -> None:
+    [own] = printed(command, "--config-dir", "conf", "--config-name", "mine")
+    assert (own["model"]["name"], own["corpus"]["target"]) == ("rnn", "de")
+    assert re.fullmatch(r"rnn-20\d\d", own["run"]["name"])
+    [short] = printed(command, "-cd", "conf", "experiment=short", "corpus=sample")
+    assert (short["trainer"]["updates"], short["run"]["name"]) == (50, "short")
+    [both] = printed(command, "-cd", "conf", "experiment=[sample,short]")
+    assert (both["trainer"]["updates"], both["tokenizer"]["vocab_size"], both["run"]["name"]) == (
+        50,
+        2000,
+        "sample",
+    )
+
+
+def test_changes_have_their_effect(command: Command) -> None:
+    [without] = printed(command, "~trainer.ema")
+    assert without["trainer"]["ema"] == 0.0  # experiment=sample sets 0.999
+    seeds = [each["run"]["seed"] for each in printed(command, "-m", "run.seed=range(2,5)")]
+    assert seeds == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("defaults: [train, _self_]\ntrainer:\n  updates: 5\n  updates: 6\n", "found duplicate key updates"),
+        ("defaults: [train, _self_]\ntrainer:\n  updats: 5\n", "Did you mean 'trainer.updates'?"),
+        ("defaults: [train, _self_]\nrun:\n  name: ${no.where}\n", "Interpolation key 'no.where' not found"),
+        ("defaults: [train, _self_]\nhydra:\n  callbacks:\n    x:\n      _target_: os.getcwd\n", "hydra.callbacks"),
+        (
+            "defaults: [train, _self_]\nhydra:\n  launcher:\n    _target_: os.getcwd\n",
+            "hydra.launcher._target_ (os.getcwd) is no launcher that is installed",
+        ),
+        ("trainer:\n  updates: 5\n", "the configuration lacks its groups "),
+        ("defaults: [train, _self_]\nmodel:\n  _target_: os.getcwd\n", "_target_"),
+        ("[1, 2]\n", "must be a"),
+        ("a: [\n", "cannot read the settings"),
+    ],
+)
+@pytest.mark.parametrize("several", [[], ["-m", "run.seed=1,2"]])
+def test_a_file_of_one_s_own_with_a_fault_is_one_line(
+    command: Command, own_files: Path, text: str, complaint: str, several: list[str]
+) -> None:
+    (own_files / "mine.yaml").write_text(text, encoding="utf-8")
+    before = sorted(own_files.parent.rglob("*"))
+    outcome = command("mt-train", "--config-dir", "conf", "--config-name", "mine", *several)
+    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
+    assert sorted(own_files.parent.rglob("*")) == before
+
+
+def test_a_training_and_a_sweep_leave_nothing_else(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr("tolka.api.train", finished)
+    seen.clear()
+    assert command("mt-train", *tiny, "+hydra.job.env_set.TOLKA_TEST=seen").code == 0
+    assert seen == ["seen"]
+    assert list(Path().rglob("*")) == []
+
+
+seen: list[str] = []
+
+
+def finished(config: Any) -> Any:
+    """In place of a training."""
+    seen.append(os.environ.get("TOLKA_TEST", ""))
+    return SimpleNamespace(summary=lambda: "done")
+
+
+def test_python_3_14_is_refused_in_one_line(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def parser() -> None:
+        raise ValueError("badly formed help string")
+
+    monkeypatch.setattr("hydra._internal.utils.get_args_parser", parser)
+    outcome = command("mt-train", *tiny)
+    assert (outcome.code, "Hydra 1.3 cannot read its arguments on Python" in outcome.error) == (2, True)
+    assert sys.argv[0] != "--config-name"
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="there is no folder no_such"):
+        ConfigSource(Path("no_such"))
+
+
+def test_a_quoted_interpolation_of_a_path_is_resolved() -> None:
+    assert train_config(["run.name=${tokenizer.type}-1"]).run.name == "bpe-1"

@@ -1,0 +1,138 @@
+"""hydra/sweeper=optuna: what it draws, what it is told, and that an interrupted study resumes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tolka.cli import multirun
+from tolka.config.compose import parsed_overrides
+from tolka.config.optuna_sweeper import ends, search_space
+from tolka.errors import DataError
+
+optuna = pytest.importorskip("optuna")
+Command = Callable[..., Any]
+DRAWN = ["optimizer.lr=tag(log, interval(0.001,0.1))", "model.dropout=0.0,0.1,0.2", "run.seed=range(1,4)"]
+
+
+def test_each_list_and_range_has_its_distribution() -> None:
+    space = search_space(parsed_overrides([*DRAWN, "trainer.updates=int(interval(5,9))", "model=lstm"]))
+    assert space == {
+        "optimizer.lr": optuna.distributions.FloatDistribution(0.001, 0.1, log=True),
+        "model.dropout": optuna.distributions.CategoricalDistribution(["0.0", "0.1", "0.2"]),
+        "run.seed": optuna.distributions.CategoricalDistribution([1, 2, 3]),
+        "trainer.updates": optuna.distributions.IntDistribution(5, 9),
+    }
+    assert ends(parsed_overrides(DRAWN)) == [
+        ["optimizer.lr=0.001", "model.dropout=0.0", "run.seed=1"],
+        ["optimizer.lr=0.1", "model.dropout=0.2", "run.seed=3"],
+    ]
+
+
+class Trainings:
+    """In place of trainings: the smaller the rate, the better; one is interrupted, and one fails."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+        self.rates: list[float] = []
+        self.interrupted_at = self.failed_at = 0
+
+    def __call__(self, config: Any) -> Any:
+        self.folders.append(config.run.folder.name)
+        self.rates.append(config.optimizer.lr)
+        if len(self.folders) == self.interrupted_at:
+            raise KeyboardInterrupt
+        if len(self.folders) == self.failed_at:
+            raise DataError("no text")
+        return SimpleNamespace(state=SimpleNamespace(best=-config.optimizer.lr))
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> Trainings:
+    made = Trainings()
+    monkeypatch.setattr(multirun, "train", made)
+    monkeypatch.setattr("tolka.report.runs.read_run", lambda folder, label: label)
+    monkeypatch.setattr("tolka.report.summary.side_by_side", lambda runs: " ".join(runs))
+    return made
+
+
+def search(command: Command, tiny: list[str], count: int, *more: str) -> Any:
+    sweeper = ["hydra/sweeper=optuna", f"hydra.sweeper.n_trials={count}"]
+    return command("mt-train", "-m", *tiny, *sweeper, "optimizer.lr=tag(log, interval(0.001,0.1))", *more)
+
+
+def test_a_study_finds_the_better_values_and_resumes(
+    command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings
+) -> None:
+    trainings.interrupted_at = 3
+    assert search(command, tiny, 5).code == 130
+    outcome = search(command, tiny, 5)
+    assert outcome.code == 0, outcome.err
+    assert "2 trainings are done, 1 interrupted" in outcome.err
+    assert len(trainings.folders) == 6  # the third one twice, in the same folder
+    assert trainings.folders[3] == trainings.folders[2]
+    assert f"best of 5 trainings: {-min(trainings.rates):.4g} with optimizer.lr=" in outcome.err
+    assert trainings.folders[0] == f"lr={trainings.rates[0]:.6g}"
+    assert search(command, tiny, 5).code == 0
+    assert len(trainings.folders) == 6
+    assert search(command, tiny, 7).code == 0
+    assert len(trainings.folders) == 8
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs", "optuna.journal"]
+
+
+def test_a_training_that_fails_is_told_and_the_others_go_on(
+    command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings
+) -> None:
+    trainings.failed_at = 2
+    outcome = search(command, tiny, 3)
+    assert outcome.code == 1
+    assert f"error: {trainings.folders[1]} failed: no text" in outcome.err
+    assert "best of 2 trainings" in outcome.err
+    records = [json.loads(path.read_text()) for path in sorted((tmp_path / "run" / "jobs").iterdir())]
+    assert [bool(record["error"]) for record in records] == [False, True, False]
+
+
+def test_ranges_with_a_fault_are_refused_before_anything_is_written(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    outcome = search(command, tiny, 3, "model.dropout=interval(0.1,1.5)")
+    assert (outcome.code, "model.dropout (1.5)" in outcome.error) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_optuna_the_extra_is_named(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    monkeypatch.setitem(__import__("sys").modules, "optuna.distributions", None)
+    outcome = search(command, tiny, 3)
+    assert (outcome.code, "pip install 'tolka[sweep]'" in outcome.error) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("hydra/launcher=submitit_none", "unknown hydra/launcher 'submitit_none'. mt-train --info plugins"),
+        ("hydra/sweeper=bayes", "unknown hydra/sweeper 'bayes'"),
+    ],
+)
+def test_plugins_of_hydra_that_are_not_there(command: Command, tiny: list[str], setting: str, complaint: str) -> None:
+    outcome = command("mt-train", "-m", *tiny, "run.seed=1,2", setting)
+    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"],
+        ["hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"],
+    ],
+)
+def test_launchers_train_side_by_side(command: Command, tiny: list[str], tmp_path: Path, launcher: list[str]) -> None:
+    outcome = command("mt-train", "-m", *tiny, "run.seed=1,2", *launcher)
+    assert outcome.code == 0, outcome.err
+    weights = [(tmp_path / "run" / f"seed={seed}" / "best" / "model.safetensors").read_bytes() for seed in (1, 2)]
+    assert weights[0] != weights[1]
+    assert len(list((tmp_path / "run" / "jobs").iterdir())) == 2
