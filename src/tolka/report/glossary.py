@@ -32,6 +32,15 @@ _TERMS = (
         "",
         "How many trained numbers the model has: more of them can hold more, and take longer.",
     ),
+    Term(
+        "importance",
+        "importance",
+        "",
+        "The share of the differences between the trainings' best validations that goes with this setting.",
+        "Of settings whose values repeat, the variance between the groups (eta squared); of numbers that are all "
+        "different, the squared rank correlation. Few trainings make every share too large, and the shares of settings "
+        "that were changed together cannot be told apart.",
+    ),
     Term("updates", "updates", "", "How many times training has changed the weights."),
     Term(
         "minutes",

@@ -14,6 +14,7 @@ from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun
 from tolka.report.score_tables import change_tables, cost_table, score_tables
+from tolka.report.sweep_tables import sweep_tables
 from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
@@ -53,12 +54,14 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
         pictures, note = [], str(error)
     common = _common_facts(runs)
     scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
+    sweep = sweep_tables(runs)
     sentences = list(_sentences(runs))
     has_maps = any(shown["maps"] for sentence in sentences for _, shown in sentence["translations"])
     score_terms = in_order(term for table in scores for term in table.terms)
     cost_terms = in_order(costs.terms)
     used = {*score_terms, *cost_terms, *(picture.term for picture in pictures)}
     used |= {entry("p")} if changes else set()
+    used |= {entry(anchor) for table in sweep for anchor in table.terms}
     used |= {entry("attention")} if has_maps else set()
     text = render(
         "page.html",
@@ -69,6 +72,7 @@ def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Ma
         most_subwords=_MOST_SUBWORDS,
         scores=scores,
         costs=costs,
+        sweep=sweep,
         changes=changes,
         origins=list(dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))),
         signatures=_signatures(runs, pictures),

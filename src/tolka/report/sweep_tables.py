@@ -1,0 +1,133 @@
+"""What several trainings say about the settings in which they differ: the best values, and how much each matters."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from tolka.report.glossary import entry
+from tolka.report.runs import FinishedRun
+from tolka.report.score_tables import Column, Row, ScoreTable
+from tolka.system.number_format import shown
+
+SEED = "run.seed"
+_OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
+_FEWEST = 3  # trainings from which on a setting's importance is computed
+
+
+def differing(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
+    """Return each setting in which the trainings differ -> its value in each of them, as text."""
+    flat = [dict(_flat(run.config)) for run in runs]
+    keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
+    values = {key: [settings.get(key, "") for settings in flat] for key in keys}
+    return {key: found for key, found in values.items() if len(set(found)) > 1}
+
+
+def _flat(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for group, options in config.items():
+        for name, value in options.items() if isinstance(options, Mapping) else ():
+            yield (group if name == "name" and group != "run" else f"{group}.{name}"), str(value)
+
+
+def best_value(run: FinishedRun) -> float:
+    """Return the best validation's trainer.metric."""
+    metric = _metric(run)
+    return float(run.scores.get("validation", {}).get("valid_loss" if metric == "nll" else metric, math.nan))
+
+
+def _metric(run: FinishedRun) -> str:
+    return str(run.config.get("trainer", {}).get("metric", "bleu"))
+
+
+def comparable(runs: Sequence[FinishedRun]) -> bool:
+    """Return whether there are several trainings, whose best validations have values of one metric."""
+    return (
+        len(runs) > 1 and len({_metric(run) for run in runs}) == 1 and not any(map(math.isnan, map(best_value, runs)))
+    )
+
+
+def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
+    """Return the trainings from the best to the worst, means over seeds, and the importance of each setting.
+
+    None where there are fewer than two trainings, or where they are selected by different metrics.
+    """
+    settings = differing(runs)
+    if not comparable(runs) or not settings:
+        return []
+    metric, values = _metric(runs[0]), [best_value(run) for run in runs]
+    order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric != "nll")
+    name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
+    ranked = [
+        Row(runs[i].label, "", [(shown(values[i]), ""), *((found[i], "") for found in settings.values())])
+        for i in order
+    ]
+    tables = [_table("from the best to the worst", "training", [name, *settings], ranked)]
+    if SEED in settings:
+        tables += _over_seeds(settings, values, name, metric)
+    if len(runs) >= _FEWEST:
+        importance = {key: share_of_variance(found, values) for key, found in settings.items()}
+        rows = [
+            Row(key, "", [(f"{100 * share:.0f} %", "")])
+            for key, share in sorted(importance.items(), key=lambda each: -each[1])
+        ]
+        tables.append(_table("", "setting", ["importance"], rows))
+    return tables
+
+
+def _over_seeds(
+    settings: Mapping[str, Sequence[str]], values: Sequence[float], name: str, metric: str
+) -> list[ScoreTable]:
+    """Return the mean and deviation of trainings that differ in their seed alone; none where each has one seed."""
+    others = {key: found for key, found in settings.items() if key != SEED}
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for number, value in enumerate(values):
+        groups.setdefault(tuple(found[number] for found in others.values()), []).append(value)
+    if max(map(len, groups.values())) < 2:
+        return []
+    ranked = sorted(groups.items(), key=lambda group: fmean(group[1]), reverse=metric != "nll")
+    rows = [
+        Row(
+            ", ".join(f"{key}={value}" for key, value in zip(others, chosen, strict=True)) or "all",
+            "",
+            [(shown(fmean(found)), ""), (shown(stdev(found)) if len(found) > 1 else "", ""), (str(len(found)), "")],
+        )
+        for chosen, found in ranked
+    ]
+    return [_table("over seeds", "settings", [f"mean {name}", "deviation", "seeds"], rows)]
+
+
+def share_of_variance(settings: Sequence[str], values: Sequence[float]) -> float:
+    """Return the share of the values' variance that a setting explains, from 0 to 1.
+
+    Eta squared, the variance between groups of equal settings, where these repeat; the squared rank correlation where
+    every training has another number. 0 where all values are equal.
+    """
+    mean = fmean(values)
+    total = sum((value - mean) ** 2 for value in values)
+    if not total:
+        return 0.0
+    if len(set(settings)) == len(settings):
+        try:
+            return _rank_correlation([float(each) for each in settings], values) ** 2
+        except ValueError:
+            return 0.0  # names, each tried once: nothing can be told apart from chance
+    groups: dict[str, list[float]] = {}
+    for setting, value in zip(settings, values, strict=True):
+        groups.setdefault(setting, []).append(value)
+    return sum(len(group) * (fmean(group) - mean) ** 2 for group in groups.values()) / total
+
+
+def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return Spearman's rank correlation; ties have the order in which they stand."""
+    ranks = [[sorted(row).index(value) for value in row] for row in (one, other)]
+    means = [fmean(row) for row in ranks]
+    centred = [[rank - mean for rank in row] for row, mean in zip(ranks, means, strict=True)]
+    norms = [sum(each * each for each in row) ** 0.5 for row in centred]
+    if not all(norms):
+        return 0.0
+    return float(sum(a * b for a, b in zip(*centred, strict=True)) / (norms[0] * norms[1]))
+
+
+def _table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
+    terms = {"importance": entry("importance")}
+    return ScoreTable(title, heading, [Column(name, terms.get(name)) for name in names], rows)
