@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. small: beneath the label. cells: (text, small text beneath it), one per column."""
+    """A row of a table. small: below the label. cells: (text, small text below it), one per column."""
 
     label: str
     small: str
