@@ -347,7 +347,11 @@ def test_a_signal_saves_and_the_same_command_goes_on(
             os.kill(os.getpid(), number)
 
     monkeypatch.setattr(Trainer, "_train_step", interrupted)
-    outcome = command("mt-train", *tiny)
+    before = signal.signal(number, signal.SIG_DFL)  # in the background of a shell, SIGINT is ignored
+    try:
+        outcome = command("mt-train", *tiny)
+    finally:
+        signal.signal(number, before)
     assert outcome.code == code
     assert f"stopped by {number.name} at update 3" in outcome.error
     assert "resuming from update 3" in command("mt-train", *tiny).err
