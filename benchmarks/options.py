@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tolka.data.store import TokenStore
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.training.checkpoint_writer import SavableModel
 from tolka.training.finetuning import FinetuningConfig

@@ -19,6 +19,7 @@ from tolka.metrics.scores import MetricsConfig
 from tolka.report.page import ReportConfig
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
 from tolka.translation.options import DecodingConfig
@@ -56,6 +57,7 @@ FILES: dict[str, Any] = {
     "trainer/default": TrainerConfig(),
     "metrics/default": MetricsConfig(),
     "report/default": ReportConfig(),
+    "tracking/default": TrackingConfig(),
     "decoding/default": DecodingConfig(),
     "attention/default": AttentionConfig(),
     "files/default": FilesToScore(),

@@ -28,10 +28,11 @@ RANKS = {
     "training": 13,
     "evaluation": 14,
     "report": 15,
-    "config": 16,
-    "run": 17,
-    "api": 18,
-    "cli": 19,
+    "tracking": 16,
+    "config": 17,
+    "run": 18,
+    "api": 19,
+    "cli": 20,
 }
 
 

@@ -84,9 +84,7 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
         pipeline.claim()
         if config.corpus.check:
             check_first(pipeline)
-        state = pipeline.train()
-        tests = pipeline.test()
-        pipeline.report()
+        state, tests = pipeline.complete()
     finally:
         pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)

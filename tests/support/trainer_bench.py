@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision

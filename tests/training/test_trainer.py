@@ -16,7 +16,7 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.write import Snapshot, snapshot

@@ -3,7 +3,7 @@
 import pytest
 
 from tolka.evaluation.validator import is_repetitive
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 from tolka.training.warning_signs import Watch
 
 

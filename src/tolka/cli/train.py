@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.shell_completion:
         return _ask_hydra(options, options.settings)
 
-    from tolka.config.command_line import rerun_config, train_config, with_recipe
+    from tolka.config.command_line import in_full, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
 
     if options.rerun:
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     else:
         source = _source(options)
         plugins = [setting for setting in options.settings if setting.startswith("plugins=")]
-        settings = with_recipe(load_plugins(options.settings), source)
+        settings = in_full(with_recipe(load_plugins(options.settings), source))
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
             return _several(settings, plugins, source, options.print_config)
         config = train_config(settings, source)

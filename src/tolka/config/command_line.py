@@ -46,7 +46,7 @@ def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = _in_full(load_plugins([*overrides, *as_overrides(settings)]))
+    overrides = in_full(load_plugins([*overrides, *as_overrides(settings)]))
     given = {parts(override)[1] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
@@ -99,7 +99,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
 
     overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
     """
-    overrides = _in_full(load_plugins(overrides))
+    overrides = in_full(load_plugins(overrides))
     values = saved_settings(run / "config.yaml")
     if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
@@ -132,9 +132,17 @@ def _parsed(override: str) -> DictConfig:
     return parsed
 
 
-def _in_full(overrides: Sequence[str]) -> list[str]:
-    """Expand abbreviated settings."""
-    return [_SHORT.get(override, override) for override in overrides]
+def in_full(overrides: Sequence[str]) -> list[str]:
+    """Return the settings with abbreviations written out: tracking=wandb is tracking.names=[wandb]."""
+    return [_trackers(_SHORT.get(override, override)) for override in overrides]
+
+
+def _trackers(override: str) -> str:
+    """Write out `tracking=`, which takes trackers instead of a file of the group."""
+    key, _, value = override.partition("=")
+    if key != "tracking" or value == "default":
+        return override
+    return f"tracking.names={value if value[:1] == '[' else f'[{value}]'}"
 
 
 def _names_folder(overrides: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
@@ -94,6 +95,7 @@ class TrainConfig:
     search: SearchConfig
     metrics: MetricsConfig
     report: ReportConfig
+    tracking: TrackingConfig
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as config.yaml holds them; with the plugins that its classes come from, if any."""
@@ -164,6 +166,7 @@ _CLASSES: dict[str, type] = {
     "trainer": TrainerConfig,
     "metrics": MetricsConfig,
     "report": ReportConfig,
+    "tracking": TrackingConfig,
     "decoding": DecodingConfig,
     "attention": AttentionConfig,
     "files": FilesToScore,
@@ -233,6 +236,7 @@ def cross_check(config: TrainConfig) -> None:
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
+    config.tracking.check()
     config.model.resolved(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
     if config.batching.sampling and not config.tokenizer.can_sample:
         raise ConfigError(

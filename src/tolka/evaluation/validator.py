@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.metrics.scores import MetricsConfig, Validation, score
+from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.validation import Sample, Validation
 from tolka.system.device import Precision
 from tolka.system.number_format import shown
 from tolka.system.progress import bar
@@ -63,8 +64,9 @@ class Validator:
             "chrf": chrf.value,
         }
         title = f"update {update}, {what}" if what else f"update {update}"
+        samples = self._chosen(hypotheses)
         line = (
-            f"{self._sample_lines(hypotheses)}{title}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
+            f"{_sample_lines(samples)}{title}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
@@ -81,6 +83,7 @@ class Validator:
             sum(copied) / len(copied),
             sum(repeated) / len(repeated),
             hypotheses,
+            samples,
             self._flow(self._translator.engine.model) if self._flow and not what else [],
         )
 
@@ -88,17 +91,16 @@ class Validator:
         """Translate the longest sentences, to check that validation fits in memory."""
         self._translator.rehearse([pair.source for pair in self._pairs])
 
-    def _sample_lines(self, hypotheses: Sequence[str]) -> str:
+    def _chosen(self, hypotheses: Sequence[str]) -> list[Sample]:
         """Return some pairs of the set, evenly spaced, with their translations."""
         count = min(self._samples, len(self._pairs))
-        lines = []
-        for n in range(count):
-            i = n * len(self._pairs) // count
-            pair = self._pairs[i]
-            lines += [
-                f"  source      {pair.source}",
-                f"  translation {hypotheses[i]}",
-                f"  reference   {pair.target}",
-                "",
-            ]
-        return "\n".join(lines) + ("\n" if lines else "")
+        chosen = [n * len(self._pairs) // count for n in range(count)]
+        return [Sample(self._pairs[i].source, hypotheses[i], self._pairs[i].target) for i in chosen]
+
+
+def _sample_lines(samples: Sequence[Sample]) -> str:
+    """Return the samples as text, each followed by an empty line."""
+    return "".join(
+        f"  source      {sample.source}\n  translation {sample.translation}\n  reference   {sample.reference}\n\n"
+        for sample in samples
+    )

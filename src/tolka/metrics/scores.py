@@ -120,24 +120,6 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Validation:
-    """The result of a validation. values: by name: nll, ppl, bleu, chrf. text: a line for people.
-
-    signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
-    repeat themselves, where the reference does not. translations: of all sentences. gradient_flow: where it was
-    measured.
-    """
-
-    values: dict[str, float]
-    text: str
-    signatures: dict[str, str] = field(default_factory=dict)
-    copied: float = 0.0
-    repeated: float = 0.0
-    translations: Sequence[str] = ()
-    gradient_flow: Sequence[Mapping[str, Any]] = ()
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Two systems under one metric. difference: b minus a. p_value: of the paired bootstrap test."""
 

@@ -2,9 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import TrainConfig, rebuild
@@ -15,17 +13,17 @@ from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.read import load_model
 from tolka.model_directory.write import rescore
-from tolka.report.page import write_page
-from tolka.report.plots import gradient_flow_curves, learning_curves, lr_finder_curve
-from tolka.report.runs import SHOWN, read_run
+from tolka.report.plots import lr_finder_curve
 from tolka.run.inputs import Inputs
+from tolka.run.panel import Panel
 from tolka.run.provenance import PROVENANCE, provenance, recorded
-from tolka.run.samples import choose_sentences, show
-from tolka.run.training_setup import TrainingSetup
+from tolka.run.results import Plots, ReportPage, ValidationTexts
+from tolka.run.training_setup import TrainingSetup, decoding_options
 from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
+from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
 from tolka.training.compilation import compile_now
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
@@ -47,7 +45,12 @@ class Pipeline:
         self.resuming = False
         self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
-        self._setup = TrainingSetup(config, self.run, self.inputs, self.device)
+        chosen = [Guarded(name, CALLBACKS.get(name)(), self.run.log) for name in config.tracking.names]
+        self._plots = Plots(config, self.run)
+        page = ReportPage(config, self.run, self.inputs, decoding_options(config, self.device))
+        self._callbacks = Callbacks([ValidationTexts(self.run), Panel(), self._plots, page, *chosen])
+        self._started = False
+        self._setup = TrainingSetup(config, self.run, self.inputs, self.device, self._callbacks)
         check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
         if config.trainer.deterministic:
@@ -60,6 +63,18 @@ class Pipeline:
         )
         if self.run.overridden:
             self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
+
+    def complete(self) -> tuple[TrainState, list[TestResult]]:
+        """Train in a claimed folder, test, and report; the callbacks are told of the end, whatever it is."""
+        try:
+            state, results = self.train(), self.test()
+            interrupts.check()
+        except BaseException as error:
+            if self._started:
+                self._callbacks.on_end(Ending(self.run.path, error=str(error) or type(error).__name__))
+            raise
+        self._callbacks.on_end(Ending(self.run.path, {result.name: result.as_dict() for result in results}))
+        return state, results
 
     def train(self) -> TrainState:
         """Prepare and train in a claimed folder; leaves `best/` and `last/`.
@@ -84,6 +99,7 @@ class Pipeline:
                 self.run.log(line)
             if flow := self._setup.gradient_flow_meter():
                 self.run.record({"update": 0, "gradient_flow": flow(trainer.objective.model)})
+        self._begin(trainer.state.update)
         with listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)
         if received:
@@ -100,6 +116,14 @@ class Pipeline:
             )
         return state
 
+    def _begin(self, update: int) -> None:
+        """Tell the callbacks that training begins after this update."""
+        overridden = bool(self.run.overridden)
+        self._callbacks.on_start(
+            Beginning(self.run.path, self.config.as_dict(), self.run.log, update, self.run.history(), overridden)
+        )
+        self._started = True
+
     def _record_provenance(self) -> None:
         """Add an entry for this call to provenance.json."""
         calls = recorded(self.run.path)
@@ -115,7 +139,7 @@ class Pipeline:
         self.claim()
         found = range_test(self.trainer())
         replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
-        self._draw("learning-rate range test", lr_finder_curve)
+        self._plots.draw("learning-rate range test", lr_finder_curve)
         self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
         return found
 
@@ -156,36 +180,6 @@ class Pipeline:
             card = model_card(saved.config, saved.scores["facts"], scores)
             rescore(self.run.best, scores, card)
         return results
-
-    def report(self) -> None:
-        """Draw the plots, if matplotlib is installed, and write the report page with its example sentences."""
-        interrupts.check()
-        self._draw("learning curves", learning_curves)
-        if self.config.trainer.gradient_flow:
-            self._draw("gradient flow", gradient_flow_curves)
-        if self.config.report.page:
-            self._show()
-            title = self.config.run.name or self.run.path.name
-            page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
-            self.run.log(f"report: {page}")
-
-    def _show(self) -> None:
-        """Translate some sentences for the page with the best model and the test search."""
-        known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
-        translator = Translator.of(load_model(self.run.best), self.config.search, self._setup.decoding)
-        references = {pair.source: pair.target for pair in known}
-        sentences = self.config.report.sentences or choose_sentences(known)
-        complaint = show(translator, sentences, references, self.run.path / SHOWN)
-        if complaint:
-            self.run.log(f"note: {complaint}")
-
-    def _draw(self, what: str, plot: Callable[[Path], Path]) -> None:
-        if not self.config.report.plots:
-            return
-        try:
-            self.run.log(f"{what}: {plot(self.run.path)}")
-        except TolkaError as error:
-            self.run.log(str(error))
 
     def _fp32(self) -> Precision:
         return Precision(self.device, "fp32")

@@ -1,7 +1,6 @@
 """Builds a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 
@@ -21,6 +20,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
 from tolka.system.randomness import seed_everything
 from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
@@ -37,20 +37,25 @@ from tolka.version import __version__
 _DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
 
 
+def decoding_options(config: TrainConfig, device: torch.device) -> DecodingConfig:
+    """Return the options for translating validation and test sets during a training."""
+    return DecodingConfig(device=str(device), tokens=max(_DECODED_AT_ONCE, config.batching.tokens))
+
+
 @dataclass(frozen=True)
 class TrainingSetup:
-    """Builds what trains the model of one run. device: the one chosen for it."""
+    """Builds what trains the model of one run. device: the one chosen for it. callback: see `Trainer`."""
 
     config: TrainConfig
     run: RunFolder
     inputs: Inputs
     device: torch.device
+    callback: Callback
 
-    @cached_property
+    @property
     def decoding(self) -> DecodingConfig:
         """Options for translating validation and test sets."""
-        tokens = max(_DECODED_AT_ONCE, self.config.batching.tokens)
-        return DecodingConfig(device=str(self.device), tokens=tokens)
+        return decoding_options(self.config, self.device)
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
         """Build a trainer with fresh, seeded weights; with `resumed`, in the precision that the run began with."""
@@ -79,6 +84,7 @@ class TrainingSetup:
             self._validator(model, precision),
             self._snapshots(model, precision),
             self.inputs.spelt,
+            self.callback,
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:

@@ -54,6 +54,14 @@ def resident_memory_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def memory_in_use() -> dict[str, float]:
+    """Return the memory that this process has, in GB: "memory" of the machine, "gpu_memory" where a GPU is in use."""
+    gigabytes = {"memory": resident_memory_bytes() / 1e9}
+    if torch.cuda.is_initialized():
+        gigabytes["gpu_memory"] = torch.cuda.memory_reserved() / 1e9
+    return gigabytes
+
+
 def peak_memory_bytes() -> int:
     """Return the peak resident memory of this process; 0 where unknown (Windows)."""
     try:

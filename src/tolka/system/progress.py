@@ -31,6 +31,16 @@ def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bo
     )
 
 
+def text_lines(count: int) -> "list[tqdm[Any]]":
+    """Return empty lines of text below the progress bar, erased when closed; none when stderr is not a terminal."""
+    if not shows_bars():
+        return []
+    return [
+        tqdm(total=0, bar_format="{desc}", position=place, leave=False, dynamic_ncols=True, file=sys.stderr)
+        for place in range(1, count + 1)
+    ]
+
+
 def say(message: str = "") -> None:
     """Print a line on stderr, above a progress bar if there is one; stdout is for data.
 

@@ -1,6 +1,7 @@
 """Writing models to disk in a background thread while training continues."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +35,7 @@ class CheckpointWriter:
         self._jobs: list[Future[None]] = []
         self._failed: dict[Path, tuple[SavableModel, str]] = {}
         self._on_disk: set[Path] = set()
+        self._written: deque[Path] = deque()  # and not yet reported by `newly_written`
 
     def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
         """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
@@ -53,6 +55,11 @@ class CheckpointWriter:
     def has(self, folder: Path) -> bool:
         """Return whether a model has been written there since training began."""
         return folder in self._on_disk
+
+    def newly_written(self) -> Iterator[Path]:
+        """Yield the folders that have been written since the last call."""
+        while self._written:
+            yield self._written.popleft()
 
     def wait(self) -> None:
         """Wait until everything is written or has failed."""
@@ -86,6 +93,7 @@ class CheckpointWriter:
             self._run.log(warning)
         else:
             self._on_disk.add(folder)
+            self._written.append(folder)
             if folder == self._run.last:
                 self._run.saved()
             if self._failed.pop(folder, None):

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tolka.losses.objective import Objective
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.read import average_weights
 from tolka.system.number_format import shown
 from tolka.training.averaging import preserved_weights
+from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
@@ -38,7 +39,8 @@ class Validates(Protocol):
 class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for.
+    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is told of
+    each validation.
     """
 
     config: TrainerConfig
@@ -51,6 +53,7 @@ class Selection:
     clock: Clock
     safety: Stopwatch
     stop: StopRequest
+    callback: Callback
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
@@ -108,8 +111,6 @@ class Selection:
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
-        lines = "".join(f"{line}\n" for line in result.translations)
-        self.run.leave(f"samples/{state.update:07d}{name and '-' + name}.txt", lines)
         if result.gradient_flow:
             self.run.record({"update": state.update, "gradient_flow": list(result.gradient_flow)})
         metric = self.config.metric
@@ -122,10 +123,12 @@ class Selection:
         state.validated_at = state.update
         state.seconds = self.clock.seconds
         scores = self._scores(state, mean_of)
-        self.run.record({**scores.pop("validation"), **scores, "seconds": state.seconds})
+        line = {**scores.pop("validation"), **scores, "seconds": state.seconds}
+        self.run.record(line)
         best = "best so far" if better else f"best {shown(state.best)} at {state.best_update}"
         self.run.log(f"{result.text} ({best})")
         self.watch.validation(state.update, result)
+        self.callback.on_validation(line, result)
         return better
 
     def keep(self, state: TrainState, value: float | None = None) -> None:

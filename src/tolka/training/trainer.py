@@ -15,6 +15,7 @@ from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.system.device import Precision
 from tolka.system.progress import bar
+from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
 from tolka.training.non_finite import LostError, SkippedUpdates
@@ -48,10 +49,13 @@ class Trainer:
         validator: Validates,
         snapshots: Snapshots,
         spell: Callable[[Batch], str],
+        callback: Callback | None = None,
     ) -> None:
         """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
 
         validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
+
+        callback: is told of updates, validations and saves.
         """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
         self.scheduler, self.peak, self._store = scheduler, peak, store
@@ -66,6 +70,7 @@ class Trainer:
         self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = CheckpointWriter(run)
+        self._callback = callback or Callback()
         self._selection = Selection(
             config,
             objective,
@@ -77,6 +82,7 @@ class Trainer:
             self._clock,
             self._safety,
             self._stop,
+            self._callback,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
 
@@ -125,7 +131,7 @@ class Trainer:
                         with self._safety:
                             self._skipped.check(self.state)
                     if self.state.update % self.config.log_every == 0:
-                        progress.set_postfix_str(self._log(self._window), refresh=False)
+                        self._log(self._window)
                         self._window = Window()
                     if self._validation_is_due():
                         self._validate_and_save()
@@ -133,6 +139,7 @@ class Trainer:
                         self._keep_and_save()
                 except LostError as lost:
                     self._roll_back(str(lost))
+                self._report_saves()
                 progress.update(self.state.update - progress.n)
         if not self._stop.reason:
             self._finish()
@@ -156,7 +163,12 @@ class Trainer:
             with self._safety:
                 self._keeper.finish()
         finally:
+            self._report_saves()
             self.run.finish()
+
+    def _report_saves(self) -> None:
+        for folder in self._keeper.newly_written():
+            self._callback.on_save(folder)
 
     def _finish_interrupted_validation(self) -> None:
         """Validate now if a signal interrupted the validation before this run resumed."""
@@ -234,11 +246,11 @@ class Trainer:
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
-    def _log(self, window: Window) -> str:
-        """Write a training line to metrics.jsonl and the log; return the short form for the progress bar."""
+    def _log(self, window: Window) -> None:
+        """Write a training line to metrics.jsonl and the log, and tell the callback; nothing if all were skipped."""
         loss = window.loss
         if loss is None:
-            return f"all {self.config.log_every} updates skipped"
+            return
         self.state.seconds = self._clock.seconds
         line = {
             "update": self.state.update,
@@ -252,8 +264,9 @@ class Trainer:
         self._watch.loss(self.state.update, loss)
         shown = f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
         done = f"update {self.state.update} of {self.config.updates}: {shown}, rate {self.step.rate:.2g}"
-        self.run.log(f"{done}, {self.state.seconds / 60:.1f} min, {self._minutes_left():.1f} left", on_bar=True)
-        return shown
+        minutes_left = self._minutes_left()
+        self.run.log(f"{done}, {self.state.seconds / 60:.1f} min, {minutes_left:.1f} left", on_bar=True)
+        self._callback.on_update(line, minutes_left)
 
     def _minutes_left(self) -> float:
         """Return the minutes until the updates or the minutes are used up, at the pace so far."""

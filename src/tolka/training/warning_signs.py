@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from tolka.metrics.scores import Validation
+from tolka.metrics.validation import Validation
 
 _RECENT = 10  # logged losses that a new one is compared with
 _MIN_RECENT = 5

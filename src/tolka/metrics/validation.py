@@ -1,0 +1,33 @@
+"""The result of a validation during training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence of the validation set with the model's translation and the reference."""
+
+    source: str
+    translation: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The result of a validation. values: by name: nll, ppl, bleu, chrf. text: a line for people.
+
+    signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
+    repeat themselves, where the reference does not. translations: of all sentences; samples: some of them, evenly
+    spaced. gradient_flow: where it was measured.
+    """
+
+    values: dict[str, float]
+    text: str
+    signatures: dict[str, str] = field(default_factory=dict)
+    copied: float = 0.0
+    repeated: float = 0.0
+    translations: Sequence[str] = ()
+    samples: Sequence[Sample] = ()
+    gradient_flow: Sequence[Mapping[str, Any]] = ()

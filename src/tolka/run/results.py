@@ -1,0 +1,84 @@
+"""What a training leaves in its folder for people: translations, plots, and the report page."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.config.schemas import TrainConfig
+from tolka.errors import TolkaError
+from tolka.metrics.validation import Validation
+from tolka.model_directory.read import load_model
+from tolka.report.page import write_page
+from tolka.report.plots import gradient_flow_curves, learning_curves
+from tolka.report.runs import SHOWN, read_run
+from tolka.run.inputs import Inputs
+from tolka.run.samples import choose_sentences, show
+from tolka.training.callbacks import Callback, Ending
+from tolka.training.run_folder import RunFolder
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class ValidationTexts(Callback):
+    """Writes the translations of each validation into samples/."""
+
+    run: RunFolder
+
+    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
+        mean = "-mean" if "mean_of_updates" in line else ""
+        text = "".join(f"{translation}\n" for translation in result.translations)
+        self.run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
+
+
+@dataclass(frozen=True)
+class Plots(Callback):
+    """Draws plots/ if matplotlib is installed."""
+
+    config: TrainConfig
+    run: RunFolder
+
+    def on_end(self, ending: Ending) -> None:
+        if ending.error:
+            return
+        self.draw("learning curves", learning_curves)
+        if self.config.trainer.gradient_flow:
+            self.draw("gradient flow", gradient_flow_curves)
+
+    def draw(self, what: str, plot: Callable[[Path], Path]) -> None:
+        """Draw one plot if report.plots asks for plots, and log its path, or why there is none."""
+        if not self.config.report.plots:
+            return
+        try:
+            self.run.log(f"{what}: {plot(self.run.path)}")
+        except TolkaError as error:
+            self.run.log(str(error))
+
+
+@dataclass(frozen=True)
+class ReportPage(Callback):
+    """Writes report.html, with example sentences translated by the best model."""
+
+    config: TrainConfig
+    run: RunFolder
+    inputs: Inputs
+    decoding: DecodingConfig
+
+    def on_end(self, ending: Ending) -> None:
+        if ending.error or not self.config.report.page:
+            return
+        self._show()
+        title = self.config.run.name or self.run.path.name
+        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
+        self.run.log(f"report: {page}")
+
+    def _show(self) -> None:
+        """Translate some sentences for the page with the best model and the test search."""
+        known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
+        translator = Translator.of(load_model(self.run.best), self.config.search, self.decoding)
+        references = {pair.source: pair.target for pair in known}
+        sentences = self.config.report.sentences or choose_sentences(known)
+        complaint = show(translator, sentences, references, self.run.path / SHOWN)
+        if complaint:
+            self.run.log(f"note: {complaint}")

@@ -1,0 +1,209 @@
+"""What all experiment trackers have in common: what is sent when, and what has been sent already."""
+
+import json
+import math
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tolka.metrics.validation import Sample, Validation
+from tolka.report.runs import SHOWN
+from tolka.system.atomic import replace_text
+from tolka.system.memory import memory_in_use
+from tolka.tracking.outbox import Outbox
+from tolka.training.callbacks import Beginning, Callback, Ending
+
+FOLDER = "tracking"
+"""Folder within a run's folder: what each tracker has been sent, and the files of those that write files."""
+_LAST_SECONDS = 60.0  # that the end of a command waits for what is not sent yet
+_SHORT_NAMES = {"train_loss": "loss", "valid_loss": "loss"}
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """The run as a tracker knows it. id: the same after a resume. resumed: whether the tracker has it already.
+
+    name: of the run's folder. folder: the run's. project: `tracking.project`. settings: flat, "model.layers" -> value.
+    """
+
+    id: str
+    name: str
+    folder: Path
+    project: str
+    settings: Mapping[str, Any]
+    resumed: bool
+
+
+class Tracker(Callback, ABC):
+    """An experiment tracker; its methods below `on_end` are called in a thread, in order, and again if they raise.
+
+    What was sent is recorded, so that a resumed run continues the same curves: lines that training repeats, because it
+    was killed after they were sent, are not sent twice, and lines that did not arrive are sent then.
+    """
+
+    name: ClassVar[str]
+    """What `tracking=` calls it, and its extra."""
+    package: ClassVar[str]
+    """The package that it needs."""
+
+    def on_start(self, beginning: Beginning) -> None:
+        options = beginning.config["tracking"]
+        self._folder, self._log, self._with_model = beginning.folder, beginning.log, bool(options["model"])
+        self._record = beginning.folder / FOLDER / f"{self.name}.json"
+        self._outbox = Outbox(self.name, beginning.log)
+        self._latest: dict[str, int] = {}  # kind of line -> its latest update in this process
+        sent = _read(self._record)
+        self._id: str = sent.get("id") or uuid.uuid4().hex[:12]
+        self._sent: dict[str, int] = dict(sent.get("sent", {}))
+        # Of a run with other settings than before, what comes after its resumption is new.
+        last = beginning.update if beginning.overridden else math.inf
+        self._known = {kind: min(update, last) for kind, update in self._sent.items()}
+        settings = dict(_flat(beginning.config))
+        run = TrackedRun(self._id, _run_name(self._folder), self._folder, options["project"], settings, bool(sent))
+        self._outbox.add(partial(self._opened, run))
+        for line in beginning.history:
+            self._add(line)
+
+    def on_update(self, line: Mapping[str, Any], minutes_left: float) -> None:
+        self._add(line, {f"system/{name}_gb": size for name, size in memory_in_use().items()})
+
+    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
+        if self._add(line) and result.samples:
+            self._outbox.add(partial(self.samples, result.samples, line["update"]))
+
+    def on_end(self, ending: Ending) -> None:
+        update = max(self._latest.values(), default=0)
+        if not ending.error:
+            self._add_results(ending, update)
+        self._outbox.add(partial(self.close, ending.error))
+        if left := self._outbox.close(_LAST_SECONDS):
+            why = self._outbox.problem or f"not done after {_LAST_SECONDS:.0f} s"
+            self._log(
+                f"warning: tracking={self.name}: {left} messages are not sent ({why}); metrics.jsonl has every figure, "
+                "and the same command sends what is missing"
+            )
+
+    def _add_results(self, ending: Ending, update: int) -> None:
+        """Queue what is known at the end: test scores, pictures, the model."""
+        for test, entry in ending.tests.items():
+            values = {f"test/{test}/{score['name'].lower()}": score["score"] for score in entry["metrics"]}
+            values[f"test/{test}/ppl"] = entry["perplexity"]["ppl"]
+            self._outbox.add(partial(self.log, values, update))
+            for score in entry["metrics"]:
+                name = f"test/{test}/{score['name'].lower()} signature"
+                self._outbox.add(partial(self.note, name, score["signature"], update))
+        for kind in ("plots", SHOWN):
+            for path in sorted((ending.folder / kind).glob("*.png")):
+                self._outbox.add(partial(self.picture, path, update))
+        if self._with_model:
+            self._outbox.add(partial(self.model, ending.folder / "best"))
+
+    def _opened(self, run: TrackedRun) -> None:
+        self.open(run)
+        self._write_record()
+
+    def _add(self, line: Mapping[str, Any], others: Mapping[str, float] | None = None) -> bool:
+        """Queue the figures of a line of metrics.jsonl unless they have been sent; return whether they are queued."""
+        kind = _kind(line)
+        if not kind:
+            return False
+        update = int(line["update"])
+        if update <= self._latest.get(kind, -1):  # training went back: what comes now replaces what was sent
+            self._known = {}
+            self._outbox.add(partial(self.go_back, update))
+        self._latest[kind] = update
+        if update <= self._known.get(kind, -1):
+            return False
+        values = {**dict(_figures(kind, line)), **(others or {})}
+        self._outbox.add(partial(self._logged, kind, update, values))
+        for name, signature in line.get("signatures", {}).items() if kind not in self._sent else ():
+            self._outbox.add(partial(self.note, f"{kind}/{name} signature", signature, update))
+        return True
+
+    def _logged(self, kind: str, update: int, values: Mapping[str, float]) -> None:
+        self.log(values, update)
+        self._sent[kind] = update
+        self._write_record()
+
+    def _write_record(self) -> None:
+        with suppress(OSError):  # a full disk: at worst a line is sent twice
+            self._record.parent.mkdir(exist_ok=True)
+            replace_text(self._record, json.dumps({"id": self._id, "sent": self._sent}))
+
+    @abstractmethod
+    def open(self, run: TrackedRun) -> None:
+        """Begin a run, or continue it."""
+
+    @abstractmethod
+    def log(self, values: Mapping[str, float], update: int) -> None:
+        """Add a point to each curve. values: by name, as in "validation/bleu". update: the step."""
+
+    @abstractmethod
+    def note(self, name: str, text: str, update: int) -> None:
+        """Add a text."""
+
+    @abstractmethod
+    def samples(self, samples: Sequence[Sample], update: int) -> None:
+        """Add translations of a validation."""
+
+    @abstractmethod
+    def picture(self, path: Path, update: int) -> None:
+        """Add a picture, a PNG file."""
+
+    def model(self, folder: Path) -> None:
+        """Store a model directory; by default it stays where it is."""
+
+    def go_back(self, update: int) -> None:
+        """Drop points from this update on; by default they stay, with those that are sent in their place."""
+
+    @abstractmethod
+    def close(self, error: str) -> None:
+        """End the run. error: why it ended early, or ""."""
+
+
+def samples_table(samples: Sequence[Sample]) -> str:
+    """Return the samples as a table in Markdown."""
+    rows = [("source", "translation", "reference"), ("---",) * 3]
+    rows += [(sample.source, sample.translation, sample.reference) for sample in samples]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+
+
+def _kind(line: Mapping[str, Any]) -> str:
+    """Return the first part of the names of a line's figures; "" if it has none for a curve."""
+    if "train_loss" in line:
+        return "train"
+    if "valid_loss" in line:
+        return "mean of checkpoints" if "mean_of_updates" in line else "validation"
+    return ""
+
+
+def _figures(kind: str, line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for key, value in line.items():
+        if key != "update" and isinstance(value, int | float) and math.isfinite(value):
+            yield f"{kind}/{_SHORT_NAMES.get(key, key)}", value
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _run_name(folder: Path) -> str:
+    return folder.resolve().name
+
+
+def _read(record: Path) -> dict[str, Any]:
+    """Return what an earlier command recorded; {} if there is nothing, or nothing readable."""
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

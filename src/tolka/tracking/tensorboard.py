@@ -1,0 +1,54 @@
+"""TensorBoard: files in the run's folder; `tensorboard --logdir runs` shows all runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tolka.metrics.validation import Sample
+from tolka.tracking.base import FOLDER, TrackedRun, Tracker, samples_table
+from tolka.training.callbacks import CALLBACKS
+
+
+@CALLBACKS.register("tensorboard")
+class TensorBoard(Tracker):
+    """Writes event files with torch.utils.tensorboard; numbers are kept in single precision there."""
+
+    name, package = "tensorboard", "tensorboard"
+
+    def open(self, run: TrackedRun) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._path = run.folder / FOLDER / "tensorboard"
+        self._writer: Any = SummaryWriter(str(self._path))
+        if not run.resumed:
+            settings = "".join(f"    {key}: {value}\n" for key, value in run.settings.items())
+            self._writer.add_text("settings", settings, 0)
+
+    def log(self, values: Mapping[str, float], update: int) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, update)
+        self._writer.flush()
+
+    def note(self, name: str, text: str, update: int) -> None:
+        self._writer.add_text(name, text, update)
+
+    def samples(self, samples: Sequence[Sample], update: int) -> None:
+        self._writer.add_text("validation/samples", samples_table(samples), update)
+
+    def picture(self, path: Path, update: int) -> None:
+        import numpy as np
+        from PIL import Image  # matplotlib, which drew the picture, needs it too
+
+        with Image.open(path) as image:
+            pixels = np.asarray(image.convert("RGB"))
+        name = f"{path.parent.name}/{path.stem}"
+        self._writer.add_image(name, pixels, update, dataformats="HWC")
+
+    def go_back(self, update: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer.close()
+        self._writer = SummaryWriter(str(self._path), purge_step=update)
+
+    def close(self, error: str) -> None:
+        self._writer.close()

@@ -1,0 +1,58 @@
+"""Trackio: https://huggingface.co/docs/trackio. `trackio show` shows its local database; TRACKIO_SPACE_ID a Space."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from tolka.metrics.validation import Sample
+from tolka.tracking.base import TrackedRun, Tracker, samples_table
+from tolka.training.callbacks import CALLBACKS
+
+
+@CALLBACKS.register("trackio")
+class Trackio(Tracker):
+    """Logs with the update as the step."""
+
+    name, package = "trackio", "trackio"
+
+    def open(self, run: TrackedRun) -> None:
+        import trackio
+
+        name = f"{run.name}-{run.id}"  # Trackio knows a run by its name
+        with redirect_stdout(sys.stderr):
+            self._run: Any = trackio.init(
+                run.project,
+                name,
+                config={**run.settings},
+                resume="allow",
+                embed=False,
+                auto_log_gpu=False,  # `memory_in_use` is logged instead
+                auto_log_cpu=False,
+            )
+        self._model_name = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)
+
+    def log(self, values: Mapping[str, float], update: int) -> None:
+        self._run.log({**values}, step=update)
+
+    def note(self, name: str, text: str, update: int) -> None:
+        import trackio
+
+        self._run.log({name: trackio.Markdown(text)}, step=update)
+
+    def samples(self, samples: Sequence[Sample], update: int) -> None:
+        self.note("validation/samples", samples_table(samples), update)
+
+    def picture(self, path: Path, update: int) -> None:
+        import trackio
+
+        self._run.log({f"{path.parent.name}/{path.stem}": trackio.Image(str(path))}, step=update)
+
+    def model(self, folder: Path) -> None:
+        self._run.log_artifact(folder, name=self._model_name, type="model")
+
+    def close(self, error: str) -> None:
+        with redirect_stdout(sys.stderr):
+            self._run.finish()
