@@ -1,0 +1,201 @@
+"""Each tracker gets every curve, under the same steps after a resume, as its own library reads it back.
+
+A tracker whose package is not installed is skipped; scripts/test_trackers.sh tests each in an environment of its own.
+"""
+
+import json
+import os
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.training.trainer import Trainer
+
+Command = Callable[..., Any]
+Curves = Mapping[str, list[tuple[int, float]]]
+INSTALLED = [name for name in ("tensorboard", "wandb", "mlflow", "trackio") if find_spec(name)]
+
+
+def of_tensorboard(run: Path) -> Curves:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run / "tracking" / "tensorboard"))
+    events.Reload()
+    return {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+
+
+def of_wandb(run: Path) -> Curves:
+    """The files of an offline run: blocks of 32 KB that hold protocol buffers, as LevelDB writes its log."""
+    curves = defaultdict(list)
+    for path in sorted(run.glob("tracking/wandb/offline-run-*/*.wandb")):
+        for record in wandb_records(path.read_bytes()):
+            row = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+            for key, value in row.items():
+                if key != "update" and not key.startswith("_") and isinstance(value, int | float):
+                    curves[key].append((row["update"], value))
+    return curves
+
+
+def wandb_records(content: bytes) -> Iterator[Any]:
+    from wandb.proto import wandb_internal_pb2
+
+    place, parts, block = 7, b"", 32768
+    while place + 7 <= len(content):
+        if block - place % block < 7:
+            place += block - place % block
+            continue
+        _, length, kind = struct.unpack("<IHB", content[place : place + 7])
+        parts += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(parts)
+            parts = b""
+            yield record
+
+
+def of_mlflow(run: Path) -> Curves:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{run.parent / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("tolka")
+    [found] = client.search_runs([experiment.experiment_id])
+    assert found.info.status == "FINISHED"
+    assert found.data.params["model.d_model"] == "16"
+    names = found.data.metrics
+    points = {name: client.get_metric_history(found.info.run_id, name) for name in names}
+    artifacts = {file.path for file in client.list_artifacts(found.info.run_id, "model")}
+    assert "model/model.safetensors" in artifacts
+    return {name: [(point.step, point.value) for point in points[name]] for name in names}
+
+
+def of_trackio(run: Path) -> Curves:
+    from trackio.sqlite_storage import SQLiteStorage
+
+    [name] = [name for name in SQLiteStorage.get_runs("tolka") if name.startswith("run-")]
+    curves = defaultdict(list)
+    for row in SQLiteStorage.get_logs("tolka", name):
+        for key, value in row.items():
+            if "/" in key and isinstance(value, int | float):
+                curves[key].append((row["step"], value))
+    return curves
+
+
+READERS = {"tensorboard": of_tensorboard, "wandb": of_wandb, "mlflow": of_mlflow, "trackio": of_trackio}
+
+
+def expected(run: Path) -> dict[str, list[tuple[int, float]]]:
+    """The curves in metrics.jsonl."""
+    curves = defaultdict(list)
+    for text in (run / "metrics.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        kind = "train" if "train_loss" in line else "validation" if "valid_loss" in line else ""
+        for key, value in line.items() if kind else ():
+            if key != "update" and isinstance(value, int | float):
+                curves[f"{kind}/{key.replace('train_', '').replace('valid_', '')}"].append((line["update"], value))
+    return curves
+
+
+@pytest.fixture
+def tracked(tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    for key in [key for key in os.environ if key.startswith(("WANDB_", "MLFLOW_", "TRACKIO_"))]:
+        monkeypatch.delenv(key)
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    monkeypatch.chdir(tmp_path)
+    return [*tiny, "trainer.updates=10", "trainer.log_every=2", "trainer.samples=2"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", INSTALLED)
+def test_every_curve_is_there_once_after_a_resume(
+    name: str, command: Command, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training dies after update 7; the resumed run begins at 5 and repeats the line of update 6."""
+    run = tmp_path / "run"
+    real = Trainer._train_step
+
+    def dying(self: Trainer, window: Any) -> Any:
+        if self.state.update == 7:
+            raise MemoryError("dies")
+        return real(self, window)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_train_step", dying)
+        assert command("mt-train", *tracked, f"tracking={name}").code == 1
+    outcome = command("mt-train", *tracked, f"tracking={name}")
+    assert outcome.code == 0, outcome.err
+    assert "warning: tracking" not in outcome.err
+    assert outcome.out == ""
+    found, repeated = READERS[name](run), 6
+    for curve, points in expected(run).items():
+        if curve in ("train/seconds", "train/tokens_per_second"):  # those of update 6 are of its first time
+            points = [(update, value) for update, value in points if update != repeated]
+            found[curve][:] = [(update, value) for update, value in found[curve] if update != repeated]
+        assert [update for update, _ in found[curve]] == [update for update, _ in points], curve
+        assert [value for _, value in found[curve]] == pytest.approx([value for _, value in points], rel=1e-6), curve
+    assert {update for update, _ in found["system/memory_gb"]} == {2, 4, 6, 8, 10}
+    assert len(found["test/test/bleu"]) == 1
+    assert (
+        sorted(path.name for path in tmp_path.iterdir() if path.name in ("outputs", "multirun", "wandb", "mlruns"))
+        == []
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_finished_run_is_sent_as_a_whole(name: str, command: Command, tracked: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *tracked).code == 0
+    assert command("mt-train", *tracked, f"tracking={name}").code == 0
+    found = READERS[name](tmp_path / "run")
+    for curve, points in expected(tmp_path / "run").items():
+        assert [update for update, _ in found[curve]] == [update for update, _ in points]
+
+
+@pytest.mark.skipif("mlflow" not in INSTALLED, reason="mlflow is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_a_server_that_is_not_there(
+    command: Command, tracked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setattr("tolka.tracking.base._LAST_SECONDS", 3.0)
+    outcome = command("mt-train", *tracked, "tracking=mlflow")
+    assert outcome.code == 0
+    assert outcome.err.count("training goes on, and it is tried again") == 1
+    assert "messages are not sent" in outcome.err
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert command("mt-train", *tracked, "tracking=mlflow").code == 0
+    found = of_mlflow(tmp_path / "run")
+    assert [update for update, _ in found["train/loss"]] == [2, 4, 6, 8, 10]
+
+
+@pytest.mark.skipif("tensorboard" not in INSTALLED, reason="tensorboard is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_points_of_updates_that_training_took_back_are_replaced(
+    command: Command, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Trainer._validate_and_save
+    from tolka.training.non_finite import LostError
+
+    lost = iter([True])
+
+    def losing(self: Trainer) -> None:
+        if self.state.update == 10 and next(lost, False):
+            raise LostError("the loss is NaN")
+        real(self)
+
+    monkeypatch.setattr(Trainer, "_validate_and_save", losing)
+    assert command("mt-train", *tracked, "tracking=tensorboard").code == 0
+    run = tmp_path / "run"
+    found, points = of_tensorboard(run), expected(run)
+    assert "going back from update 10 to 5" in (run / "train.log").read_text()
+    for curve in ("train/loss", "train/lr", "validation/loss"):
+        assert [update for update, _ in found[curve]] == [update for update, _ in points[curve]]
+        assert [value for _, value in found[curve]] == pytest.approx([value for _, value in points[curve]], rel=1e-6)
