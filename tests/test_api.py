@@ -7,7 +7,7 @@ import pytest
 
 import tolka
 from tolka.config.command_line import translate_config
-from tolka.config.compose import as_overrides
+from tolka.config.typed import as_overrides
 
 
 def test_help_shows_what_there_is_with_an_example_each() -> None:

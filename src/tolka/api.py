@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
-from tolka.config.compose import as_overrides
 from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig
+from tolka.config.typed import as_overrides
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tolka.config.compose import choices_of
+from tolka.config.choices import choices_of
 from tolka.report.plots import gradient_flow_curves
 
 Command = Callable[..., Any]

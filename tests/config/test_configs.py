@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tolka.config.choices import choices_of, known_keys
 from tolka.config.command_line import evaluate_config, train_config, translate_config
-from tolka.config.compose import choices_of, known_keys, quote
 from tolka.config.schemas import literal_keys, rebuild
+from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
 from tolka.search.base import SEARCHES
@@ -235,7 +236,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
-    assert literal.keys() - texts - files == names | runs | {"attention.head", "files.language"}
+    assert literal.keys() - texts - files == names | runs | {"attention.head", "files.language", "tracking.project"}
 
 
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,9 @@ def test_commands_were_found() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_s_settings_are_known(command: str, trained: Path) -> None:
+def test_every_command_s_settings_are_known(command: str, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "support" / "plugins"))
+    monkeypatch.setattr("tolka.tracking.options.find_spec", lambda package: package)  # installed or not
     program, *arguments = shlex.split(re.split(r" [<>#] ?", command + " ")[0])
     settings = [argument for argument in arguments if "=" in argument and argument not in OWN]
     settings = [re.sub(r"^run\.init_from=.*", f"run.init_from={trained}", setting) for setting in settings]

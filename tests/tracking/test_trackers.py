@@ -63,7 +63,7 @@ def of_mlflow(run: Path) -> Curves:
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=f"sqlite:///{run.parent / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("tolka")
+    experiment = client.get_experiment_by_name(run.parent.name)
     [found] = client.search_runs([experiment.experiment_id])
     assert found.info.status == "FINISHED"
     assert found.data.params["model.d_model"] == "16"
@@ -77,9 +77,9 @@ def of_mlflow(run: Path) -> Curves:
 def of_trackio(run: Path) -> Curves:
     from trackio.sqlite_storage import SQLiteStorage
 
-    [name] = [name for name in SQLiteStorage.get_runs("tolka") if name.startswith("run-")]
+    [name] = SQLiteStorage.get_runs(run.parent.name)
     curves = defaultdict(list)
-    for row in SQLiteStorage.get_logs("tolka", name):
+    for row in SQLiteStorage.get_logs(run.parent.name, name):
         for key, value in row.items():
             if "/" in key and isinstance(value, int | float):
                 curves[key].append((row["step"], value))
@@ -109,7 +109,13 @@ def tracked(tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     monkeypatch.chdir(tmp_path)
-    return [*tiny, "trainer.updates=10", "trainer.log_every=2", "trainer.samples=2"]
+    return [
+        *tiny,
+        "trainer.updates=10",
+        "trainer.log_every=2",
+        "trainer.samples=2",
+        f"tracking.project={tmp_path.name}",
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")

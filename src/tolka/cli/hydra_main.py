@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.compose import HYDRA_VERSION, ConfigSource, quote
+from tolka.config.compose import HYDRA_VERSION, ConfigSource
+from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
 

@@ -12,9 +12,10 @@ import torch
 
 from tolka.api import train
 from tolka.cli.hydra_main import hydra_main
-from tolka.config.compose import ConfigSource, quoted
+from tolka.config.compose import ConfigSource
 from tolka.config.plugins import load_plugins
 from tolka.config.sweep import Planned, Sweep, plan
+from tolka.config.typed import quoted
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
 from tolka.report.runs import read_run

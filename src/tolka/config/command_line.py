@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from tolka.config.compose import CONFIGS, ConfigSource, as_overrides, compose, parts, takes_a_path
+from tolka.config.compose import CONFIGS, ConfigSource, compose
 from tolka.config.inherited import inherited
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
@@ -24,6 +24,7 @@ from tolka.config.schemas import (
     rebuild,
 )
 from tolka.config.short_runs import LENGTHS, fit_schedule
+from tolka.config.typed import as_overrides, parts, takes_a_path
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.system.progress import say
 from tolka.training.options import TrainerConfig

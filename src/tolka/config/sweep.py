@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka.config.command_line import check_groups, train_config
-from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides, parts, takes_a_path
+from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
 from tolka.config.optuna_sweeper import TARGET, ends
 from tolka.config.schemas import TrainConfig, check_name
+from tolka.config.typed import parts, takes_a_path
 from tolka.errors import ConfigError
 from tolka.text.lines import user_path
 

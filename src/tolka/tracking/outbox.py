@@ -17,7 +17,7 @@ class Outbox:
         self._name, self._log = name, log
         self._jobs: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing = self._given_up = False
         self.problem = ""
         """Why the first job in the queue failed; "" if it has not been tried, or there is none."""
         # A daemon: a server that does not answer must not keep the process from ending.
@@ -31,11 +31,12 @@ class Outbox:
             self._changed.notify()
 
     def close(self, seconds: float) -> int:
-        """Wait until every job is done, but at most so long; return how many are not."""
+        """Wait until every job is done, but at most so long; return how many are not, and never will be."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join(seconds)
+        self._given_up = True
         return len(self._jobs)
 
     def _work(self) -> None:
@@ -43,7 +44,7 @@ class Outbox:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._jobs or self._closing)
-                if not self._jobs:
+                if self._given_up or not self._jobs:
                     return
                 job = self._jobs[0]
             try:

@@ -5,12 +5,12 @@ A callback of one's own is a class in a module that `plugins=` imports; `trackin
     # my_callback.py
     from tolka.training.callbacks import CALLBACKS, Callback
 
-    @CALLBACKS.register("announce")
-    class Announce(Callback):
+    @CALLBACKS.register("diary")
+    class Diary(Callback):
         def on_validation(self, line, result):
             print(line["update"], line["bleu"])
 
-    mt-train plugins=[my_callback] tracking=announce
+    mt-train plugins=[my_callback] tracking=diary
 """
 
 import traceback

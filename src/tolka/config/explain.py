@@ -1,0 +1,86 @@
+"""Hydra's complaints in one line, with the nearest thing that is allowed."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from tolka.config.choices import choices_of, known_keys, literal_keys, options_of
+from tolka.config.typed import parts, quote
+from tolka.model_directory.upgrade import GONE
+from tolka.options.registry import did_you_mean, some_of
+
+_LAUNCHERS = {
+    "joblib": "hydra-joblib-launcher",
+    "submitit_local": "hydra-submitit-launcher",
+    "submitit_slurm": "hydra-submitit-launcher",
+}
+
+
+def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
+    """Return Hydra's complaint in one line, with the nearest thing that is allowed."""
+    text = " ".join(str(error).split()) or " ".join(str(error.__cause__).split())
+    plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
+    if plugin:
+        kind, wanted = plugin.groups()
+        if wanted in _LAUNCHERS and kind == "launcher":
+            return f"hydra/launcher={wanted} needs {_LAUNCHERS[wanted]}: pip install 'tolka[sweep]'"
+        return f"unknown hydra/{kind} '{wanted}'. mt-train --info plugins shows those that are installed"
+    missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
+    if missing:
+        group, wanted = missing.groups()
+        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group), help_command(name))}"
+    rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
+    if rejected:
+        known = known_keys(name)
+        key = rejected[1].split("@")[0]
+        if key in known and "." in key:
+            group, option = key.split(".", 1)
+            kinds = [kind for kind in choices_of(group) if option in options_of(group, kind)]
+            return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
+        if key in GONE:
+            return f"{key} is gone; in its place: {GONE[key]}"
+        return f"unknown key '{key}'.{_nearest(key, known, help_command(name))}"
+    if "Could not append to config" in text:
+        return f"{text.partition('. Either')[0]}: leave out the +"
+    for override in overrides:
+        _, key, _, _, value = parts(override)
+        if key not in literal_keys() and re.search(r"\d{4300}", value):  # Python reads no longer ones
+            return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
+        if key not in literal_keys() and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
+            return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
+        if not _parses(quote(override)):
+            return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
+        if "${" in override and "}" not in override.partition("${")[2]:
+            return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
+    return f"cannot read the settings: {text}"
+
+
+def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
+    """Return what may have been meant instead of a key: an option of its own group, or of that name in another one."""
+    group, _, option = key.partition(".")
+    own = [each for each in known if option and each.startswith(f"{group}.")]
+    # By the options' own names, since the group's makes any two keys of it look alike.
+    near = get_close_matches(option, [each.partition(".")[2] for each in own], n=3, cutoff=0.6)
+    elsewhere = [each for each in known if option and each.endswith(f".{option}")]
+    if meant := [f"{group}.{each}" for each in near] or elsewhere:
+        return f" Did you mean '{meant[0]}'?" + (f" Or {' or '.join(meant[1:])}?" if meant[1:] else "")
+    if own:
+        return f" Keys of {group}: {some_of(own, all_of_them)}."
+    hint, groups = did_you_mean(key, known), sorted({each.partition(".")[0] for each in known})
+    return hint if "Did you mean" in hint else f" Groups: {some_of(groups, all_of_them)}."
+
+
+def help_command(name: str) -> str:
+    """Return the command that lists every setting of configs/<name>.yaml."""
+    return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
+
+
+def _parses(override: str) -> bool:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        OverridesParser.create().parse_override(override)
+    except (HydraException, ValueError):
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Settings as they are typed: their parts, and Python values and paths in Hydra's grammar."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tolka.config.choices import literal_keys
+
+# What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
+_KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
+# A list's next item: in quotes, where commas do not separate, or up to a comma.
+_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
+
+# The beginning of ${...} that is text: neither a setting nor a resolver. And backslashes before it, which escape it.
+_TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
+# Values of several runs, for -m: choice(a,b) of paths, which a comma alone does not separate.
+_SWEEP = re.compile(r"(?:choice|glob|shuffle|sort)\(.*\)\Z", re.DOTALL)
+
+
+class Parts(NamedTuple):
+    """A typed setting: what it changes ("", +, ++ or ~), key, @package, "=" and value. An invalid key is empty."""
+
+    change: str
+    key: str
+    package: str
+    equals: str
+    value: str
+
+
+def parts(override: str) -> Parts:
+    """Split a typed setting."""
+    typed, equals, value = override.partition("=")
+    change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
+    return Parts(change, key, package, equals, value)
+
+
+def quote(override: str) -> str:
+    """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
+    _, key, _, equals, value = parts(override)
+    if not equals or key not in literal_keys() or _SWEEP.match(value):
+        return override
+    typed = override.partition("=")[0]
+    if literal_keys()[key][0] and value.startswith("[") and value.endswith("]"):
+        items = [item for item in _ITEM.findall(value[1:-1]) if item]
+        return f"{typed}=[{','.join(quoted(item) for item in items)}]"
+    return f"{typed}={quoted(value)}"
+
+
+def as_overrides(settings: Mapping[str, Any]) -> list[str]:
+    """Return keyword arguments as typed settings: {"trainer": {"updates": 300}} is trainer.updates=300.
+
+    A group's value is the name of its file, or a mapping of its keys (with `name` for the file).
+    """
+    typed = []
+    for group, value in settings.items():
+        if not isinstance(value, Mapping):
+            typed.append(f"{group}={value}" if isinstance(value, str) else f"{group}={_typed(group, value)}")
+            continue
+        for key, each in value.items():
+            names_file = key == "name" and group != "run"  # run.name is a setting
+            typed.append(f"{group}={each}" if names_file else f"{group}.{key}={_typed(f'{group}.{key}', each)}")
+    return typed
+
+
+def _typed(key: str, value: Any) -> str:
+    """Return a Python value in Hydra's grammar."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{','.join(_typed('', each) for each in value)}]"
+    return str(value) if takes_a_path(key) else quoted(str(value))
+
+
+def takes_a_path(key: str) -> bool:
+    """Return whether the key's value is a path or a name, taken as typed."""
+    return key in literal_keys()
+
+
+def quoted(value: str) -> str:
+    """Return a text in quotes, as Hydra's grammar reads it; what is in quotes already stays as it is.
+
+    ${...} in a path is an interpolation if it names a setting or a resolver, as in ${model.name} and ${now:%Y}, and
+    text otherwise, since a file's name may have it.
+    """
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        return value
+    return QuotedString(text=_TEXT.sub(r"\1\1\\${", value), quote=Quote.single).with_quotes()
