@@ -44,5 +44,7 @@ def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) 
     pytest.importorskip("matplotlib")
     translator = Translator.load(trained, GreedyConfig())
     long = " ".join(["ferry"] * 300) + " ."
-    assert "too large to draw: 01; their numbers are there" in show(translator, [long], {}, tmp_path / "shown")
+    assert "too large to draw: 01; their JSON files have the numbers" in show(
+        translator, [long], {}, tmp_path / "shown"
+    )
     assert [path.name for path in (tmp_path / "shown").iterdir()] == ["01.json"]

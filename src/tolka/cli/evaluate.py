@@ -31,7 +31,7 @@ settings (key=value):
 
 
 def main() -> None:
-    """Run the console script."""
+    """Run `mt-eval` as a console script."""
     common.main(run)
 
 

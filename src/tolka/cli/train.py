@@ -38,7 +38,7 @@ settings (key=value; a list is [a,b]):
 
 
 def main() -> None:
-    """Run the console script."""
+    """Run `mt-train` as a console script."""
     common.main(run)
 
 
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments."""
+    """Parse the arguments of mt-train."""
     parser = Parser(
         prog="mt-train",
         description="Train a translator on parallel text, keep the best model, test it.",

@@ -42,7 +42,7 @@ settings (key=value):
 
 
 def main() -> None:
-    """Run the console script."""
+    """Run `mt-translate` as a console script."""
     common.main(run)
 
 
@@ -91,7 +91,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments."""
+    """Parse the arguments of mt-translate."""
     parser = Parser(
         prog="mt-translate",
         description="Translate text line by line: files, or standard input when none is named.",
@@ -142,7 +142,7 @@ class Tally:
     cut: int = 0
 
     def add(self, translation: "Translation") -> None:
-        """Count one more line."""
+        """Count a translated line."""
         several = translation.sentences > 1
         self.count += 1
         self.apart += several and translation.split == "sentences"
@@ -151,7 +151,7 @@ class Tally:
         self.cut += not translation.complete
 
     def conclude(self) -> None:
-        """Report the counts."""
+        """Print a note for each count that a user should know of."""
         lines = f"of {self.count} lines"
         if self.apart:
             say(f"note: {self.apart} {lines} have several sentences, translated one by one (decoding.split)")

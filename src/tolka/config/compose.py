@@ -63,7 +63,7 @@ CONFIGS = ConfigSource()
 
 @dataclass(frozen=True)
 class Composed:
-    """A composed configuration.
+    """What Hydra has composed of the files and the settings.
 
     values: of each group. choices: what was chosen in each group, as it is typed: a name, or [a,b]. mode: RUN or
     MULTIRUN. sweeper: Hydra's settings of it.

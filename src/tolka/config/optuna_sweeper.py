@@ -44,7 +44,7 @@ class OptunaSweeper(Sweeper):
         self.n_trials, self.n_jobs, self.direction, self.seed, self.params = n_trials, n_jobs, direction, seed, params
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep what `sweep` needs."""
+        """Keep Hydra's context and settings, and make the launcher, for `sweep`."""
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config

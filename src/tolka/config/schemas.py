@@ -69,7 +69,7 @@ class RunConfig:
 
     @property
     def folder(self) -> Path:
-        """The run's folder."""
+        """Folder of the run: run.dir, or run.name below runs/."""
         return user_path(self.dir) if self.dir else Path("runs") / self.name
 
     @property

@@ -28,7 +28,7 @@ class Parts(NamedTuple):
 
 
 def parts(override: str) -> Parts:
-    """Split a typed setting."""
+    """Split a setting as it is typed, such as ++trainer.ema=0.999, into its parts."""
     typed, equals, value = override.partition("=")
     change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
     return Parts(change, key, package, equals, value)

@@ -61,12 +61,12 @@ class Shard:
 
     @property
     def cleaned(self) -> bool:
-        """Whether `clean` is done."""
+        """Whether the shard has been cleaned."""
         return (self.folder / "cleaned.json").exists()
 
     @property
     def encoded(self) -> bool:
-        """Whether `encode` is done."""
+        """Whether the shard has been encoded."""
         return (self.folder / "encoded.json").exists()
 
     def write(self, pairs: list[Pair]) -> None:

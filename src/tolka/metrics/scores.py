@@ -97,7 +97,7 @@ class MetricsConfig:
 
 @dataclass(frozen=True, repr=False)
 class Score:
-    """One corpus score, unrounded.
+    """A score of a corpus under one metric, unrounded.
 
     interval: 95% of the resamples, as sacrebleu's mean - ci and mean + ci, cut off at the ends of the scale (TER's has
     no upper end).

@@ -20,7 +20,7 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str) -> s
 
 
 def score_table(scores: Sequence[Score]) -> str:
-    """Return a table of scores: name, two decimals, 95% interval, with the signatures beneath."""
+    """Return a table of scores: name, two decimals, 95% interval, with the signatures below."""
     columns = 2 if all(score.interval is None for score in scores) else 3
     rows = [[score.name, f"{score.value:.2f}", _interval(score)][:columns] for score in scores]
     signatures = [f"{score.name}: {score.signature}" for score in scores]

@@ -151,12 +151,12 @@ class ModelConfig(ABC):
 
     @property
     def supports_compile(self) -> bool:
-        """Whether `compile_layers` does something."""
+        """Whether this architecture has layers that `compile_layers` compiles."""
         return False
 
     @property
     def supports_recompute(self) -> bool:
-        """Whether `recompute` does something."""
+        """Whether this architecture can compute activations again instead of keeping them."""
         return False
 
     def resolved(self, shared: bool) -> Self:

@@ -41,7 +41,7 @@ class OutputLayer(Protocol):
         """(..., D) -> (..., V)."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Return all parameters."""
+        """Return the parameters of this layer, which training may freeze."""
 
 
 class Embeddings(NamedTuple):

@@ -51,7 +51,7 @@ class AttentionFolder:
             complaints.append(f"no font on this machine has {characters}: drawn as boxes; {WHERE_TO_GET}")
         if self._too_large:
             shown = ", ".join(self._too_large[:5]) + (", ..." if len(self._too_large) > 5 else "")
-            complaints.append(f"too large to draw: {shown}; their numbers are there, as JSON")
+            complaints.append(f"too large to draw: {shown}; their JSON files have the numbers")
         return "; ".join(complaints)
 
 

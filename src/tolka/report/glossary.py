@@ -115,7 +115,7 @@ _TERMS = (
         "interval",
         "95 % interval",
         "",
-        "The small figures beneath a score: where it would be, 95 times in 100, on other sentences of the same kind.",
+        "The small figures below a score: where it would be, 95 times in 100, on other sentences of the same kind.",
         "Found by bootstrap: the test set's sentences are drawn again and again, with repetitions. Koehn 2004.",
     ),
     Term(

@@ -61,7 +61,7 @@ class Inputs:
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The corpus."""
+        """The corpus that the settings name, with its held-out sets."""
         found, folder = open_corpus(self.config)
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}

@@ -105,7 +105,9 @@ class Pipeline:
         if received:
             name = signal.Signals(received[0]).name
             saved = (self.run.last / MANIFEST).is_file()
-            goes_on = f"goes on from {self.run.last}" if saved else "begins anew, as nothing was saved yet"
+            goes_on = (
+                f"goes on from {self.run.last}" if saved else "starts from the beginning, as nothing was saved yet"
+            )
             raise StoppedError(
                 f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
             )

@@ -45,11 +45,11 @@ class _Decompressed(io.RawIOBase):
         self._in_first_stream = True
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the file is open for reading."""
         return True
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the compressed file."""
         self._file.close()
         super().close()
 

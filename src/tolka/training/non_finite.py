@@ -42,7 +42,7 @@ class SkippedUpdates:
         self._latest.append(_Update(number, *place, applied))
 
     def forget(self) -> None:
-        """Forget the latest updates."""
+        """Drop the updates that have not been checked yet."""
         self._latest.clear()
 
     def check(self, state: TrainState) -> None:

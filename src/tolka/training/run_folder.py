@@ -82,12 +82,13 @@ class RunFolder:
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
-                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train anew, "
-                "choose another run.name or delete it"
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train again from "
+                "the beginning, choose another run.name or delete it"
             )
         if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
-                f"{self.path} has best/ but no last/ to go on from; to train anew, choose another run.name or delete it"
+                f"{self.path} has best/ but no last/ to go on from; to train again from the beginning, choose "
+                "another run.name or delete it"
             )
         if resuming:
             self.saved()
@@ -227,7 +228,7 @@ class RunFolder:
         if self._settings and not (self.path / _CONFIG).exists():
             raise TolkaError(
                 f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
-                "not made again. The same command trains anew"
+                "not made again. The same command trains from the beginning"
             )
 
 

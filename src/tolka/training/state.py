@@ -107,7 +107,7 @@ class Window:
         return self._sums.tolist() if self._sums is not None else None
 
     def add(self, result: UpdateResult) -> None:
-        """Add one update."""
+        """Add the nll and the tokens of an update, if it was applied."""
         sums = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
         sums = torch.where(result.applied, sums, torch.zeros_like(sums))
         self._sums = sums if self._sums is None else self._sums + sums

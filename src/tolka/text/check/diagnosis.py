@@ -52,7 +52,7 @@ class Finding:
     examples: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, number: int, pair: Pair) -> None:
-        """Count one more pair."""
+        """Add a pair to the counts."""
         self.count += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append((number, pair.source, pair.target))

@@ -89,7 +89,7 @@ class CorpusConfig(ABC):
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes as a LineLimit."""
+        """The longest line that is read, corpus.max_line_bytes."""
         return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
 
     def open(self) -> "Corpus":
