@@ -82,8 +82,8 @@ class RunFolder:
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
-                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train again from "
-                "the beginning, choose another run.name or delete it"
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train again "
+                "from the beginning, choose another run.name or delete it"
             )
         if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
