@@ -74,6 +74,8 @@ def test_a_study_finds_the_better_values_and_resumes(
     assert "2 trainings are done, 1 interrupted" in outcome.err
     assert len(trainings.folders) == 6  # the third one twice, in the same folder
     assert trainings.folders[3] == trainings.folders[2]
+    assert len(set(trainings.folders)) == 5
+    assert sorted(path.stem for path in (tmp_path / "run" / "jobs").iterdir()) == [f"{n:04}" for n in range(5)]
     assert f"best of 5 trainings: {-min(trainings.rates):.4g} with optimizer.lr=" in outcome.err
     assert trainings.folders[0] == f"lr={trainings.rates[0]:.6g}"
     assert search(command, tiny, 5).code == 0

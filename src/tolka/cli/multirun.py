@@ -89,14 +89,15 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     asks for an end: the same command resumes where it stopped.
     """
     planned = plan(settings, source)
-    shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
+    if planned.planned:  # a sweeper that draws the values goes on with those of an earlier call
+        shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
     folder = f"hydra.sweep.dir={quoted(str(planned.base))}"
     hydra_main(Job(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
     return read_outcomes(planned.base)
 
 
 def read_outcomes(base: Path) -> list[Outcome]:
-    """Return what the jobs of this command have recorded so far."""
+    """Return what the jobs have recorded so far."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
     return [Outcome(each["label"], base / each["label"], each["error"], each["value"]) for each in records]
 

@@ -63,7 +63,7 @@ class OptunaSweeper(Sweeper):
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         study = _study(optuna, folder / JOURNAL, self.direction, self.seed)
-        number = 0
+        number = _counted(optuna, study)
         while (wanted := self.n_trials - _counted(optuna, study)) > 0:
             trials = [study.ask(space) for _ in range(min(wanted, self.n_jobs))]
             batch = [[*fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
@@ -144,11 +144,12 @@ def _study(optuna: Any, path: Path, direction: str, seed: int) -> Any:
     earlier = path.exists()
     study = optuna.create_study(
         storage=JournalStorage(JournalFileBackend(str(path))),
-        sampler=optuna.samplers.TPESampler(seed=seed),
         study_name="tolka",
         direction=direction,
         load_if_exists=True,
     )
+    # Draws that differ from the earlier ones, which the same seed would repeat.
+    study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.get_trials(deepcopy=False)))
     killed = [trial for trial in study.get_trials() if trial.state == optuna.trial.TrialState.RUNNING]
     for trial in killed:
         study._storage.set_trial_user_attr(trial._trial_id, _INTERRUPTED, True)
