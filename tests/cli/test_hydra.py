@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -141,3 +142,23 @@ def test_a_folder_that_is_not_there() -> None:
 
 def test_a_quoted_interpolation_of_a_path_is_resolved() -> None:
     assert train_config(["run.name=${tokenizer.type}-1"]).run.name == "bpe-1"
+
+
+def test_without_any_plugin_of_hydra_s(tiny: list[str]) -> None:
+    """As in an environment without the extra `sweep`: mt-train works, and a sweep names the extra."""
+    start = (
+        "import sys; sys.modules['hydra_plugins'] = sys.modules['optuna'] = None; import tolka.cli.train as c; c.main()"
+    )
+
+    def mt_train(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run([sys.executable, "-c", start, *tiny, *arguments], capture_output=True, text=True)
+        return done.returncode, done.stderr.splitlines()[-1] if done.stderr else ""
+
+    assert mt_train("--print-config")[0] == 0
+    code, error = mt_train("-m", "run.seed=1,2", "hydra/launcher=joblib")
+    assert (code, error) == (
+        2,
+        "error: hydra/launcher=joblib needs hydra-joblib-launcher: pip install 'tolka[sweep]'",
+    )
+    code, error = mt_train("-m", "hydra/sweeper=optuna", "optimizer.lr=interval(0.001,0.01)")
+    assert (code, error) == (2, "error: hydra/sweeper=optuna needs Optuna: pip install 'tolka[sweep]'")

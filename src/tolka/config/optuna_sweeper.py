@@ -117,6 +117,7 @@ def register() -> None:
         parent = importlib.import_module("hydra_plugins")
     except ModuleNotFoundError:  # no plugin of Hydra's is installed
         parent = sys.modules["hydra_plugins"] = ModuleType("hydra_plugins")
+        parent.__path__ = []  # a package without modules, in which Hydra looks for plugins
     module, _, name = TARGET.rpartition(".")
     home = sys.modules[module] = ModuleType(module)
     parent.tolka = home  # type: ignore[attr-defined]
