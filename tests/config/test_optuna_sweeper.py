@@ -85,6 +85,16 @@ def test_a_study_finds_the_better_values_and_resumes(
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs", "optuna.journal"]
 
 
+@pytest.mark.parametrize(("metric", "direction"), [("chrf", "MAXIMIZE"), ("nll", "MINIMIZE")])
+def test_the_search_goes_where_the_metric_is_better(
+    command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings, metric: str, direction: str
+) -> None:
+    assert search(command, tiny, 1, f"trainer.metric={metric}").code == 0
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "run" / "optuna.journal"))
+    study = optuna.load_study(study_name="tolka", storage=optuna.storages.JournalStorage(backend))
+    assert study.direction.name == direction
+
+
 def test_a_training_that_fails_is_told_and_the_others_go_on(
     command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings
 ) -> None:

@@ -21,6 +21,7 @@ from omegaconf import DictConfig
 
 from tolka.errors import ConfigError
 from tolka.system.progress import say
+from tolka.training.options import METRICS
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -34,7 +35,7 @@ class OptunaSweeper(Sweeper):
     """Asks Optuna for the values to train with, and tells it the best value of trainer.metric.
 
     n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
-    maximize or minimize. seed: of Optuna's sampler (TPE). params: key -> range, as on the command line.
+    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on the command line.
 
     The study is a journal in the sweep's folder: the same command resumes it, and a training that was killed is tried
     again with the same values, in the same folder.
@@ -62,7 +63,9 @@ class OptunaSweeper(Sweeper):
         fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
-        study = _study(optuna, folder / JOURNAL, self.direction, self.seed)
+        higher_is_better = METRICS[self.config.trainer.metric] > 0
+        direction = self.direction or ("maximize" if higher_is_better else "minimize")
+        study = _study(optuna, folder / JOURNAL, direction, self.seed)
         number = _counted(optuna, study)
         while (wanted := self.n_trials - _counted(optuna, study)) > 0:
             trials = [study.ask(space) for _ in range(min(wanted, self.n_jobs))]
@@ -73,7 +76,7 @@ class OptunaSweeper(Sweeper):
                 failed = optuna.trial.TrialState.FAIL if result.return_value is None else None
                 study.tell(trial, result.return_value, state=failed)
         if best := [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]:
-            best_trial = (max if self.direction == "maximize" else min)(best, key=lambda trial: trial.value)
+            best_trial = (max if direction == "maximize" else min)(best, key=lambda trial: trial.value)
             values = " ".join(f"{key}={_text(value)}" for key, value in best_trial.params.items())
             say(f"best of {len(best)} trainings: {best_trial.value:.4g} with {values}")
 
@@ -124,7 +127,7 @@ def register() -> None:
     plugin = type(name, (OptunaSweeper,), {"__module__": module})
     setattr(home, name, plugin)
     Plugins.instance().register(plugin)
-    options = {"n_trials": 20, "n_jobs": 1, "direction": "maximize", "seed": 1, "params": {}}
+    options = {"n_trials": 20, "n_jobs": 1, "direction": "", "seed": 1, "params": {}}
     ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **options})
 
 
