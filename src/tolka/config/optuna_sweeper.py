@@ -35,7 +35,8 @@ class OptunaSweeper(Sweeper):
     """Asks Optuna for the values to train with, and tells it the best value of trainer.metric.
 
     n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
-    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on the command line.
+    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on
+    the command line.
 
     The study is a journal in the sweep's folder: the same command resumes it, and a training that was killed is tried
     again with the same values, in the same folder.
