@@ -32,7 +32,7 @@ from tolka.system.memory import is_out_of_memory
 from tolka.training.compilation import compile_layers
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.step import TrainStep
+from tolka.training.step import Group, TrainStep
 from tolka.translation.dtypes import convert_model
 from tolka.translation.options import DecodingConfig
 
@@ -127,7 +127,7 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
                 torch.cuda.reset_peak_memory_stats(device)
             started_at, update, nll = time.perf_counter(), turn * len(numbers), torch.zeros(())
             for number in numbers:
-                nll = step(update + number + 1, 1e-4, [loader.batch(0, number)]).nll
+                nll = step(update + number + 1, 1e-4, Group.of([loader.batch(0, number)])).nll
             wait(device)
             each.append(time.perf_counter() - started_at)
     if not torch.isfinite(nll):

@@ -25,7 +25,7 @@ from tolka.training.optimizers.base import OPTIMIZERS
 from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
-from tolka.training.step import TrainStep
+from tolka.training.step import Group, TrainStep
 
 pytestmark = [
     pytest.mark.gpu,
@@ -90,7 +90,7 @@ def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
     compile_layers(compiled.objective.model, torch.device("cuda"), mode)
     for number in range(1, 7):
         group = batches[number % 3 :] + batches[:1]
-        one, other = plain(number, 0.1, group), compiled(number, 0.1, group)
+        one, other = plain(number, 0.1, Group.of(group)), compiled(number, 0.1, Group.of(group))
         assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
     for weight, same in zip(found, expected, strict=True):
         assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
@@ -101,7 +101,7 @@ def test_compiled_layers_learn_by_heart(mode: str) -> None:
     step, _ = stepping(compile=mode)
     compile_layers(step.objective.model, torch.device("cuda"), mode)
     batch = collate(SOURCES, TARGETS)
-    made = [step(number, 1.0, [batch]) for number in range(1, 300)]
+    made = [step(number, 1.0, Group.of([batch])) for number in range(1, 300)]
     assert made[-1].nll.item() / batch.tokens < 0.3 * made[0].nll.item() / batch.tokens
 
 
@@ -207,13 +207,13 @@ def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:
     def weights() -> list[torch.Tensor]:
         return [weight.detach().clone() for weight in model.parameters()]
 
-    assert step(1, 1e-3, [batch]).applied
+    assert step(1, 1e-3, Group.of([batch])).applied
     before = weights()
     spoilt = next(model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
-    assert not step(2, 1e-3, [batch]).applied
+    assert not step(2, 1e-3, Group.of([batch])).applied
     assert all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
     spoilt.remove()
-    assert step(3, 1e-3, [batch]).applied
+    assert step(3, 1e-3, Group.of([batch])).applied
     assert not all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
 
 
@@ -232,7 +232,7 @@ def test_an_update_goes_in_as_few_batches_as_the_device_has_room_for() -> None:
         assert fit.batches > 1
         assert fit.tokens * fit.batches >= 4096 * 61
         fresh = TrainStep(TrainerConfig(), Objective(model, 0.1), AdamWConfig().build(model), step.precision)
-        assert all(fresh(number, 1e-3, [loader.largest()]).splits == 0 for number in (1, 2))
+        assert all(fresh(number, 1e-3, Group.of([loader.largest()])).splits == 0 for number in (1, 2))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
 

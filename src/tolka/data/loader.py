@@ -9,6 +9,7 @@ from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
 from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
+from tolka.system.ranks import Ranks
 
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
@@ -71,6 +72,18 @@ class Batches(ABC):
         """Return batch `number` (from 0) of a round, on the CPU."""
         current = self._at(epoch)
         return current.store.batch(current.batches[number])
+
+    def share(self, epoch: int, number: int, ranks: Ranks) -> tuple[Batch | None, int]:
+        """Return this rank's pairs of batch `number`, None if it has none, and the tokens of the whole batch.
+
+        The pairs of a batch are in the order of their lengths and are dealt out like cards, so that every rank computes
+        about as many positions; a pair that is left over goes to another rank in each batch.
+        """
+        current = self._at(epoch)
+        rows = current.batches[number]
+        tokens = int(current.store.target_lengths_of(rows).sum()) + len(rows)  # each with its </s>
+        own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
+        return current.store.batch(own) if len(own) else None, tokens
 
     def largest(self, epoch: int = 0) -> Batch:
         """Return the batch of a round with the most positions, which needs the most memory."""

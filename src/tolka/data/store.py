@@ -41,6 +41,10 @@ class TokenStore:
         """(pairs,): tokens of each target, without </s>."""
         return _lengths(self.target_offsets)
 
+    def target_lengths_of(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the tokens of these rows' targets, without </s>."""
+        return self.target_offsets[rows + 1] - self.target_offsets[rows]
+
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""
         return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]

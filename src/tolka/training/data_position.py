@@ -5,25 +5,31 @@ from collections.abc import Callable
 from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import TolkaError
+from tolka.system.ranks import ALONE, Ranks
 from tolka.training.state import TrainState
+from tolka.training.step import Group
 
 
 class DataPosition:
     """Reads the batches of each update. The position itself is in TrainState, to be saved with everything else."""
 
-    def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None]) -> None:
-        """accumulate: batches per update."""
-        self._loader, self._accumulate, self._log = loader, accumulate, log
+    def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
+        """accumulate: batches per update, shared out over the ranks."""
+        self._loader, self._accumulate, self._log, self._ranks = loader, accumulate, log, ranks
 
-    def group(self, state: TrainState) -> list[Batch]:
+    def group(self, state: TrainState) -> Group:
         """Return the batches of one update, and move the position once all of them were read.
 
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
-        group, epoch, batch, before = [], state.epoch, state.batch, self._loader.state()
+        epoch, batch, before = state.epoch, state.batch, self._loader.state()
+        shares: list[Batch] = []
+        tokens = 0
         try:
             for _ in range(self._accumulate):
-                group.append(self._loader.batch(epoch, batch))
+                share, all_tokens = self._loader.share(epoch, batch, self._ranks)
+                shares += [share] if share else []
+                tokens += all_tokens
                 batch += 1
                 if batch == len(self._loader.plan(epoch)):
                     epoch, batch = epoch + 1, 0
@@ -31,7 +37,7 @@ class DataPosition:
             self._loader.load_state(before)
             raise
         state.epoch, state.batch = epoch, batch
-        return group
+        return Group(shares, tokens)
 
     def batches(self, state: TrainState) -> int | None:
         """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""

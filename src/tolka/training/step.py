@@ -16,6 +16,7 @@ from tolka.nn.lora import has_adapters
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.randomness import random_state, set_random_state, torch_random_kept
+from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import Ema
 from tolka.training.optimizer_state import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
@@ -37,6 +38,19 @@ class UpdateResult:
     splits: int = 0
 
 
+@dataclass(frozen=True)
+class Group:
+    """The batches of one update, as far as they are this rank's. tokens: of all ranks' batches."""
+
+    batches: Sequence[Batch]
+    tokens: int
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> "Group":
+        """Return these batches as those of a training in one process."""
+        return cls(batches, sum(batch.tokens for batch in batches))
+
+
 MOMENTS = 2  # tensors of a weight's size that an optimizer keeps, at most
 
 
@@ -44,8 +58,15 @@ class TrainStep:
     """Updates the weights of one objective; knows neither the schedule nor where the batches come from."""
 
     def __init__(
-        self, config: TrainerConfig, objective: Objective, optimizer: torch.optim.Optimizer, precision: Precision
+        self,
+        config: TrainerConfig,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        precision: Precision,
+        ranks: Ranks = ALONE,
     ) -> None:
+        """ranks: the processes that train this model together, each with its share of every update's batches."""
+        self._ranks = ranks
         self.config, self.objective, self.optimizer, self.precision = config, objective, optimizer, precision
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
@@ -55,18 +76,18 @@ class TrainStep:
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
         self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
 
-    def __call__(self, number: int, rate: float, group: Sequence[Batch]) -> UpdateResult:
-        """Apply update `number` (from 1), with the gradient of all batches' mean per token."""
+    def __call__(self, number: int, rate: float, group: Group) -> UpdateResult:
+        """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.agreement_after
-        tokens = sum(batch.tokens for batch in group)
-        nll, splits = self._gradient(group, tokens)
+        nll, splits = self._gradient(group.batches, group.tokens)
+        nll = self._summed(nll)
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, tokens, applied, splits)
+        return UpdateResult(nll, group.tokens, applied, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
@@ -126,6 +147,24 @@ class TrainStep:
             splits += 1
             parts = [part for batch in parts for part in self._fitting(batch)]
             empty_cache(self.precision.device)
+
+    def _summed(self, nll: Tensor) -> Tensor:
+        """Replace the gradient by its sum over the ranks, and return that of the nll.
+
+        A weight without a gradient on any rank, as in a layer that LayerDrop skipped, has none afterwards either.
+        """
+        if self._ranks.size == 1:
+            return nll
+        weights = [weight for weight in self.objective.parameters() if weight.requires_grad]
+        used = torch.tensor([weight.grad is not None for weight in weights], dtype=nll.dtype, device=nll.device)
+        for weight in weights:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        nll = nll.clone()
+        self._ranks.sum([nll, used, *(weight.grad for weight in weights if weight.grad is not None)])
+        if not used.all():
+            for weight, count in zip(weights, used.tolist(), strict=True):
+                weight.grad = weight.grad if count else None
+        return nll
 
     def _fitting(self, batch: Batch) -> Iterator[Batch]:
         """Yield the batch, or parts of it that are no larger than what may fit, except single pairs."""

@@ -1,0 +1,78 @@
+"""Several processes train as one does: the same batches, the same losses, the same weights."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ranks_bench import MODELS, losses
+
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
+from tolka.system.ranks import ALONE, Ranks, _buckets, joined
+
+BENCH = Path(__file__).parents[1] / "support" / "ranks_bench.py"
+
+
+def of_ranks(size: int, folder: Path) -> Any:
+    """The results of `size` processes."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(BENCH), str(rank), str(size), str(folder / "meeting"), str(folder / "out.json")],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+    said = [process.communicate(timeout=180)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * size, said
+    return json.loads((folder / "out.json").read_text())
+
+
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_as_one_process(size: int, tmp_path: Path) -> None:
+    results = of_ranks(size, tmp_path)
+    for model in MODELS:
+        for name, dtype, tolerance in (("float64", torch.float64, 1e-9), ("fp32", torch.float32, 1e-4)):
+            alone, ranks = losses(model, dtype, ALONE), results[f"{model} {name}"]
+            assert alone["losses"][-1] < 0.9 * alone["losses"][0]  # it learns
+            for rank in ranks:
+                assert rank["losses"] == ranks[0]["losses"]
+                assert rank["weights"] == ranks[0]["weights"]
+            assert ranks[0]["losses"] == pytest.approx(alone["losses"], rel=tolerance)
+            if dtype == torch.float64:
+                assert ranks[0]["weights"] == pytest.approx(alone["weights"], rel=1e-9, abs=1e-9)
+            assert sum(rank["positions"] for rank in ranks) <= alone["positions"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_batch_is_dealt_out_once(size: int) -> None:
+    from ranks_bench import store
+
+    loader = Loader(store(), BatchingConfig(tokens=64, max_length=16), seed=3)
+    for number, rows in enumerate(loader.plan(0)):
+        whole = loader.batch(0, number)
+        shares = [loader.share(0, number, Ranks(rank, size)) for rank in range(size)]
+        assert {tokens for _, tokens in shares} == {whole.tokens}
+        parts = [share for share, _ in shares if share is not None]
+        assert sum(part.tokens for part in parts) == whole.tokens
+        assert sum(len(part.source) for part in parts) == len(rows)
+        assert max(len(part.source) for part in parts) - min(len(part.source) for part in parts) <= 1
+
+
+def test_in_one_process_there_is_nothing_to_sum() -> None:
+    value = torch.ones(3)
+    ALONE.sum([value])
+    assert joined() is ALONE
+    assert ALONE.is_first
+    assert ALONE.gather("x") == ["x"]
+    assert value.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_buckets_have_one_type_and_keep_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tolka.system.ranks._BUCKET", 40)
+    tensors = [torch.zeros(5), torch.zeros(5), torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(30)]
+    assert [[len(tensor) for tensor in bucket] for bucket in _buckets(tensors)] == [[5, 5], [1], [1], [30]]
