@@ -79,6 +79,9 @@ class Batches(ABC):
         The pairs of a batch are in the order of their lengths and are dealt out like cards, so that every rank computes
         about as many positions; a pair that is left over goes to another rank in each batch.
         """
+        if ranks.size == 1:
+            whole = self.batch(epoch, number)
+            return whole, whole.tokens
         current = self._at(epoch)
         rows = current.batches[number]
         tokens = int(current.store.target_lengths_of(rows).sum()) + len(rows)  # each with its </s>
