@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from tolka.metrics.validation import Validation
+from tolka.tracking.tensorboard import TensorBoard
+from tolka.training.callbacks import Beginning, Ending
 from tolka.training.trainer import Trainer
 
 Command = Callable[..., Any]
@@ -159,9 +162,11 @@ def test_every_curve_is_there_once_after_a_resume(
 def test_a_finished_run_is_sent_as_a_whole(name: str, command: Command, tracked: list[str], tmp_path: Path) -> None:
     assert command("mt-train", *tracked).code == 0
     assert command("mt-train", *tracked, f"tracking={name}").code == 0
+    assert command("mt-train", *tracked, f"tracking={name}").code == 0  # sends nothing twice
     found = READERS[name](tmp_path / "run")
     for curve, points in expected(tmp_path / "run").items():
         assert [update for update, _ in found[curve]] == [update for update, _ in points]
+    assert len(found["test/test/bleu"]) == 1
 
 
 @pytest.mark.skipif("mlflow" not in INSTALLED, reason="mlflow is not installed")
@@ -205,3 +210,31 @@ def test_points_of_updates_that_training_took_back_are_replaced(
     for curve in ("train/loss", "train/lr", "validation/loss"):
         assert [update for update, _ in found[curve]] == [update for update, _ in points[curve]]
         assert [value for _, value in found[curve]] == pytest.approx([value for _, value in points[curve]], rel=1e-6)
+
+
+@pytest.mark.skipif("tensorboard" not in INSTALLED, reason="tensorboard is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_what_follows_a_return_is_kept_whatever_kind_of_line_comes_first(tmp_path: Path) -> None:
+    """Back from 40 to 10, past a validation: neither the new training lines nor the new validation drop the other."""
+    tracker = TensorBoard()
+    config = {"tracking": {"project": "p", "model": False}}
+    tracker.on_start(Beginning(tmp_path, config, lambda message: None))
+
+    def lines(first: int, last: int) -> None:
+        for update in range(first, last + 1, 10):
+            tracker.on_update({"update": update, "train_loss": float(update)}, 1.0)
+            if update % 20 == 0:
+                tracker.on_validation({"update": update, "valid_loss": 1.0, "bleu": 2.0}, Validation({}, ""))
+
+    lines(10, 40)
+    lines(20, 50)
+    tracker.on_end(Ending(tmp_path))
+    found = of_tensorboard(tmp_path)
+    assert [update for update, _ in found["train/loss"]] == [10, 20, 30, 40, 50]
+    assert [update for update, _ in found["validation/bleu"]] == [20, 40]
+
+    other = TensorBoard()  # the run is taken over, with other settings, from update 30
+    other.on_start(Beginning(tmp_path, config, lambda message: None, update=30, overridden=True))
+    other.on_update({"update": 40, "train_loss": 4.0}, 1.0)
+    other.on_end(Ending(tmp_path))
+    assert of_tensorboard(tmp_path)["train/loss"] == [(10, 10.0), (20, 20.0), (30, 30.0), (40, 4.0)]

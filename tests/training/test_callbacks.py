@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tolka.errors import TolkaError
-from tolka.training.callbacks import Callback, Callbacks
+from tolka.training.callbacks import Callback, Callbacks, Ending
 from tolka.training.trainer import Trainer
 
 Command = Callable[..., Any]
@@ -100,3 +100,19 @@ def test_several_are_told_in_order() -> None:
 
     Callbacks([Named("first"), Named("second")]).on_save(Path("best"))
     assert told == ["first best", "second best"]
+
+
+def test_all_are_told_of_the_end_also_when_one_fails() -> None:
+    told: list[str] = []
+
+    class Failing(Callback):
+        def on_end(self, ending: Ending) -> None:
+            raise OSError("disk full")
+
+    class Listening(Callback):
+        def on_end(self, ending: Ending) -> None:
+            told.append(ending.error)
+
+    with pytest.raises(OSError, match="disk full"):
+        Callbacks([Listening(), Failing(), Listening()]).on_end(Ending(Path("run")))
+    assert told == ["", "disk full"]

@@ -120,11 +120,11 @@ class Pipeline:
 
     def _begin(self, update: int) -> None:
         """Tell the callbacks that training begins after this update."""
+        self._started = True
         overridden = bool(self.run.overridden)
         self._callbacks.on_start(
             Beginning(self.run.path, self.config.as_dict(), self.run.log, update, self.run.history(), overridden)
         )
-        self._started = True
 
     def _record_provenance(self) -> None:
         """Add an entry for this call to provenance.json."""

@@ -1,5 +1,6 @@
 """What all experiment trackers have in common: what is sent when, and what has been sent already."""
 
+import hashlib
 import json
 import math
 import uuid
@@ -20,7 +21,9 @@ from tolka.training.callbacks import Beginning, Callback, Ending
 
 FOLDER = "tracking"
 """Folder within a run's folder: what each tracker has been sent, and the files of those that write files."""
-_LAST_SECONDS = 60.0  # that the end of a command waits for what is not sent yet
+# Seconds of failures after which the end of a command no longer waits, and the same after an error or a signal, when
+# it does not wait longer for a slow server either.
+_LAST_SECONDS, _SECONDS_AFTER_ERROR = 60.0, 5.0
 _SHORT_NAMES = {"train_loss": "loss", "valid_loss": "loss"}
 
 
@@ -60,12 +63,19 @@ class Tracker(Callback, ABC):
         sent = _read(self._record)
         self._id: str = sent.get("id") or uuid.uuid4().hex[:12]
         self._sent: dict[str, int] = dict(sent.get("sent", {}))
+        self._noted: set[str] = set(self._sent)  # kinds whose signatures are queued or sent
+        self._results = str(sent.get("results", ""))
         # Of a run with other settings than before, what comes after its resumption is new.
         last = beginning.update if beginning.overridden else math.inf
         self._known = {kind: min(update, last) for kind, update in self._sent.items()}
         settings = dict(_flat(beginning.config))
-        run = TrackedRun(self._id, _run_name(self._folder), self._folder, options["project"], settings, bool(sent))
-        self._outbox.add(partial(self._opened, run))
+        run = TrackedRun(
+            self._id, _run_name(self._folder), self._folder, options["project"], settings, bool(sent.get("opened"))
+        )
+        self._write_record(opened=run.resumed)
+        self._outbox.add(partial(self._opened, run), essential=True)
+        if self._known != self._sent:
+            self._outbox.add(partial(self.go_back, beginning.update + 1))
         for line in beginning.history:
             self._add(line)
 
@@ -77,19 +87,26 @@ class Tracker(Callback, ABC):
             self._outbox.add(partial(self.samples, result.samples, line["update"]))
 
     def on_end(self, ending: Ending) -> None:
+        if not hasattr(self, "_outbox"):  # ended before on_start
+            return
         update = max(self._latest.values(), default=0)
         if not ending.error:
             self._add_results(ending, update)
         self._outbox.add(partial(self.close, ending.error))
-        if left := self._outbox.close(_LAST_SECONDS):
-            why = self._outbox.problem or f"not done after {_LAST_SECONDS:.0f} s"
+        left = self._outbox.close(*((_SECONDS_AFTER_ERROR,) * 2 if ending.error else (_LAST_SECONDS,)))
+        if left:
+            why = self._outbox.problem or "it takes too long"
             self._log(
                 f"warning: tracking={self.name}: {left} messages are not sent ({why}); metrics.jsonl has every figure, "
                 "and the same command sends what is missing"
             )
 
     def _add_results(self, ending: Ending, update: int) -> None:
-        """Queue what is known at the end: test scores, pictures, the model."""
+        """Queue what is known at the end: test scores, pictures, the model; unless an earlier command has sent it."""
+        results = json.dumps(ending.tests, sort_keys=True)
+        digest = hashlib.sha256(results.encode()).hexdigest()[:16]
+        if digest == self._results:
+            return
         for test, entry in ending.tests.items():
             values = {f"test/{test}/{score['name'].lower()}": score["score"] for score in entry["metrics"]}
             values[f"test/{test}/ppl"] = entry["perplexity"]["ppl"]
@@ -102,6 +119,11 @@ class Tracker(Callback, ABC):
                 self._outbox.add(partial(self.picture, path, update))
         if self._with_model:
             self._outbox.add(partial(self.model, ending.folder / "best"))
+        self._outbox.add(partial(self._finished, digest))
+
+    def _finished(self, digest: str) -> None:
+        self._results = digest
+        self._write_record()
 
     def _opened(self, run: TrackedRun) -> None:
         self.open(run)
@@ -115,14 +137,16 @@ class Tracker(Callback, ABC):
         update = int(line["update"])
         if update <= self._latest.get(kind, -1):  # training went back: what comes now replaces what was sent
             self._known = {}
+            self._latest = {kind: min(latest, update - 1) for kind, latest in self._latest.items()}
             self._outbox.add(partial(self.go_back, update))
         self._latest[kind] = update
         if update <= self._known.get(kind, -1):
             return False
         values = {**dict(_figures(kind, line)), **(others or {})}
         self._outbox.add(partial(self._logged, kind, update, values))
-        for name, signature in line.get("signatures", {}).items() if kind not in self._sent else ():
+        for name, signature in line.get("signatures", {}).items() if kind not in self._noted else ():
             self._outbox.add(partial(self.note, f"{kind}/{name} signature", signature, update))
+        self._noted.add(kind)
         return True
 
     def _logged(self, kind: str, update: int, values: Mapping[str, float]) -> None:
@@ -130,10 +154,11 @@ class Tracker(Callback, ABC):
         self._sent[kind] = update
         self._write_record()
 
-    def _write_record(self) -> None:
+    def _write_record(self, opened: bool = True) -> None:
         with suppress(OSError):  # a full disk: at worst a line is sent twice
+            record = {"id": self._id, "opened": opened, "sent": self._sent, "results": self._results}
             self._record.parent.mkdir(exist_ok=True)
-            replace_text(self._record, json.dumps({"id": self._id, "sent": self._sent}))
+            replace_text(self._record, json.dumps(record))
 
     @abstractmethod
     def open(self, run: TrackedRun) -> None:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,17 @@ class Trackio(Tracker):
         import trackio
 
         name = f"{run.name}-{run.id}"  # Trackio knows a run by its name
-        with redirect_stdout(sys.stderr):
-            self._run: Any = trackio.init(
-                run.project,
-                name,
-                config={**run.settings},
-                resume="allow",
-                embed=False,
-                auto_log_gpu=False,  # `memory_in_use` is logged instead
-                auto_log_cpu=False,
-            )
+        for module in (trackio, trackio.run):  # it has no setting for where its messages go; stdout is for data
+            module.print = partial(print, file=sys.stderr)
+        self._run: Any = trackio.init(
+            run.project,
+            name,
+            config={**run.settings},
+            resume="allow",
+            embed=False,
+            auto_log_gpu=False,  # `memory_in_use` is logged instead
+            auto_log_cpu=False,
+        )
         self._model_name = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)
 
     def log(self, values: Mapping[str, float], update: int) -> None:
@@ -54,5 +55,4 @@ class Trackio(Tracker):
         self._run.log_artifact(folder, name=self._model_name, type="model")
 
     def close(self, error: str) -> None:
-        with redirect_stdout(sys.stderr):
-            self._run.finish()
+        self._run.finish()

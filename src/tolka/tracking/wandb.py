@@ -23,7 +23,8 @@ class WeightsAndBiases(Tracker):
 
         folder = run.folder / FOLDER
         folder.mkdir(exist_ok=True)
-        offline = "WANDB_MODE" not in os.environ and not wandb.login(prompt=False)
+        online = os.environ.get("WANDB_MODE", "online") == "online"
+        offline = online and not wandb.login(prompt=False)
         self._run: Any = wandb.init(
             project=run.project,
             name=run.name,
@@ -40,7 +41,7 @@ class WeightsAndBiases(Tracker):
         if self._run.settings.mode == "offline":
             why = " (no login; `wandb login` first, and the curves are online at once)" if offline else ""
             self._log(f"tracking=wandb: offline{why}; to upload it: wandb sync {folder}/wandb/offline-run-*-{run.id}")
-        else:
+        elif self._run.url:
             self._log(f"tracking=wandb: {self._run.url}")
 
     def log(self, values: Mapping[str, float], update: int) -> None:

@@ -15,10 +15,12 @@ A callback of one's own is a class in a module that `plugins=` imports; `trackin
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tolka.errors import TolkaError
 from tolka.metrics.validation import Validation
 from tolka.options.registry import Registry
 
@@ -110,8 +112,16 @@ class Callbacks(Callback):
             callback.on_save(folder)
 
     def on_end(self, ending: Ending) -> None:
+        """Tell all of them; where one raises an exception, the later ones are told of it, and it is raised then."""
+        first: BaseException | None = None
         for callback in self._callbacks:
-            callback.on_end(ending)
+            try:
+                callback.on_end(ending)
+            except BaseException as error:
+                first = first or error
+                ending = replace(ending, error=ending.error or str(error) or type(error).__name__)
+        if first is not None:
+            raise first
 
 
 class Guarded(Callback):
@@ -146,4 +156,5 @@ class Guarded(Callback):
             if where not in self._reported:
                 self._reported.add(where)
                 words = " ".join(f"{type(error).__name__}: {error}".split())
-                self._log(f"warning: tracking={self._name}: {event} failed ({where}: {words}); training goes on")
+                with suppress(TolkaError):  # the run's folder is gone, which training reports
+                    self._log(f"warning: tracking={self._name}: {event} failed ({where}: {words}); training goes on")
