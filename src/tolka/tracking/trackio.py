@@ -21,19 +21,20 @@ class Trackio(Tracker):
     def open(self, run: TrackedRun) -> None:
         import trackio
 
-        name = f"{run.name}-{run.id}"  # Trackio knows a run by its name
-        for module in (trackio, trackio.run):  # it has no setting for where its messages go; stdout is for data
-            module.print = partial(print, file=sys.stderr)
+        run_name = f"{run.name}-{run.id}"  # Trackio knows a run by its name
+        for name, module in [*sys.modules.items()]:  # no setting says where its messages go, and stdout is for data
+            if name.partition(".")[0] == "trackio":
+                vars(module)["print"] = partial(print, file=sys.stderr)
         self._run: Any = trackio.init(
             run.project,
-            name,
+            run_name,
             config={**run.settings},
             resume="allow",
             embed=False,
             auto_log_gpu=False,  # `memory_in_use` is logged instead
             auto_log_cpu=False,
         )
-        self._model_name = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)
+        self._model_name = re.sub(r"[^\w.-]", "-", run_name, flags=re.ASCII)
 
     def log(self, values: Mapping[str, float], update: int) -> None:
         self._run.log({**values}, step=update)
