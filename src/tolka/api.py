@@ -1,5 +1,6 @@
 """The three commands as functions: a configuration in, a typed result out."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,10 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
-from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig
+from tolka.config.plugins import load_plugins
+from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, rebuild
 from tolka.config.typed import as_overrides
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
@@ -24,7 +28,9 @@ from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.memory import keep_freed_memory, peak_memory_bytes
+from tolka.system.processes import is_started, process_count, run_together
 from tolka.system.progress import bar, say
+from tolka.system.ranks import process_group
 from tolka.text.lines import LineLimit, read_lines, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
@@ -77,17 +83,33 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
     _check_complete(settings)
     if config.trainer.find_lr:
         raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
+    count = 1 if is_started() else process_count(config.trainer.devices, choose_device(config.trainer.device))
+    if count > 1:
+        plugins = [f"plugins=[{name}]" for name in config.as_dict().get("plugins", [])]
+        result: TrainResult = run_together(count, _train_rank, config.as_dict(), plugins, count)
+        return result
     started_at = time.perf_counter()
     keep_freed_memory()
-    pipeline = Pipeline(config)
-    try:
-        pipeline.claim()
-        if config.corpus.check:
-            check_first(pipeline)
-        state, tests = pipeline.complete()
-    finally:
-        pipeline.run.release()
+    with process_group():
+        pipeline = Pipeline(config)
+        try:
+            pipeline.claim()
+            if config.corpus.check:
+                check_first(pipeline)
+            state, tests = pipeline.complete()
+        finally:
+            pipeline.run.release()
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+
+
+def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | TolkaError:
+    """Train as one of `count` processes of this machine; return an error instead of raising it."""
+    load_plugins(plugins)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    try:
+        return train(rebuild(values))
+    except TolkaError as error:
+        return error
 
 
 def unlike_before(run: Path, config: TrainConfig) -> list[str]:

@@ -245,3 +245,7 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     for outcome in failed:
         say(f"error: {outcome.label} failed: {outcome.error}")
     return FAILED if failed else DONE
+
+
+if __name__ == "__main__":  # torchrun -m tolka.cli.train
+    main()

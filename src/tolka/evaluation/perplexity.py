@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 
@@ -17,6 +18,7 @@ from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.number_format import shown
 from tolka.system.progress import say
+from tolka.system.ranks import ALONE, Ranks
 from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
@@ -105,16 +107,24 @@ class PerplexityMeter:
         self._characters = sum(len(pairs[i].target) for i in measured)
         self._skipped = len(pairs) - len(measured)
 
-    def measure(self, model: Seq2Seq, precision: Precision, tick: Callable[[], object] = lambda: None) -> Perplexity:
-        """Measure in one pass with teacher forcing; call `tick` after each batch."""
+    def measure(
+        self,
+        model: Seq2Seq,
+        precision: Precision,
+        tick: Callable[[], object] = lambda: None,
+        ranks: Ranks = ALONE,
+    ) -> Perplexity:
+        """Measure in one pass with teacher forcing; call `tick` after each batch. ranks: share the batches out."""
         objective = Objective(model, label_smoothing=0.0).eval()
         nll, tokens = 0.0, 0
         with torch.no_grad(), precision.autocast():
-            for batch in in_order(self._store, self._tokens):
+            for batch in islice(in_order(self._store, self._tokens), ranks.rank, None, ranks.size):
                 for sums in self._sums(objective, batch, precision.device):
                     nll += sums.nll.double().item()
                     tokens += sums.tokens
                 tick()
+        parts = ranks.gather((nll, tokens))
+        nll, tokens = sum(part[0] for part in parts), sum(part[1] for part in parts)
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:

@@ -10,6 +10,7 @@ from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, compare, score
 from tolka.system.device import Precision
 from tolka.system.progress import bar
+from tolka.system.ranks import ALONE, Ranks
 from tolka.text.pairs import Pair
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
@@ -60,11 +61,13 @@ class Tester:
         precision: Precision,
         tokens: int,
         write_text: Callable[[str, str], object],
+        ranks: Ranks = ALONE,
     ) -> None:
         """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
 
-        write_text: is called with the name of a file and its text, the translations.
+        write_text: is called with the name of a file and its text, the translations. ranks: share the sentences out.
         """
+        self._ranks = ranks
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
         self._precision, self._tokens, self._write_text = precision, tokens, write_text
 
@@ -72,21 +75,21 @@ class Tester:
         """Measure one test set; compare models only with resamples (metrics.bootstrap > 0)."""
         references = [pair.target for pair in pairs]
         started_at = time.perf_counter()
-        hypotheses = _translate(f"testing on {name}", pairs, self._translator)
+        hypotheses = self._translate(f"testing on {name}", pairs, self._translator)
         seconds = time.perf_counter() - started_at
         self._write_text(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         if self._before is not None and self._metrics.bootstrap:
-            previous = _translate(f"the model before, on {name}", pairs, self._before)
+            previous = self._translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(previous, hypotheses, references, self._metrics, self._language)
         meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
-        perplexity = meter.measure(self._translator.engine.model, self._precision)
+        perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]
         buckets = bleu_by_length(sources, hypotheses, references, self._metrics, self._language)
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
-
-def _translate(title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
-    with bar(title, len(pairs), " sentences") as progress:
-        return translator([pair.source for pair in pairs], progress.update)
+    def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
+        own = self._ranks.share([pair.source for pair in pairs])
+        with bar(title, len(own), " sentences") as progress:
+            return self._ranks.collect(translator(own, progress.update))

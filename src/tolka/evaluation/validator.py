@@ -10,6 +10,7 @@ from tolka.metrics.validation import Sample, Validation
 from tolka.system.device import Precision
 from tolka.system.number_format import shown
 from tolka.system.progress import bar
+from tolka.system.ranks import ALONE, Ranks
 from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.translation.torch_engine import TorchEngine
@@ -37,25 +38,30 @@ class Validator:
         language: str,
         samples: int,
         flow: GradientFlowMeter | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. language: of the target. samples: pairs to show."""
+        """metrics: its tokenizer is used, its list is not. language: of the target. samples: pairs to show.
+
+        ranks: share the sentences out.
+        """
         self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
-        self._language, self._samples, self._flow = language, samples, flow
+        self._language, self._samples, self._flow, self._ranks = language, samples, flow, ranks
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
         """Measure the current model. what: its name if it is not that of the update itself ("mean").
 
         tick: is called after each batch; an exception that it raises ends the validation.
         """
-        perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick)
+        perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick, self._ranks)
         with bar("validating", len(self._pairs), " sentences") as progress:
 
             def advance(sentences: float) -> None:
                 progress.update(sentences)
                 tick()
 
-            hypotheses = self._translator([pair.source for pair in self._pairs], advance)
+            own = self._ranks.share([pair.source for pair in self._pairs])
+            hypotheses = self._ranks.collect(self._translator(own, advance))
         bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
         values = {
             "nll": perplexity.nll / perplexity.tokens,

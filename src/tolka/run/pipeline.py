@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tolka.config.schemas import TrainConfig, rebuild
-from tolka.errors import StoppedError, TolkaError
+from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import ResumeState
@@ -23,8 +23,10 @@ from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
+from tolka.system.ranks import joined
 from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
 from tolka.training.compilation import compile_now
+from tolka.training.followers import FollowerFolder
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
@@ -41,16 +43,19 @@ class Pipeline:
 
     def __init__(self, config: TrainConfig) -> None:
         self.config = config
-        self.run = RunFolder(config.run.folder)
+        self.ranks = joined()
+        folder = config.run.folder
+        self.run = RunFolder(folder) if self.ranks.is_first else FollowerFolder(folder, self.ranks.rank)
         self.resuming = False
         self.inputs = Inputs(config, self.run.log)
         self.device = choose_device(config.trainer.device)
         chosen = [Guarded(name, CALLBACKS.get(name)(), self.run.log) for name in config.tracking.names]
         self._plots = Plots(config, self.run)
         page = ReportPage(config, self.run, self.inputs, decoding_options(config, self.device))
-        self._callbacks = Callbacks([ValidationTexts(self.run), Panel(), self._plots, page, *chosen])
+        callbacks = [ValidationTexts(self.run), Panel(), self._plots, page, *chosen]
+        self._callbacks = Callbacks(callbacks if self.ranks.is_first else [])
         self._started = False
-        self._setup = TrainingSetup(config, self.run, self.inputs, self.device, self._callbacks)
+        self._setup = TrainingSetup(config, self.run, self.inputs, self.device, self._callbacks, self.ranks)
         check_precision(config.trainer.precision, self.device)
         use_threads(config.trainer.threads)
         if config.trainer.deterministic:
@@ -58,11 +63,26 @@ class Pipeline:
 
     def claim(self) -> None:
         """Claim the run's folder, to train or to resume in it; ConfigError as `RunFolder.claim`."""
-        self.resuming = self.run.claim(
-            self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
+        settings = self.config.as_dict()
+        if any(each != settings for each in self.ranks.gather(settings)):
+            raise ConfigError("the processes of this training have different settings: start all with the same command")
+        self.resuming, self.run.overridden, error = self.ranks.of_first(
+            self._claimed() if self.ranks.is_first else None
         )
+        if error:
+            raise error
         if self.run.overridden:
             self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
+
+    def _claimed(self) -> tuple[bool, list[str], TolkaError | None]:
+        """Claim the folder for all ranks: whether it has a run to resume, its other settings, or why it cannot be."""
+        try:
+            resuming = self.run.claim(
+                self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
+            )
+        except TolkaError as error:
+            return False, [], error
+        return resuming, self.run.overridden, None
 
     def complete(self) -> tuple[TrainState, list[TestResult]]:
         """Train in a claimed folder, test, and report; the callbacks are told of the end, whatever it is."""
@@ -102,6 +122,8 @@ class Pipeline:
         self._begin(trainer.state.update)
         with listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)
+        self.ranks.wait()  # until best/ is whole
+        received = next((each for each in self.ranks.gather(received) if each), received)
         if received:
             name = signal.Signals(received[0]).name
             saved = (self.run.last / MANIFEST).is_file()
@@ -128,6 +150,8 @@ class Pipeline:
 
     def _record_provenance(self) -> None:
         """Add an entry for this call to provenance.json."""
+        if not self.ranks.is_first:
+            return
         calls = recorded(self.run.path)
         calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
         self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
@@ -166,6 +190,7 @@ class Pipeline:
             self._fp32(),
             decoding.tokens,
             lambda name, text: self.run.leave(f"samples/{name}", text),
+            self.ranks,
         )
         results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
         self.run.forget_tests()
@@ -173,7 +198,7 @@ class Pipeline:
             timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
             self.run.record({"update": saved.scores["update"], **timed})
         self.run.finish()
-        if results:
+        if results and self.ranks.is_first:
             scores = {
                 **saved.scores,
                 "search": asdict(self.config.search),

@@ -19,6 +19,7 @@ from tolka.run.inputs import Inputs
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
 from tolka.system.randomness import seed_everything
+from tolka.system.ranks import Ranks
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
@@ -34,6 +35,7 @@ from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
+_SEEDS_APART = 2**32  # between two ranks: no other run.seed of a few digits comes near
 _DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
 
 
@@ -44,13 +46,14 @@ def decoding_options(config: TrainConfig, device: torch.device) -> DecodingConfi
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """Builds what trains the model of one run. device: the one chosen for it. callback: see `Trainer`."""
+    """Builds what trains the model of one run. device: the one chosen for it. callback, ranks: see `Trainer`."""
 
     config: TrainConfig
     run: RunFolder
     inputs: Inputs
     device: torch.device
     callback: Callback
+    ranks: Ranks
 
     @property
     def decoding(self) -> DecodingConfig:
@@ -71,6 +74,8 @@ class TrainingSetup:
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
         for line in announcement(self.config, loader, epoch, model, precision, reason):
             self.run.log(line)
+        if self.ranks.rank:  # the same weights, but dropout of its own
+            torch.manual_seed(self.config.run.seed + self.ranks.rank * _SEEDS_APART)
         return Trainer(
             options,
             objective,
@@ -85,6 +90,7 @@ class TrainingSetup:
             self._snapshots(model, precision),
             self.inputs.spelt,
             self.callback,
+            self.ranks,
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
@@ -127,7 +133,9 @@ class TrainingSetup:
             loader.resize(fit.tokens)
         else:
             step = TrainStep(options, objective, optimizer, precision)
-            fit = fewest_batches(step, loader, tokens, least=batching.max_length + 1)
+            found = fewest_batches(step, loader, tokens, least=batching.max_length + 1)
+            fit = max(self.ranks.gather(found), key=lambda each: each.batches)
+            loader.resize(fit.tokens)
         each = f"{fit.batches} batches of {fit.tokens}" if fit.batches > 1 else "one batch"
         self.run.log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
         return replace(options, accumulate=fit.batches)
@@ -154,6 +162,7 @@ class TrainingSetup:
             corpus.target,
             self.config.trainer.samples,
             self.gradient_flow_meter(),
+            self.ranks,
         )
 
     def gradient_flow_meter(self) -> GradientFlowMeter | None:
@@ -182,9 +191,11 @@ class TrainingSetup:
     def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
         if resumed:  # a trial could end differently: the run keeps what it began with
             return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
-        return choose_precision(
+        precision, reason = choose_precision(
             self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
         )
+        name, reason = self.ranks.of_first((precision.name, reason))  # a trial could end differently on each
+        return Precision(self.device, name), reason
 
     def _facts(self, parameters: int, precision: Precision) -> dict[str, str]:
         corpus = self.config.corpus

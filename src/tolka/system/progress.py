@@ -1,5 +1,6 @@
 """Progress bars and messages on stderr."""
 
+import os
 import sys
 from contextlib import suppress
 from typing import Any
@@ -7,9 +8,14 @@ from typing import Any
 from tqdm import tqdm
 
 
+def is_muted() -> bool:
+    """Return whether another process talks: of those that train one model together, the first one."""
+    return os.environ.get("RANK", "0") != "0"
+
+
 def shows_bars() -> bool:
     """Return whether stderr is a terminal; a log file gets lines instead of bars."""
-    return sys.stderr.isatty()
+    return sys.stderr.isatty() and not is_muted()
 
 
 def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bool = True) -> "tqdm[Any]":
@@ -46,5 +52,7 @@ def say(message: str = "") -> None:
 
     An error is ignored: the terminal may be closed, or the disk of a log full.
     """
+    if is_muted():
+        return
     with suppress(OSError):
         tqdm.write(message, file=sys.stderr)

@@ -1,14 +1,23 @@
-"""The processes that train one model together, as torch.distributed connects them."""
+"""The processes that train one model together, as torch.distributed connects them.
 
+torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT.
+"""
+
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from tolka.errors import TolkaError
+
 _BUCKET = 25 * 2**20  # bytes that are summed by one call
+_PATIENCE = timedelta(minutes=30)  # with a rank that does not answer: one may prepare text while the others wait
 
 
 @dataclass(frozen=True)
@@ -31,9 +40,10 @@ class Ranks:
         if self.size == 1:
             return
         sent = [(bucket, torch.cat([tensor.reshape(-1) for tensor in bucket])) for bucket in _buckets(tensors)]
-        for handle in [dist.all_reduce(flat, async_op=True) for _, flat in sent]:
-            assert handle is not None
-            handle.wait()
+        with _others_present():
+            for handle in [dist.all_reduce(flat, async_op=True) for _, flat in sent]:
+                assert handle is not None
+                handle.wait()
         for bucket, flat in sent:
             for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
                 tensor.copy_(part.view_as(tensor))
@@ -43,8 +53,26 @@ class Ranks:
         if self.size == 1:
             return [value]
         gathered: list[Any] = [None] * self.size
-        dist.all_gather_object(gathered, value)
+        with _others_present():
+            dist.all_gather_object(gathered, value)
         return gathered
+
+    def of_first(self, value: Any) -> Any:
+        """Return the first rank's value on every rank."""
+        return self.gather(value)[0]
+
+    def wait(self) -> None:
+        """Wait until every rank is here."""
+        self.gather(None)
+
+    def share(self, items: Sequence[Any]) -> list[Any]:
+        """Return this rank's share: every n-th item, n being the number of ranks. `collect` undoes it."""
+        return list(items[self.rank :: self.size])
+
+    def collect(self, own: Sequence[Any]) -> list[Any]:
+        """Return what all ranks made of their shares, in the order of the items that `share` dealt out."""
+        parts = self.gather(list(own))
+        return [parts[i % self.size][i // self.size] for i in range(sum(map(len, parts)))]
 
 
 ALONE = Ranks()
@@ -56,6 +84,40 @@ def joined() -> Ranks:
     if not (dist.is_available() and dist.is_initialized()):
         return ALONE
     return Ranks(dist.get_rank(), dist.get_world_size())
+
+
+@contextmanager
+def process_group() -> Iterator[Ranks]:
+    """Join the other processes for the length of a block, if torchrun says that there are some."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1 or dist.is_initialized():
+        yield joined()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        backend = "nccl"
+    try:
+        dist.init_process_group(backend, timeout=_PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        words = " ".join(str(error).split())
+        raise TolkaError(f"the {size} processes of this training do not find each other ({words[:200]})") from None
+    try:
+        yield joined()
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _others_present() -> Iterator[None]:
+    """Raise TolkaError where another rank has ended, or does not answer."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = " ".join(str(error).split())
+        if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
+            raise
+        raise TolkaError(f"another process of this training has ended, or does not answer ({words[:120]})") from None
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -89,6 +89,8 @@ class TrainerConfig:
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
+    devices: int = setting(1, resumable=True)
+    """processes that train together, each with a share of every batch: GPUs, or parts of the processor; auto = all GPUs"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
@@ -101,6 +103,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
         zero_or_more(self, "trainer", "no limit", "disk_limit")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
+        zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads")
         at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")

@@ -11,6 +11,7 @@ from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.read import average_weights
 from tolka.system.number_format import shown
+from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
@@ -40,7 +41,7 @@ class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
     safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is told of
-    each validation.
+    each validation. ranks: the processes that train this model together; they decide the same.
     """
 
     config: TrainerConfig
@@ -54,6 +55,7 @@ class Selection:
     safety: Stopwatch
     stop: StopRequest
     callback: Callback
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
@@ -105,7 +107,7 @@ class Selection:
         name = "mean" if mean_of else ""
         self.objective.eval()
         try:
-            result = self.validate(state.update, name, self.stop.check)
+            result = self.validate(state.update, name, self.stop.check if self.ranks.size == 1 else lambda: None)
         finally:
             self.objective.train()
         if not math.isfinite(result.values["nll"]):
@@ -144,7 +146,7 @@ class Selection:
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         if self.config.disk_limit:
             self.keeper.wait()
-            size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            size = self.ranks.of_first(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
             most = int(self.config.disk_limit * 1e9 / size) if size else None
             wanted, state.kept = state.kept, to_keep(checkpoints, state.kept_nll, self.config, most)
             if dropped := wanted.keys() - state.kept.keys() - self._reported_drops:
@@ -159,6 +161,7 @@ class Selection:
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
         self.keeper.wait()
+        self.ranks.wait()
         wanted = map(int, to_average(state.kept, state.kept_nll, self.config))
         updates = sorted(update for update in wanted if self.run.checkpoint(update).is_dir())
         if len(updates) < 2:

@@ -1,5 +1,6 @@
 """One update of the weights, with the optimizer, gradient scaler and moving average that it needs."""
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -211,6 +212,24 @@ class TrainStep:
             self.ema.update(number)
         return applied
 
+    def _random_tensors(self) -> dict[str, Tensor]:
+        """Return the states of this rank's generators, from which dropout is drawn."""
+        states = {"rng": torch.get_rng_state()}
+        if self.precision.device.type == "cuda":
+            states["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
+        return states
+
+    def _load_random_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore the states of this rank's generators; a rank that is new draws from a stream of its own."""
+        end = f".{self._ranks.rank}" if self._ranks.rank else ""
+        if f"rng{end}" not in tensors:
+            seed = int.from_bytes(hashlib.sha256(bytes(tensors["rng"].tolist()) + end.encode()).digest()[:7], "big")
+            torch.manual_seed(seed)
+            return
+        torch.set_rng_state(tensors[f"rng{end}"])
+        if f"rng_cuda{end}" in tensors and self.precision.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors[f"rng_cuda{end}"], self.precision.device)
+
     @property
     def rate(self) -> float:
         """The learning rate of the latest update."""
@@ -226,9 +245,9 @@ class TrainStep:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
-        tensors = {"rng": torch.get_rng_state(), **state_tensors(self.optimizer, self._names)}
-        if self.precision.device.type == "cuda":
-            tensors["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
+        tensors = state_tensors(self.optimizer, self._names)
+        for rank, states in enumerate(self._ranks.gather(self._random_tensors())):
+            tensors |= {f"{name}.{rank}" if rank else name: state for name, state in states.items()}
         if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
@@ -242,11 +261,9 @@ class TrainStep:
         """Restore what `state` returned. load_weights: puts the saved weights into the model."""
         self.scaler.load_state_dict(facts["scaler"])
         self._most_positions = facts.get("most_positions", sys.maxsize)
-        torch.set_rng_state(tensors["rng"])
         if "random" in facts:
             set_random_state(facts["random"])
-        if "rng_cuda" in tensors and self.precision.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["rng_cuda"], self.precision.device)
+        self._load_random_tensors(tensors)
         if not self._saves_other_weights:
             load_weights()
         for weight, name in self._names.items():

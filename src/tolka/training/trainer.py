@@ -15,16 +15,18 @@ from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.system.device import Precision
 from tolka.system.progress import bar
+from tolka.system.ranks import ALONE, Ranks
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
+from tolka.training.followers import FollowerWriter
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState, Window
+from tolka.training.state import Agreement, Clock, GivenUpError, StopRequest, Stopwatch, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.warning_signs import Watch
 
@@ -50,26 +52,29 @@ class Trainer:
         snapshots: Snapshots,
         spell: Callable[[Batch], str],
         callback: Callback | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
 
         validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
 
-        callback: is told of updates, validations and saves.
+        callback: is told of updates, validations and saves. ranks: the processes that train this model together.
         """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
         self.scheduler, self.peak, self._store = scheduler, peak, store
         self.validator, self._snapshots = validator, snapshots
-        self.step = TrainStep(config, objective, optimizer, precision)
+        self._ranks = ranks
+        self.step = TrainStep(config, objective, optimizer, precision, ranks)
         self.state = TrainState(precision=precision.name)
         self._clock, self._saved_at = Clock(), time.perf_counter()
-        self._stop = StopRequest()
+        self._stop, self._stop_asked = StopRequest(), ""
         self._save_asked = False
+        self._agreed = Agreement()
         self._window, self._safety = Window(), Stopwatch()
-        self._data_position = DataPosition(loader, config.accumulate, run.log)
+        self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
         self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
-        self._keeper = CheckpointWriter(run)
+        self._keeper = CheckpointWriter(run) if ranks.is_first else FollowerWriter(run)
         self._callback = callback or Callback()
         self._selection = Selection(
             config,
@@ -83,6 +88,7 @@ class Trainer:
             self._safety,
             self._stop,
             self._callback,
+            ranks,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
 
@@ -92,7 +98,9 @@ class Trainer:
         During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
         is abandoned; a resumed run begins with it.
         """
-        self._stop.reason = reason
+        if self._ranks.size == 1:
+            self._stop.reason = reason
+        self._stop_asked = reason
 
     def save_soon(self) -> None:
         """Request that `last/` is saved after the current update; safe to call from a signal handler."""
@@ -118,7 +126,7 @@ class Trainer:
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
             self._finish_interrupted_validation()
-            while (reason := self._reason_to_stop()) is None:
+            while (reason := self._agree()._reason_to_stop()) is None:
                 try:
                     self._train_step(self._window)
                 except TolkaError as error:  # the text cannot be read any further: save the model first
@@ -197,10 +205,26 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES:
+        if self._agreed.save if self._ranks.size > 1 else self._save_is_due():
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
+
+    def _save_is_due(self) -> bool:
+        return self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
+
+    def _agree(self) -> "Trainer":
+        """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
+        if self._ranks.size > 1:
+            asked = self._ranks.gather((self._stop_asked, self._save_is_due(), self._clock.seconds))
+            self._agreed = Agreement(any(save for _, save, _ in asked), asked[0][2])
+            self._stop.reason = next((reason for reason, _, _ in asked if reason), None)
+        return self
+
+    @property
+    def _seconds(self) -> float:
+        """Seconds of training so far, the same on all ranks."""
+        return self._agreed.seconds if self._ranks.size > 1 else self._clock.seconds
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
@@ -209,7 +233,7 @@ class Trainer:
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
         # After one update at least, so that there is a model at the end.
-        if config.max_minutes and state.update and self._clock.seconds >= 60 * config.max_minutes:
+        if config.max_minutes and state.update and self._seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
@@ -242,7 +266,7 @@ class Trainer:
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = self._clock.seconds / (60 * minutes) if minutes else 0.0
+        share = self._seconds / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
@@ -285,7 +309,7 @@ class Trainer:
             )
         self._skipped.forget()
         self._keeper.finish()
-        if self._keeper.has(self.run.last) or self._beginning is None:
+        if self._ranks.of_first(self._keeper.has(self.run.last)) or self._beginning is None:
             saved = self._snapshots.last_state()
             self.loader.load_state(saved.facts.get("loader", {}))
             self.resume(saved)

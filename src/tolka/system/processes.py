@@ -1,0 +1,66 @@
+"""Several processes on this machine that run one function together, under torchrun's agent."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from tolka.errors import ConfigError, StoppedError, TolkaError
+
+_RESTARTS = 3  # after a process was killed: all begin again, from the last state that was saved
+
+
+def process_count(asked: int, device: torch.device) -> int:
+    """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
+    if device.type == "cuda":
+        have, what = torch.cuda.device_count(), "GPUs"
+    else:
+        have, what = os.cpu_count() or 1, "cores"
+    if asked > have:
+        raise ConfigError(f"trainer.devices ({asked}) is more than the {have} {what} of this machine; try auto")
+    return asked or (have if device.type == "cuda" else 1)
+
+
+def is_started() -> bool:
+    """Return whether this process is one of several that torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function of a module in `count` processes of this machine; return what the first one returns.
+
+    The function returns a TolkaError instead of raising it; it is raised here. TolkaError when a process was killed
+    again after _RESTARTS restarts, StoppedError when a signal came.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=count,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=_RESTARTS,
+        monitor_interval=0.5,
+        start_method="spawn",
+    )
+    try:
+        results: Mapping[int, Any] = elastic_launch(config, function)(*arguments)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
+        raise TolkaError(
+            f"process {rank} of {count} {ended}, also after {_RESTARTS} restarts; the same command goes on from last/"
+        ) from None
+    except SignalException as error:
+        number = int(error.sigval)
+        raise StoppedError(
+            f"stopped by {error.sigval.name}; the same command goes on from last/", 128 + number
+        ) from None
+    found = results[0]
+    if isinstance(found, TolkaError):
+        raise found
+    return found

@@ -1,0 +1,65 @@
+"""What the ranks after the first one have in place of a run's folder and its writer: they write nothing but a log."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel
+from tolka.training.run_folder import RunFolder
+
+
+class FollowerFolder(RunFolder):
+    """A run's folder, in which another process writes. This rank's log is logs/rank<n>.log."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        super().__init__(path)
+        self._rank = rank
+
+    def begun(self) -> None:
+        """Do nothing."""
+
+    def saved(self) -> None:
+        """Do nothing."""
+
+    def drop_checkpoints(self, kept: Collection[str]) -> None:
+        """Do nothing."""
+
+    def record(self, facts: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return nothing: the first rank knows."""
+        return []
+
+    def written(self) -> int:
+        """Return 0: the first rank knows."""
+        return 0
+
+    def forget_after(
+        self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
+    ) -> None:
+        """Do nothing."""
+
+    def forget_tests(self) -> None:
+        """Do nothing."""
+
+    def log(self, message: str, on_bar: bool = False) -> None:
+        """Append a line to this rank's log."""
+        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        text = "".join(f"{stamp} {line}\n" for line in message.splitlines())
+        self._add(self.path / "logs" / f"rank{self._rank}.log", text)
+
+    def leave(self, name: str, text: str) -> Path:
+        """Return the path at which the first rank writes."""
+        return self.path / name
+
+
+class FollowerWriter(CheckpointWriter):
+    """Saves nothing; the first rank saves the same model."""
+
+    def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
+        """Do nothing."""
+
+    def afterwards(self, job: Callable[[], None]) -> None:
+        """Do nothing."""
