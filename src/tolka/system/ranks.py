@@ -98,7 +98,10 @@ def process_group() -> Iterator[Ranks]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         backend = "nccl"
     try:
-        dist.init_process_group(backend, timeout=_PATIENCE)
+        store, rank, size = next(iter(dist.rendezvous("env://", timeout=_PATIENCE)))
+        # The agent's store still has the addresses of the processes before a restart.
+        store = dist.PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())
         raise TolkaError(f"the {size} processes of this training do not find each other ({words[:200]})") from None

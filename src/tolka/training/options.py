@@ -90,7 +90,7 @@ class TrainerConfig:
     deterministic: bool = False
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     devices: int = setting(1, resumable=True)
-    """processes that train together, each with a share of every batch: GPUs, or parts of the processor; auto = all GPUs"""
+    """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
