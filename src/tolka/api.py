@@ -28,7 +28,7 @@ from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.memory import keep_freed_memory, peak_memory_bytes
-from tolka.system.processes import is_started, process_count, run_together
+from tolka.system.processes import RESTARTS, is_started, process_count, restarts, run_together
 from tolka.system.progress import bar, say
 from tolka.system.ranks import process_group
 from tolka.text.lines import LineLimit, read_lines, user_path
@@ -106,6 +106,8 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
     """Train as one of `count` processes of this machine; return an error instead of raising it."""
     load_plugins(plugins)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    if restarts():
+        say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {RESTARTS} times)")
     try:
         return train(rebuild(values))
     except TolkaError as error:

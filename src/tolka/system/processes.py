@@ -1,5 +1,6 @@
 """Several processes on this machine that run one function together, under torchrun's agent."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +9,8 @@ import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
 
-_RESTARTS = 3  # after a process was killed: all begin again, from the last state that was saved
+RESTARTS = 3
+"""How often all processes begin again from the last state that was saved, after one of them was killed."""
 
 
 def process_count(asked: int, device: torch.device) -> int:
@@ -27,11 +29,16 @@ def is_started() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
+def restarts() -> int:
+    """Return how often the processes have been started again, because one of them was killed."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function of a module in `count` processes of this machine; return what the first one returns.
 
     The function returns a TolkaError instead of raising it; it is raised here. TolkaError when a process was killed
-    again after _RESTARTS restarts, StoppedError when a signal came.
+    again after RESTARTS restarts, StoppedError when a signal came.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -43,17 +50,20 @@ def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> A
         nproc_per_node=count,
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
-        max_restarts=_RESTARTS,
+        max_restarts=RESTARTS,
         monitor_interval=0.5,
         start_method="spawn",
     )
+    for name in ("torch.distributed", "torch.multiprocessing"):  # what went wrong is said below, in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:
         results: Mapping[int, Any] = elastic_launch(config, function)(*arguments)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
         raise TolkaError(
-            f"process {rank} of {count} {ended}, also after {_RESTARTS} restarts; the same command goes on from last/"
+            f"process {rank} of {count} {ended}, also after {RESTARTS} restarts; the same command goes on from last/"
         ) from None
     except SignalException as error:
         number = int(error.sigval)

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from tolka.errors import TolkaError
 
@@ -98,9 +100,9 @@ def process_group() -> Iterator[Ranks]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         backend = "nccl"
     try:
-        store, rank, size = next(iter(dist.rendezvous("env://", timeout=_PATIENCE)))
+        store, rank, size = next(iter(rendezvous("env://", timeout=_PATIENCE)))
         # The agent's store still has the addresses of the processes before a restart.
-        store = dist.PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+        store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())
