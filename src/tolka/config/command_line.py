@@ -31,9 +31,9 @@ from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import begun_settings, saved_settings
 
 _SHORT = {
-    "batching.tokens=auto": "batching.auto=true",
+    "batching.tokens=auto": "batching.auto=true",  # an experiment's own number of tokens still counts
     "trainer.devices=auto": "trainer.devices=0",
-}  # an experiment's own number of tokens still counts
+}
 _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
     "legacy": "metrics.legacy",

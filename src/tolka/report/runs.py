@@ -44,7 +44,7 @@ class FinishedRun:
 
     @property
     def updates(self) -> int:
-        """Number of updates."""
+        """Number of updates that the run has done."""
         return max((int(line["update"]) for line in self.metrics), default=0)
 
     @property

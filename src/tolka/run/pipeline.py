@@ -85,7 +85,7 @@ class Pipeline:
         return resuming, self.run.overridden, None
 
     def complete(self) -> tuple[TrainState, list[TestResult]]:
-        """Train in a claimed folder, test, and report; the callbacks are told of the end, whatever it is."""
+        """Train in a claimed folder, test, and report; the callbacks learn how it ended."""
         try:
             state, results = self.train(), self.test()
             interrupts.check()

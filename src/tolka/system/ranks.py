@@ -17,6 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from tolka.errors import TolkaError
+from tolka.system.processes import is_started, restarts
 
 _BUCKET = 25 * 2**20  # bytes that are summed by one call
 _PATIENCE = timedelta(minutes=30)  # with a rank that does not answer: one may prepare text while the others wait
@@ -91,8 +92,7 @@ def joined() -> Ranks:
 @contextmanager
 def process_group() -> Iterator[Ranks]:
     """Join the other processes for the length of a block, if torchrun says that there are some."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1 or dist.is_initialized():
+    if not is_started() or dist.is_initialized():
         yield joined()
         return
     backend = "gloo"
@@ -102,11 +102,13 @@ def process_group() -> Iterator[Ranks]:
     try:
         store, rank, size = next(iter(rendezvous("env://", timeout=_PATIENCE)))
         # The agent's store still has the addresses of the processes before a restart.
-        store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+        store = PrefixStore(f"restart {restarts()}", store)
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         words = " ".join(str(error).split())
-        raise TolkaError(f"the {size} processes of this training do not find each other ({words[:200]})") from None
+        raise TolkaError(
+            f"the {os.environ['WORLD_SIZE']} processes of this training do not find each other ({words[:200]})"
+        ) from None
     try:
         yield joined()
     finally:

@@ -112,7 +112,7 @@ class Callbacks(Callback):
             callback.on_save(folder)
 
     def on_end(self, ending: Ending) -> None:
-        """Tell all of them; where one raises an exception, the later ones are told of it, and it is raised then."""
+        """Tell all of them; where one raises an exception, the later ones get its message, and it is raised then."""
         first: BaseException | None = None
         for callback in self._callbacks:
             try:

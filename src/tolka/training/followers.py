@@ -1,7 +1,6 @@
 """What the ranks after the first one have in place of a run's folder and its writer: they write nothing but a log."""
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,7 @@ class FollowerFolder(RunFolder):
 
     def log(self, message: str, on_bar: bool = False) -> None:
         """Append a line to this rank's log."""
-        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-        text = "".join(f"{stamp} {line}\n" for line in message.splitlines())
-        self._add(self.path / "logs" / f"rank{self._rank}.log", text)
+        self._add_to_log(self.path / "logs" / f"rank{self._rank}.log", message)
 
     def leave(self, name: str, text: str) -> Path:
         """Return the path at which the first rank writes."""

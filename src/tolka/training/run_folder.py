@@ -188,8 +188,12 @@ class RunFolder:
         """
         if not (on_bar and shows_bars()):
             say(message)
+        self._add_to_log(self.path / "train.log", message)
+
+    def _add_to_log(self, path: Path, message: str) -> None:
+        """Append a message to a log file, each of its lines with the time."""
         stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-        self._add(self.path / "train.log", "".join(f"{stamp} {line}\n" for line in message.splitlines()))
+        self._add(path, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
         """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""

@@ -40,8 +40,8 @@ class Validates(Protocol):
 class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is told of
-    each validation. ranks: the processes that train this model together; they decide the same.
+    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is called
+    after each validation. ranks: the processes that train this model together; they decide the same.
     """
 
     config: TrainerConfig

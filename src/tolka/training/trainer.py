@@ -58,7 +58,7 @@ class Trainer:
 
         validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
 
-        callback: is told of updates, validations and saves. ranks: the processes that train this model together.
+        callback: is called after updates, validations and saves. ranks: the processes that train this model together.
         """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
         self.scheduler, self.peak, self._store = scheduler, peak, store

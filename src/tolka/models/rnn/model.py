@@ -67,7 +67,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     @property
     def architecture(self) -> str:
-        """Name for people."""
+        """Name of the architecture in messages and model cards."""
         return "Rnn"
 
     @property

@@ -52,7 +52,7 @@ class Transformer(Seq2Seq):
 
     @property
     def architecture(self) -> str:
-        """Name for people."""
+        """Name of the architecture in messages and model cards."""
         return "Transformer"
 
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
