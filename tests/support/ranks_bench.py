@@ -21,6 +21,7 @@ from tolka.system.ranks import Ranks, joined
 from tolka.training.data_position import DataPosition
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.choice import parallel_of
 from tolka.training.state import TrainState
 from tolka.training.step import TrainStep
 
@@ -43,16 +44,16 @@ def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict
     torch.manual_seed(1)
     built = MODELS[model].build(30, 30, True).to(dtype)
     config = TrainerConfig(**{"label_smoothing": 0.1, "accumulate": 2, **options})
-    step = TrainStep(
-        config, config.objective(built), AdamWConfig().build(built), Precision(torch.device("cpu"), "fp32"), ranks
-    )
+    objective = config.objective(built)
+    parallel = parallel_of(config, objective, ranks)
+    step = TrainStep(config, objective, AdamWConfig().build(built), Precision(torch.device("cpu"), "fp32"), parallel)
     step.objective.train()
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, config.accumulate, lambda message: None, ranks), TrainState()
     found, positions = [], 0
     for number in range(1, UPDATES + 1):
         group = position.group(state)
-        positions += sum(batch.positions for batch in group.batches)
+        positions += sum(share.batch.positions for share in group.shares)
         result = step(number, 0.01, group)
         found.append(result.nll.item() / result.tokens)
     weights = [weight.detach().double().sum().item() for weight in built.parameters()]

@@ -56,10 +56,13 @@ def test_a_batch_is_dealt_out_once(size: int) -> None:
     for number, rows in enumerate(loader.plan(0)):
         whole = loader.batch(0, number)
         shares = [loader.share(0, number, Ranks(rank, size)) for rank in range(size)]
-        assert {tokens for _, tokens in shares} == {whole.tokens}
-        parts = [share for share, _ in shares if share is not None]
+        assert {share.tokens for share in shares} == {whole.tokens}
+        assert len({share.largest for share in shares}) == 1
+        assert all(share.batch.positions <= share.largest for share in shares)
+        parts = [share.batch for share in shares if share.counts]
         assert sum(part.tokens for part in parts) == whole.tokens
         assert sum(len(part.source) for part in parts) == len(rows)
+        assert len(parts) == min(size, len(rows))
         assert max(len(part.source) for part in parts) - min(len(part.source) for part in parts) <= 1
 
 

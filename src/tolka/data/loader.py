@@ -16,6 +16,20 @@ Resample = Callable[[TokenStore, int], TokenStore]
 
 
 @dataclass(frozen=True)
+class Share:
+    """One rank's part of a batch. tokens: of the whole batch. largest: positions of the largest part, at most.
+
+    counts: False for a rank that is left without a pair; its part is then the first pair, to be computed in vain, as
+    all ranks have to compute together.
+    """
+
+    batch: Batch
+    tokens: int
+    largest: int
+    counts: bool = True
+
+
+@dataclass(frozen=True)
 class Round:
     """One epoch, or one buffer of a stream: its pairs, and the row numbers of each batch."""
 
@@ -73,20 +87,25 @@ class Batches(ABC):
         current = self._at(epoch)
         return current.store.batch(current.batches[number])
 
-    def share(self, epoch: int, number: int, ranks: Ranks) -> tuple[Batch | None, int]:
-        """Return this rank's pairs of batch `number`, None if it has none, and the tokens of the whole batch.
+    def share(self, epoch: int, number: int, ranks: Ranks) -> Share:
+        """Return this rank's pairs of batch `number`.
 
         The pairs of a batch are in the order of their lengths and are dealt out like cards, so that every rank computes
         about as many positions; a pair that is left over goes to another rank in each batch.
         """
         if ranks.size == 1:
             whole = self.batch(epoch, number)
-            return whole, whole.tokens
+            return Share(whole, whole.tokens, whole.positions)
         current = self._at(epoch)
         rows = current.batches[number]
-        tokens = int(current.store.target_lengths_of(rows).sum()) + len(rows)  # each with its </s>
+        sources, targets = (lengths + 1 for lengths in current.store.lengths_of(rows))  # each with its </s>
         own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
-        return current.store.batch(own) if len(own) else None, tokens
+        return Share(
+            current.store.batch(own if len(own) else rows[:1]),
+            int(targets.sum()),
+            -(-len(rows) // ranks.size) * int(sources.max() + targets.max()),
+            len(own) > 0,
+        )
 
     def largest(self, epoch: int = 0) -> Batch:
         """Return the batch of a round with the most positions, which needs the most memory."""

@@ -41,9 +41,11 @@ class TokenStore:
         """(pairs,): tokens of each target, without </s>."""
         return _lengths(self.target_offsets)
 
-    def target_lengths_of(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the tokens of these rows' targets, without </s>."""
-        return self.target_offsets[rows + 1] - self.target_offsets[rows]
+    def lengths_of(self, rows: npt.NDArray[np.int64]) -> tuple[Lengths, Lengths]:
+        """Return the tokens of these rows' sources and targets, (rows,) each, without </s>."""
+        offsets = self.source_offsets, self.target_offsets
+        source, target = (each[rows + 1] - each[rows] for each in offsets)
+        return source, target
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""

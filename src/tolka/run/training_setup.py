@@ -25,6 +25,7 @@ from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.choice import parallel_of
 from tolka.training.precision import choose_precision
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import RunSnapshots, read_last_state
@@ -90,7 +91,7 @@ class TrainingSetup:
             self._snapshots(model, precision),
             self.inputs.spelt,
             self.callback,
-            self.ranks,
+            parallel_of(options, objective, self.ranks),
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:

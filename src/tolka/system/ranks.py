@@ -51,6 +51,15 @@ class Ranks:
             for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
                 tensor.copy_(part.view_as(tensor))
 
+    def most(self, *values: float) -> list[float]:
+        """Return the largest of all ranks' values, place by place."""
+        if self.size == 1:
+            return list(values)
+        found = torch.tensor(values, dtype=torch.float64)
+        with _others_present():
+            dist.all_reduce(found, dist.ReduceOp.MAX)
+        return found.tolist()
+
     def gather(self, value: Any) -> list[Any]:
         """Return the value of every rank, in order; it is pickled on the way between them."""
         if self.size == 1:
@@ -98,7 +107,7 @@ def process_group() -> Iterator[Ranks]:
     backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        backend = "nccl"
+        backend = "cpu:gloo,cuda:nccl"  # decisions are taken on the CPU, without waiting for the GPU
     try:
         store, rank, size = next(iter(rendezvous("env://", timeout=_PATIENCE)))
         # The agent's store still has the addresses of the processes before a restart.

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from tolka.data.batch import Batch
-from tolka.data.loader import Batches
+from tolka.data.loader import Batches, Share
 from tolka.errors import TolkaError
 from tolka.system.ranks import ALONE, Ranks
 from tolka.training.state import TrainState
@@ -23,13 +22,10 @@ class DataPosition:
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
         epoch, batch, before = state.epoch, state.batch, self._loader.state()
-        shares: list[Batch] = []
-        tokens = 0
+        shares: list[Share] = []
         try:
             for _ in range(self._accumulate):
-                share, all_tokens = self._loader.share(epoch, batch, self._ranks)
-                shares += [share] if share else []
-                tokens += all_tokens
+                shares.append(self._loader.share(epoch, batch, self._ranks))
                 batch += 1
                 if batch == len(self._loader.plan(epoch)):
                     epoch, batch = epoch + 1, 0
@@ -37,7 +33,7 @@ class DataPosition:
             self._loader.load_state(before)
             raise
         state.epoch, state.batch = epoch, batch
-        return Group(shares, tokens)
+        return Group(shares)
 
     def batches(self, state: TrainState) -> int | None:
         """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""

@@ -11,6 +11,7 @@ from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
+COMMUNICATION = ("fp32", "bf16", "powersgd")
 COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
 _SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
@@ -91,6 +92,8 @@ class TrainerConfig:
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     devices: int = setting(1, resumable=True)
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
+    communication: str = setting("fp32", resumable=True)
+    """how processes send gradients: fp32, bf16 (half the bytes) or powersgd (low-rank factors, for a slow network)"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
@@ -111,6 +114,7 @@ class TrainerConfig:
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "average_of", ("last", "best"))
         one_of(self, "trainer", "compile", COMPILE_MODES)
+        one_of(self, "trainer", "communication", COMMUNICATION)
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:

@@ -4,7 +4,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,15 +12,16 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from tolka.data.batch import Batch
+from tolka.data.loader import Share
 from tolka.losses.objective import Objective
 from tolka.nn.lora import has_adapters
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.randomness import random_state, set_random_state, torch_random_kept
-from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import Ema
 from tolka.training.optimizer_state import load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.base import Parallel
 from tolka.training.shapes import padded_to_few_shapes
 
 
@@ -41,15 +42,29 @@ class UpdateResult:
 
 @dataclass(frozen=True)
 class Group:
-    """The batches of one update, as far as they are this rank's. tokens: of all ranks' batches."""
+    """This rank's shares of the batches of one update."""
 
-    batches: Sequence[Batch]
-    tokens: int
+    shares: Sequence[Share]
 
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> "Group":
         """Return these batches as those of a training in one process."""
-        return cls(batches, sum(batch.tokens for batch in batches))
+        return cls([Share(batch, batch.tokens, batch.positions) for batch in batches])
+
+    @property
+    def tokens(self) -> int:
+        """The target tokens of all ranks' shares."""
+        return sum(share.tokens for share in self.shares)
+
+    @property
+    def own_tokens(self) -> int:
+        """The target tokens of these shares."""
+        return sum(share.batch.tokens for share in self.shares if share.counts)
+
+    @property
+    def largest(self) -> int:
+        """The positions of the largest share of any rank, at most."""
+        return max(share.largest for share in self.shares)
 
 
 MOMENTS = 2  # tensors of a weight's size that an optimizer keeps, at most
@@ -64,10 +79,10 @@ class TrainStep:
         objective: Objective,
         optimizer: torch.optim.Optimizer,
         precision: Precision,
-        ranks: Ranks = ALONE,
+        parallel: Parallel | None = None,
     ) -> None:
-        """ranks: the processes that train this model together, each with its share of every update's batches."""
-        self._ranks = ranks
+        """parallel: how several processes train this objective together; by default there is one."""
+        self._parallel = parallel or Parallel(objective)
         self.config, self.objective, self.optimizer, self.precision = config, objective, optimizer, precision
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
@@ -82,8 +97,9 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.agreement_after
-        nll, splits = self._gradient(group.batches, group.tokens)
-        nll = self._summed(nll)
+        divisor = self._parallel.begin(group.tokens, group.own_tokens, group.largest)
+        nll, splits = self._gradient(group.shares, divisor)
+        nll = self._parallel.finish(nll, splits > 0)
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
@@ -104,7 +120,7 @@ class TrainStep:
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with torch_random_kept(self.precision.device):
-            _, splits = self._gradient([batch], batch.tokens)
+            _, splits = self._gradient(Group.of([batch]).shares, batch.tokens)
         self._clear_gradients()
         return splits
 
@@ -113,7 +129,7 @@ class TrainStep:
         fits = True
         with torch_random_kept(self.precision.device):
             try:
-                self._pass(batch, batch.tokens)
+                self._pass(*Group.of([batch]).shares, batch.tokens)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -122,73 +138,57 @@ class TrainStep:
         empty_cache(self.precision.device)
         return fits
 
-    def _gradient(self, group: Sequence[Batch], tokens: int) -> tuple[Tensor, int]:
-        """Accumulate the gradient of all batches' mean over `tokens`; return their nll, and how many splits it took.
+    def _gradient(self, shares: Sequence[Share], divisor: float) -> tuple[Tensor, int]:
+        """Accumulate the gradient of all batches' losses / divisor; return their nll, and how many splits it took.
 
         A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
         pairs, so that only dropout changes it.
         """
-        parts, splits = [part for batch in group for part in self._fitting(batch)], 0
+        parts, splits = [part for share in shares for part in self._fitting(share)], 0
         while True:
             self._clear_gradients()
             nll = torch.zeros((), device=self.precision.device)
             failed = None
-            for number, batch in enumerate(parts):
+            for number, part in enumerate(parts):
                 try:
-                    nll = nll + self._pass(batch, tokens)
+                    nll = nll + self._pass(part, divisor, is_last=number == len(parts) - 1)
                 except (RuntimeError, MemoryError) as error:
-                    if not is_out_of_memory(error) or len(batch.source) == 1:
+                    if not is_out_of_memory(error) or len(part.batch.source) == 1:
                         raise
+                    self._parallel.check_halves(part.batch)
                     failed = number
                     break
             if failed is None:
                 return nll, splits
             # Outside the handler the error is freed, and with it the tensors of the pass that failed.
-            self._most_positions = min(self._most_positions, parts[failed].positions - 1)
+            self._most_positions = min(self._most_positions, parts[failed].batch.positions - 1)
             splits += 1
-            parts = [part for batch in parts for part in self._fitting(batch)]
+            parts = [smaller for part in parts for smaller in self._fitting(part)]
             empty_cache(self.precision.device)
 
-    def _summed(self, nll: Tensor) -> Tensor:
-        """Replace the gradient by its sum over the ranks, and return that of the nll.
-
-        A weight without a gradient on any rank, as in a layer that LayerDrop skipped, has none afterwards either.
-        """
-        if self._ranks.size == 1:
-            return nll
-        weights = [weight for weight in self.objective.parameters() if weight.requires_grad]
-        used = torch.tensor([weight.grad is not None for weight in weights], dtype=nll.dtype, device=nll.device)
-        for weight in weights:
-            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        nll = nll.clone()
-        self._ranks.sum([nll, used, *(weight.grad for weight in weights if weight.grad is not None)])
-        if not used.all():
-            for weight, count in zip(weights, used.tolist(), strict=True):
-                weight.grad = weight.grad if count else None
-        return nll
-
-    def _fitting(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the batch, or parts of it that are no larger than what may fit, except single pairs."""
-        if batch.positions <= self._most_positions or len(batch.source) == 1:
-            yield batch
+    def _fitting(self, share: Share) -> Iterator[Share]:
+        """Yield the share, or parts of it that are no larger than what may fit, except single pairs."""
+        if share.batch.positions <= self._most_positions or len(share.batch.source) == 1:
+            yield share
             return
-        for half in batch.halves():
-            yield from self._fitting(half)
+        for half in share.batch.halves():
+            yield from self._fitting(replace(share, batch=half))
 
     def _clear_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _pass(self, batch: Batch, tokens: int) -> Tensor:
+    def _pass(self, part: Share, divisor: float, is_last: bool = True) -> Tensor:
         """Run forward and backward; return the nll."""
+        batch = part.batch
         if self.config.compile == "reduce-overhead":
             batch = padded_to_few_shapes(batch)
             torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
-            sums = self.objective(batch.to(self.precision.device))
-        if sums.loss.requires_grad:  # False if LayerDrop has skipped all trained layers
-            self.scaler.scale(sums.loss / tokens).backward()
-        nll: Tensor = sums.nll.detach()
-        return nll
+            sums = self._parallel.loss(batch.to(self.precision.device), is_last)
+        loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
+        if loss.requires_grad:  # False if LayerDrop has skipped all trained layers
+            self.scaler.scale(loss / divisor).backward()
+        return nll.detach()
 
     def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
@@ -212,23 +212,26 @@ class TrainStep:
             self.ema.update(number)
         return applied
 
-    def _random_tensors(self) -> dict[str, Tensor]:
-        """Return the states of this rank's generators, from which dropout is drawn."""
-        states = {"rng": torch.get_rng_state()}
+    def _own_tensors(self) -> dict[str, Tensor]:
+        """Return what only this rank has: the states of its generators, from which dropout is drawn, and others."""
+        states = {"rng": torch.get_rng_state(), **self._parallel.own_state()}
         if self.precision.device.type == "cuda":
             states["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
         return states
 
-    def _load_random_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore the states of this rank's generators; a rank that is new draws from a stream of its own."""
-        end = f".{self._ranks.rank}" if self._ranks.rank else ""
-        if f"rng{end}" not in tensors:
-            seed = int.from_bytes(hashlib.sha256(bytes(tensors["rng"].tolist()) + end.encode()).digest()[:7], "big")
-            torch.manual_seed(seed)
-            return
-        torch.set_rng_state(tensors[f"rng{end}"])
-        if f"rng_cuda{end}" in tensors and self.precision.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors[f"rng_cuda{end}"], self.precision.device)
+    def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `_own_tensors` returned; a rank that is new draws from a stream of its own."""
+        rank = str(self._parallel.ranks.rank or "")
+        named = {name.partition(".rank"): tensor for name, tensor in tensors.items()}
+        own = {name: tensor for (name, _, of), tensor in named.items() if of == rank}
+        if "rng" in own:
+            torch.set_rng_state(own["rng"])
+        else:
+            seed = hashlib.sha256(bytes(tensors["rng"].tolist()) + rank.encode()).digest()[:7]
+            torch.manual_seed(int.from_bytes(seed, "big"))
+        if "rng_cuda" in own and self.precision.device.type == "cuda":
+            torch.cuda.set_rng_state(own["rng_cuda"], self.precision.device)
+        self._parallel.load_own_state(own)
 
     @property
     def rate(self) -> float:
@@ -246,14 +249,14 @@ class TrainStep:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
         tensors = state_tensors(self.optimizer, self._names)
-        for rank, states in enumerate(self._ranks.gather(self._random_tensors())):
-            tensors |= {f"{name}.{rank}" if rank else name: state for name, state in states.items()}
+        for rank, states in enumerate(self._parallel.ranks.gather(self._own_tensors())):
+            tensors |= {f"{name}.rank{rank}" if rank else name: state for name, state in states.items()}
         if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
-        return tensors, facts
+        return tensors, {**facts, "parallel": self._parallel.facts()}
 
     def load_state(
         self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], object]
@@ -263,7 +266,8 @@ class TrainStep:
         self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
-        self._load_random_tensors(tensors)
+        self._load_own_tensors(tensors)
+        self._parallel.load_facts(facts.get("parallel", {}))
         if not self._saves_other_weights:
             load_weights()
         for weight, name in self._names.items():

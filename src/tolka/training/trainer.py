@@ -15,13 +15,13 @@ from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.system.device import Precision
 from tolka.system.progress import bar
-from tolka.system.ranks import ALONE, Ranks
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
 from tolka.training.followers import FollowerWriter
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import Selection, Validates
@@ -52,19 +52,21 @@ class Trainer:
         snapshots: Snapshots,
         spell: Callable[[Batch], str],
         callback: Callback | None = None,
-        ranks: Ranks = ALONE,
+        parallel: Parallel | None = None,
     ) -> None:
         """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
 
         validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
 
-        callback: is called after updates, validations and saves. ranks: the processes that train this model together.
+        callback: is called after updates, validations and saves. parallel: how several processes train this objective
+        together; by default there is one.
         """
         self.config, self.objective, self.loader, self.run = config, objective, loader, run
         self.scheduler, self.peak, self._store = scheduler, peak, store
         self.validator, self._snapshots = validator, snapshots
-        self._ranks = ranks
-        self.step = TrainStep(config, objective, optimizer, precision, ranks)
+        parallel = parallel or Parallel(objective)
+        self._ranks = ranks = parallel.ranks
+        self.step = TrainStep(config, objective, optimizer, precision, parallel)
         self.state = TrainState(precision=precision.name)
         self._clock, self._saved_at = Clock(), time.perf_counter()
         self._stop, self._stop_asked = StopRequest(), ""
@@ -205,7 +207,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._agreed.save if self._ranks.size > 1 else self._save_is_due():
+        if self._agreed.save:
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
@@ -215,16 +217,12 @@ class Trainer:
 
     def _agree(self) -> "Trainer":
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
-        if self._ranks.size > 1:
-            asked = self._ranks.gather((self._stop_asked, self._save_is_due(), self._clock.seconds))
-            self._agreed = Agreement(any(save for _, save, _ in asked), asked[0][2])
-            self._stop.reason = next((reason for reason, _, _ in asked if reason), None)
+        seconds = self._clock.seconds if self._ranks.is_first else 0.0
+        stop, save, seconds = self._ranks.most(bool(self._stop_asked), self._save_is_due(), seconds)
+        self._agreed = Agreement(bool(save), seconds)
+        if stop:
+            self._stop.reason = next(filter(None, self._ranks.gather(self._stop_asked)))
         return self
-
-    @property
-    def _seconds(self) -> float:
-        """Seconds of training so far, the same on all ranks."""
-        return self._agreed.seconds if self._ranks.size > 1 else self._clock.seconds
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
@@ -233,7 +231,7 @@ class Trainer:
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
         # After one update at least, so that there is a model at the end.
-        if config.max_minutes and state.update and self._seconds >= 60 * config.max_minutes:
+        if config.max_minutes and state.update and self._agreed.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
@@ -266,7 +264,7 @@ class Trainer:
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = self._seconds / (60 * minutes) if minutes else 0.0
+        share = self._agreed.seconds / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 

@@ -1,0 +1,1 @@
+"""How several processes make one update together."""

@@ -1,0 +1,74 @@
+"""What an update asks of the way in which processes train together, and the simplest way: to sum gradients at its end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tolka.data.batch import Batch
+from tolka.losses.cross_entropy import LossSum
+from tolka.losses.objective import Objective
+from tolka.system.ranks import ALONE, Ranks
+
+
+class Parallel:
+    """The gradients of all ranks are summed after their last pass; in one process there is nothing to sum.
+
+    What the other ways have in common with it: they compute a loss for each part of an update's batches, and then finish
+    the gradient.
+    """
+
+    def __init__(self, objective: Objective, ranks: Ranks = ALONE) -> None:
+        self.objective, self.ranks = objective, ranks
+
+    def begin(self, tokens: int, own_tokens: int, largest: int) -> float:
+        """Begin an update; return what to divide each loss sum by.
+
+        tokens, own_tokens: of the update's batches, and of this rank's part of them. largest: positions of the largest
+        part of any rank.
+        """
+        return tokens
+
+    def loss(self, batch: Batch, is_last: bool) -> LossSum:
+        """Compute the loss of one part of the update's batches. is_last: whether it is the update's last one."""
+        sums: LossSum = self.objective(batch)
+        return sums
+
+    def check_halves(self, batch: Batch) -> None:
+        """Raise TolkaError if the batch, which did not fit into memory, must not go in halves."""
+
+    def finish(self, nll: Tensor, split: bool) -> Tensor:
+        """Make the gradient that of all ranks; return their nll. split: whether a batch went in halves just now.
+
+        A weight without a gradient on any rank, as in a layer that LayerDrop skipped, has none afterwards either.
+        """
+        if self.ranks.size == 1:
+            return nll
+        weights = [weight for weight in self.objective.parameters() if weight.requires_grad]
+        used = torch.tensor([weight.grad is not None for weight in weights], dtype=nll.dtype, device=nll.device)
+        for weight in weights:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        nll = nll.clone()
+        self.ranks.sum([nll, used, *(weight.grad for weight in weights if weight.grad is not None)])
+        if not used.all():
+            for weight, count in zip(weights, used.tolist(), strict=True):
+                weight.grad = weight.grad if count else None
+        return nll
+
+    def updated(self, number: int) -> None:
+        """Do what is left to do after update `number` (from 1)."""
+
+    def own_state(self) -> dict[str, Tensor]:
+        """Return this rank's tensors on which later updates depend."""
+        return {}
+
+    def load_own_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `own_state` returned."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return values for JSON on which later updates depend, the same on all ranks."""
+        return {}
+
+    def load_facts(self, facts: Mapping[str, Any]) -> None:
+        """Restore what `facts` returned."""

@@ -1,0 +1,15 @@
+"""The choice of how processes train together, from the settings."""
+
+from tolka.losses.objective import Objective
+from tolka.system.ranks import Ranks
+from tolka.training.options import TrainerConfig
+from tolka.training.parallel.base import Parallel
+
+
+def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks) -> Parallel:
+    """Return how these ranks train the objective together."""
+    if ranks.size == 1:
+        return Parallel(objective, ranks)
+    from tolka.training.parallel.overlapped import Overlapped  # torch.distributed's modules take a second to import
+
+    return Overlapped(objective, ranks, config.communication)
