@@ -32,9 +32,17 @@ class _Update:
 class SkippedUpdates:
     """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
-    def __init__(self, config: TrainerConfig, loader: Batches, run: RunFolder, spell: Callable[[Batch], str]) -> None:
-        """spell: a batch as text."""
+    def __init__(
+        self,
+        config: TrainerConfig,
+        loader: Batches,
+        run: RunFolder,
+        spell: Callable[[Batch], str],
+        all_applied: Callable[[list[bool]], list[bool]],
+    ) -> None:
+        """spell: a batch as text. all_applied: see `Parallel`."""
         self._config, self._loader, self._run, self._spell = config, loader, run, spell
+        self._all_applied = all_applied
         self._latest: list[_Update] = []
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
@@ -48,7 +56,9 @@ class SkippedUpdates:
     def check(self, state: TrainState) -> None:
         """Count and report the latest updates that were skipped; LostError after too many in a row."""
         latest, self._latest = self._latest, []
-        applied = torch.stack([update.applied for update in latest]).tolist() if latest else []
+        if not latest:
+            return
+        applied = self._all_applied(torch.stack([update.applied for update in latest]).tolist())
         for update, was_applied in zip(latest, applied, strict=True):
             if was_applied:
                 state.skipped_in_row = 0

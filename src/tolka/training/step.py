@@ -104,6 +104,9 @@ class TrainStep:
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
+        self._parallel.updated(number)
+        if self.ema and not self._parallel.together and self._parallel.meets(number):
+            self.ema.update(number, self.config.sync_every)
         return UpdateResult(nll, group.tokens, applied, splits)
 
     @contextmanager
@@ -129,7 +132,7 @@ class TrainStep:
         fits = True
         with torch_random_kept(self.precision.device):
             try:
-                self._pass(*Group.of([batch]).shares, batch.tokens)
+                self._pass(Group.of([batch]).shares[0], batch.tokens)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -208,19 +211,21 @@ class TrainStep:
             self.optimizer.found_inf = (~applied).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.ema:
+        if self.ema and self._parallel.together:
             self.ema.update(number)
         return applied
 
     def _own_tensors(self) -> dict[str, Tensor]:
         """Return what only this rank has: the states of its generators, from which dropout is drawn, and others."""
-        states = {"rng": torch.get_rng_state(), **self._parallel.own_state()}
+        own = {"rng": torch.get_rng_state(), **self._parallel.own_state()}
         if self.precision.device.type == "cuda":
-            states["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        return states
+            own["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
+        if not self._parallel.together:
+            own |= state_tensors(self.optimizer, self._names)
+        return own
 
-    def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `_own_tensors` returned; a rank that is new draws from a stream of its own."""
+    def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Restore what `_own_tensors` returned, and return it; a rank that is new draws from a stream of its own."""
         rank = str(self._parallel.ranks.rank or "")
         named = {name.partition(".rank"): tensor for name, tensor in tensors.items()}
         own = {name: tensor for (name, _, of), tensor in named.items() if of == rank}
@@ -232,6 +237,7 @@ class TrainStep:
         if "rng_cuda" in own and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(own["rng_cuda"], self.precision.device)
         self._parallel.load_own_state(own)
+        return own
 
     @property
     def rate(self) -> float:
@@ -248,8 +254,10 @@ class TrainStep:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
-        tensors = state_tensors(self.optimizer, self._names)
-        for rank, states in enumerate(self._parallel.ranks.gather(self._own_tensors())):
+        tensors = state_tensors(self.optimizer, self._names) | self._parallel.common_state()
+        ranks, own = self._parallel.ranks, self._own_tensors()
+        known = dict(enumerate(ranks.gather_first(own))) or {ranks.rank: own}
+        for rank, states in known.items():
             tensors |= {f"{name}.rank{rank}" if rank else name: state for name, state in states.items()}
         if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
@@ -266,7 +274,7 @@ class TrainStep:
         self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
-        self._load_own_tensors(tensors)
+        own = self._load_own_tensors(tensors)
         self._parallel.load_facts(facts.get("parallel", {}))
         if not self._saves_other_weights:
             load_weights()
@@ -275,4 +283,5 @@ class TrainStep:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
-        load_state_tensors(self.optimizer, self._names, tensors)
+        load_state_tensors(self.optimizer, self._names, {**tensors, **own})
+        self._parallel.load_common_state(tensors)

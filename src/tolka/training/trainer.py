@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 from torch import Tensor
@@ -65,7 +65,7 @@ class Trainer:
         self.scheduler, self.peak, self._store = scheduler, peak, store
         self.validator, self._snapshots = validator, snapshots
         parallel = parallel or Parallel(objective)
-        self._ranks = ranks = parallel.ranks
+        self._parallel, self._ranks = parallel, (ranks := parallel.ranks)
         self.step = TrainStep(config, objective, optimizer, precision, parallel)
         self.state = TrainState(precision=precision.name)
         self._clock, self._saved_at = Clock(), time.perf_counter()
@@ -74,7 +74,7 @@ class Trainer:
         self._agreed = Agreement()
         self._window, self._safety = Window(), Stopwatch()
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config, loader, run, spell)
+        self._skipped = SkippedUpdates(config, loader, run, spell, parallel.all_applied)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = CheckpointWriter(run) if ranks.is_first else FollowerWriter(run)
         self._callback = callback or Callback()
@@ -137,7 +137,8 @@ class Trainer:
                     self._finish_saving()
                     raise
                 try:
-                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
+                    meets = self._parallel.meets(self.state.update)
+                    if meets and (self.step.waits or self.state.update % _CHECK_EVERY == 0):
                         with self._safety:
                             self._skipped.check(self.state)
                     if self.state.update % self.config.log_every == 0:
@@ -161,7 +162,9 @@ class Trainer:
         return self.state
 
     def _save_last_if_good(self) -> None:
-        """Save `last/`, but not before the first update, nor in a row of skipped ones."""
+        """Save `last/`, but not before the first update, nor in a row of skipped ones, nor while ranks differ."""
+        if not self._parallel.meets(self.state.update):
+            return
         with suppress(LostError):
             self._skipped.check(self.state)
         if self.state.update and not self.state.skipped_in_row:
@@ -217,6 +220,9 @@ class Trainer:
 
     def _agree(self) -> "Trainer":
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
+        if not self._parallel.meets(self.state.update):
+            self._agreed = replace(self._agreed, save=False)
+            return self
         seconds = self._clock.seconds if self._ranks.is_first else 0.0
         stop, save, seconds = self._ranks.most(bool(self._stop_asked), self._save_is_due(), seconds)
         self._agreed = Agreement(bool(save), seconds)

@@ -1,4 +1,4 @@
-"""What an update asks of the way in which processes train together, and the simplest way: to sum gradients at its end."""
+"""How processes train together, as an update sees it; the simplest way is to sum the gradients at its end."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,11 @@ from tolka.system.ranks import ALONE, Ranks
 class Parallel:
     """The gradients of all ranks are summed after their last pass; in one process there is nothing to sum.
 
-    What the other ways have in common with it: they compute a loss for each part of an update's batches, and then finish
-    the gradient.
+    The other ways also compute a loss for each part of an update's batches, and then finish the gradient.
     """
+
+    together = True
+    """Whether all ranks make each update together, so that they have the same weights after each."""
 
     def __init__(self, objective: Objective, ranks: Ranks = ALONE) -> None:
         self.objective, self.ranks = objective, ranks
@@ -58,6 +60,21 @@ class Parallel:
 
     def updated(self, number: int) -> None:
         """Do what is left to do after update `number` (from 1)."""
+
+    def meets(self, number: int) -> bool:
+        """Return whether the ranks decide together after update `number`, to validate, to save or to stop."""
+        return True
+
+    def all_applied(self, applied: list[bool]) -> list[bool]:
+        """Return which of the latest updates every rank has applied. applied: which this rank has."""
+        return applied
+
+    def common_state(self) -> dict[str, Tensor]:
+        """Return the tensors on which later updates depend, the same on all ranks."""
+        return {}
+
+    def load_common_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `common_state` returned, once the weights are restored."""
 
     def own_state(self) -> dict[str, Tensor]:
         """Return this rank's tensors on which later updates depend."""

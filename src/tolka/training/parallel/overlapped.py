@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -17,7 +18,14 @@ from tolka.system.ranks import Ranks
 from tolka.training.parallel.base import Parallel
 
 _POWERSGD_RANK = 4
+_ONE_BUCKET = 10**6  # MB: with several at once PowerSGD's sums wait for each other under gloo
 _POWERSGD_BEGINS = 100  # updates that are summed in full before: the first gradients have no low rank
+
+
+def _sum_in_bf16(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
+    """torch's own hook; under its own name DDP refuses it without a GPU, though gloo sums bf16 too."""
+    summed: torch.futures.Future[Tensor] = bf16_compress_hook(group, bucket)
+    return summed
 
 
 class Overlapped(Parallel):
@@ -28,16 +36,22 @@ class Overlapped(Parallel):
     """
 
     def __init__(self, objective: Objective, ranks: Ranks, communication: str = "fp32") -> None:
-        """communication: fp32, bf16 (half the bytes) or powersgd (Vogels et al. 2019), for what is summed in buckets."""
+        """communication: fp32, bf16 (half the bytes) or powersgd (Vogels et al. 2019), in which sums are sent."""
         super().__init__(objective, ranks)
         # With unused parameters allowed, DDP keeps its buckets; without, it forms others after the first update, and a
         # resumed run, whose first update is another one, would round its sums differently.
-        self._module = DistributedDataParallel(objective, find_unused_parameters=True, gradient_as_bucket_view=True)
+        self._module = DistributedDataParallel(
+            objective,
+            find_unused_parameters=True,
+            gradient_as_bucket_view=True,
+            bucket_cap_mb=_ONE_BUCKET if communication == "powersgd" else None,
+        )
         self._powersgd: PowerSGDState | None = None
         if communication == "bf16":
-            self._module.register_comm_hook(None, bf16_compress_hook)
+            self._module.register_comm_hook(None, _sum_in_bf16)
         elif communication == "powersgd":
-            self._powersgd = PowerSGDState(None, _POWERSGD_RANK, _POWERSGD_BEGINS)
+            # Its second sum begins when the first one is done: among DDP's own, ranks could disagree about the order.
+            self._powersgd = PowerSGDState(dist.new_group(), _POWERSGD_RANK, _POWERSGD_BEGINS)
             self._module.register_comm_hook(self._powersgd, powerSGD_hook)
         self._fitted = 0  # positions of the largest part that has fitted into the memory of every rank
         self._largest = 0
