@@ -45,8 +45,9 @@ def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict
     built = MODELS[model].build(30, 30, True).to(dtype)
     config = TrainerConfig(**{"label_smoothing": 0.1, "accumulate": 2, **options})
     objective = config.objective(built)
-    parallel = parallel_of(config, objective, ranks)
-    step = TrainStep(config, objective, AdamWConfig().build(built), Precision(torch.device("cpu"), "fp32"), parallel)
+    precision = Precision(torch.device("cpu"), "fp32")
+    parallel = parallel_of(config, objective, ranks, precision)
+    step = TrainStep(config, objective, AdamWConfig().build(built), precision, parallel)
     step.objective.train()
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, config.accumulate, lambda message: None, ranks), TrainState()
@@ -56,7 +57,8 @@ def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict
         positions += sum(share.batch.positions for share in group.shares)
         result = step(number, 0.01, group)
         found.append(result.nll.item() / result.tokens)
-    weights = [weight.detach().double().sum().item() for weight in built.parameters()]
+    with parallel.whole(None):
+        weights = [weight.detach().double().sum().item() for weight in parallel.whole_objective.model.parameters()]
     return {"losses": found, "weights": weights, "positions": positions}
 
 

@@ -263,6 +263,8 @@ def cross_check(config: TrainConfig) -> None:
             f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "
             "the second pass would never begin"
         )
+    if config.trainer.parallel == "fsdp":
+        _check_fsdp(config)
     finetuning = config.finetuning
     if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:
         raise ConfigError(
@@ -279,3 +281,16 @@ def cross_check(config: TrainConfig) -> None:
             f"trainer.r_drop ({config.trainer.r_drop:g}) compares two passes that differ in their dropout, and every "
             "kind of dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
         )
+
+
+def _check_fsdp(config: TrainConfig) -> None:
+    """Raise ConfigError for what cannot be computed on parts of the weights."""
+    optimizer = config.as_dict()["optimizer"]["name"]
+    for is_given, words in (
+        (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
+        (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
+        (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
+        (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
+    ):
+        if is_given:
+            raise ConfigError(f"trainer.parallel=fsdp shares every weight out over the processes; {words}")

@@ -109,7 +109,7 @@ class ChunkedLoss(torch.autograd.Function):
             for total, gradient in zip(weight_gradients, gradients[passes:], strict=True):
                 total.add_(gradient)
         ctx.save_for_backward(*(torch.cat(parts) for parts in feature_gradients), *weight_gradients)
-        loss_sum, nll_sum = totals.unbind()
+        loss_sum, nll_sum = (total.clone() for total in totals)  # FSDP takes no views
         ctx.mark_non_differentiable(nll_sum)
         return loss_sum, nll_sum
 

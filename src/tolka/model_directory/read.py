@@ -19,6 +19,7 @@ from tolka.model_directory.file_names import (
     CONFIG,
     SCORES,
     STATE_FACTS,
+    STATE_SHARDS,
     STATE_TENSORS,
     WEIGHTS,
     ResumeState,
@@ -190,7 +191,12 @@ def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 def load_state(folder: Path) -> ResumeState:
     """Verify and load the resume state of a run's `last/`."""
     _verified_manifest(folder).require([STATE_FACTS, STATE_TENSORS])
-    return ResumeState(_read_tensors(folder / STATE_TENSORS), _read_json(folder / STATE_FACTS))
+    shards = None
+    if (folder / STATE_SHARDS).is_dir():
+        from tolka.model_directory.shards import Shards
+
+        shards = Shards(folder / STATE_SHARDS)
+    return ResumeState(_read_tensors(folder / STATE_TENSORS), _read_json(folder / STATE_FACTS), shards)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from tolka.model_directory.file_names import (
     CONFIG,
     SCORES,
     STATE_FACTS,
+    STATE_SHARDS,
     STATE_TENSORS,
     WEIGHTS,
     ResumeState,
@@ -59,7 +60,7 @@ class Snapshot:
 
     def with_state(self, state: ResumeState) -> "Snapshot":
         """Return the snapshot with a copy of the state from which training resumes."""
-        return replace(self, state=ResumeState(_copy_to_cpu(state.tensors), state.facts))
+        return replace(self, state=replace(state, tensors=_copy_to_cpu(state.tensors)))
 
     def write(self, folder: Path) -> None:
         """Write a model directory, which replaces an existing one only when complete and verified.
@@ -78,7 +79,11 @@ class Snapshot:
                 (work / STATE_FACTS).parent.mkdir()
                 _save(self.state.tensors, work / STATE_TENSORS)
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
+                if self.state.shards:
+                    self.state.shards.link_into(work / STATE_SHARDS)
             _finish(work, self.scores, self.card, self.sources)
+        if self.state is not None and self.state.shards:
+            self.state.shards.forget()
 
 
 def snapshot(

@@ -4,7 +4,7 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -70,6 +70,11 @@ class Seq2Seq(nn.Module, ABC):
     """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
 
     @property
+    def skips_layers(self) -> bool:
+        """Whether training leaves out layers at random, so that some weights have no gradient."""
+        return False
+
+    @property
     def architecture(self) -> str:
         """Name for people; the class's, unless overridden."""
         return type(self).__name__
@@ -87,6 +92,10 @@ class Seq2Seq(nn.Module, ABC):
 
     def quantize_output(self) -> None:
         """Convert the output layer to int8, for decoding only, if it is no linear layer."""
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Return the modules that compute most of `forward`, one after the other; they share no weight."""
+        return []
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
         """Compile each layer with torch.compile, for training; ConfigError if the architecture does not support it.

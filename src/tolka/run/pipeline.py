@@ -118,7 +118,8 @@ class Pipeline:
             for line in check_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
                 self.run.log(line)
             if flow := self._setup.gradient_flow_meter():
-                self.run.record({"update": 0, "gradient_flow": flow(trainer.objective.model)})
+                with trainer.step.smoothed():
+                    self.run.record({"update": 0, "gradient_flow": flow(trainer.model)})
         self._begin(trainer.state.update)
         with listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)

@@ -70,6 +70,7 @@ class TrainingSetup:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         precision, reason = self._precision(objective, loader, resumed)
+        parallel = parallel_of(self.config.trainer, objective, self.ranks, precision)
         optimizer = self.config.optimizer.build(model)
         options = self._fitted(objective, optimizer, precision, loader, resumed)
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
@@ -87,11 +88,11 @@ class TrainingSetup:
             precision,
             self.run,
             self.inputs.prepared.folder.name,
-            self._validator(model, precision),
-            self._snapshots(model, precision),
+            self._validator(parallel.whole_objective.model, precision),
+            self._snapshots(parallel.whole_objective.model, model.parameter_count(), precision),
             self.inputs.spelt,
             self.callback,
-            parallel_of(options, objective, self.ranks),
+            parallel,
         )
 
     def _model(self, tokenizer: Tokenizer) -> Seq2Seq:
@@ -173,14 +174,14 @@ class TrainingSetup:
         pairs, tokenizer = self.inputs.validation_pairs, self.inputs.prepared.tokenizer
         return GradientFlowMeter(pairs, tokenizer, self.config.cleaning.unicode, self.device)
 
-    def _snapshots(self, model: Seq2Seq, precision: Precision) -> RunSnapshots:
+    def _snapshots(self, model: Seq2Seq, parameters: int, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
         return RunSnapshots(
             model,
             self.inputs.prepared.tokenizer,
             self.config.as_dict(),
             self.inputs.training_sources,
-            self._facts(model.parameter_count() - merged, precision),
+            self._facts(parameters - merged, precision),
             self.run.path,
             self.inputs.prepared.folder.name,
         )

@@ -110,6 +110,8 @@ def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) ->
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""
         yield f"memory: {torch.cuda.max_memory_allocated(device) / 1e9:.1f} GB with the largest batches{halved}"
         return
+    if step.shares_weights:  # the estimate knows only whole ones
+        return
     need = memory_need(step, batch)
     yield f"memory: {need.in_words()}"
     if not need.fits:

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.data.batch import Batch
 from tolka.data.loader import Share
 from tolka.losses.objective import Objective
+from tolka.model_directory.file_names import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
@@ -87,10 +88,11 @@ class TrainStep:
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
-        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model) or self._parallel.shares_weights
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
-        self.waits = precision.device.type == "cpu" or not getattr(optimizer, "_step_supports_amp_scaling", False)
+        supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self._parallel.shares_weights
+        self.waits = precision.device.type == "cpu" or not supported
 
     def __call__(self, number: int, rate: float, group: Group) -> UpdateResult:
         """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
@@ -197,12 +199,12 @@ class TrainStep:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
         self.scaler.unscale_(self.optimizer)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
-        norm = get_total_norm(gradients)
+        norm = _total_norm(gradients)
         if not self.precision.needs_scaler:  # the scaler itself skips updates that overflow, to find its scale
             applied = applied & torch.isfinite(norm)
         if self.config.clip_value:
             nn.utils.clip_grad_value_(weights, self.config.clip_value)
-            norm = get_total_norm(gradients)
+            norm = _total_norm(gradients)
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
         if self.waits and not self.precision.needs_scaler and not applied:
@@ -240,13 +242,18 @@ class TrainStep:
         return own
 
     @property
+    def shares_weights(self) -> bool:
+        """Whether each rank keeps only a part of every weight."""
+        return self._parallel.shares_weights
+
+    @property
     def rate(self) -> float:
         """The learning rate of the latest update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
     def smoothed(self) -> AbstractContextManager[None]:
-        """Give the model the weights to translate with during a block: the moving average's, if it is on."""
-        return self.ema.in_place() if self.ema else nullcontext()
+        """Give the whole model the weights to translate with during a block: the moving average's, if it is on."""
+        return self._parallel.whole(self.ema)
 
     @property
     def _names(self) -> dict[Tensor, str]:
@@ -266,22 +273,28 @@ class TrainStep:
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
         return tensors, {**facts, "parallel": self._parallel.facts()}
 
-    def load_state(
-        self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], load_weights: Callable[[], object]
-    ) -> None:
-        """Restore what `state` returned. load_weights: puts the saved weights into the model."""
+    def load_state(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
+        """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
+        tensors, facts = self._parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
         self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
         own = self._load_own_tensors(tensors)
         self._parallel.load_facts(facts.get("parallel", {}))
-        if not self._saves_other_weights:
-            load_weights()
+        if not any(name.startswith("raw.") for name in tensors):
+            self._parallel.load_weights(load_weights)
         for weight, name in self._names.items():
-            if self._saves_other_weights:
+            if f"raw.{name}" in tensors:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
         load_state_tensors(self.optimizer, self._names, {**tensors, **own})
         self._parallel.load_common_state(tensors)
+
+
+def _total_norm(gradients: list[Tensor]) -> Tensor:
+    """Return the norm of all gradients, (), also where each rank has a part of them."""
+    norm = get_total_norm(gradients)
+    whole: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+    return whole

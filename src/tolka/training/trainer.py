@@ -13,6 +13,7 @@ from tolka.data.loader import Batches
 from tolka.errors import TolkaError
 from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
+from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
@@ -80,7 +81,7 @@ class Trainer:
         self._callback = callback or Callback()
         self._selection = Selection(
             config,
-            objective,
+            parallel.whole_objective,
             run,
             self._keeper,
             validator,
@@ -93,6 +94,11 @@ class Trainer:
             ranks,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The model to translate with, within a block of `step.smoothed()`."""
+        return self._parallel.whole_objective.model
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
@@ -119,10 +125,11 @@ class Trainer:
         self._saved_at = time.perf_counter()
         self._clock.start(self.state.seconds)
         self.objective.train()
+        self._parallel.whole_objective.train()
         if not self.state.update:
             self.run.begun()
             if validate_start and not self.state.validated_start:
-                with suppress(GivenUpError):
+                with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
@@ -174,6 +181,7 @@ class Trainer:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
         try:
             with self._safety:
+                self._parallel.close()
                 self._keeper.finish()
         finally:
             self._report_saves()
@@ -196,7 +204,9 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if not self._stop.reason and self._selection.average(self.state):
+            with self.step.smoothed():
+                averaged = not self._stop.reason and self._selection.average(self.state)
+            if averaged:
                 self._save_last()
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
@@ -348,7 +358,7 @@ class Trainer:
             self.state.seconds = self._clock.seconds
             self.state.safety_seconds += self._safety.seconds
             self._safety.seconds = 0.0
-            saved = self.resume_state()
+            saved = self._parallel.written(self.resume_state(), self.run.path)
             with self.step.smoothed():
                 self._selection.save_last(self.state, saved)
             self._keeper.retry()
@@ -375,5 +385,5 @@ class Trainer:
         self._data_position.rescale(self.state, saved.facts.get("round_batches"))
         self._window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
-        self.step.load_state(saved.tensors, saved.facts, load_weights or self._snapshots.load_last_weights)
+        self.step.load_state(saved, load_weights or self._snapshots.load_last_weights)
         self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))

@@ -150,7 +150,16 @@ class Transformer(Seq2Seq):
         """Return every parameter that `logits` reads."""
         return list(self.output_embedding.parameters())
 
+    def layers(self) -> list[nn.Module]:
+        """Return the layers of both stacks."""
+        return [*self.encoder, *self.decoder]
+
+    @property
+    def skips_layers(self) -> bool:
+        """Whether LayerDrop is on."""
+        return self.config.layerdrop > 0
+
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
         """Compile each layer; one program serves all layers of a stack, and batches of all sizes."""
-        for layer in (*self.encoder, *self.decoder):
+        for layer in self.layers():
             layer.compile(dynamic=True, mode=mode, backend=backend)

@@ -1,6 +1,8 @@
 """How processes train together, as an update sees it; the simplest way is to sum the gradients at its end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,7 +11,9 @@ from torch import Tensor
 from tolka.data.batch import Batch
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
+from tolka.model_directory.file_names import ResumeState
 from tolka.system.ranks import ALONE, Ranks
+from tolka.training.averaging import Ema
 
 
 class Parallel:
@@ -18,11 +22,14 @@ class Parallel:
     The other ways also compute a loss for each part of an update's batches, and then finish the gradient.
     """
 
+    shares_weights = False
+    """Whether each rank keeps only a part of every weight."""
     together = True
     """Whether all ranks make each update together, so that they have the same weights after each."""
 
     def __init__(self, objective: Objective, ranks: Ranks = ALONE) -> None:
         self.objective, self.ranks = objective, ranks
+        self.whole_objective = objective
 
     def begin(self, tokens: int, own_tokens: int, largest: int) -> float:
         """Begin an update; return what to divide each loss sum by.
@@ -61,6 +68,10 @@ class Parallel:
     def updated(self, number: int) -> None:
         """Do what is left to do after update `number` (from 1)."""
 
+    def whole(self, ema: Ema | None) -> AbstractContextManager[None]:
+        """Give the model of `whole_objective` the weights to translate with during a block; `ema`'s, if it is on."""
+        return ema.in_place() if ema else nullcontext()
+
     def meets(self, number: int) -> bool:
         """Return whether the ranks decide together after update `number`, to validate, to save or to stop."""
         return True
@@ -75,6 +86,21 @@ class Parallel:
 
     def load_common_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `common_state` returned, once the weights are restored."""
+
+    def load_weights(self, load: Callable[[], object]) -> None:
+        """Load the weights with a function that puts them into the model of `whole_objective`."""
+        load()
+
+    def tensors_of(self, saved: ResumeState) -> dict[str, Tensor]:
+        """Return the tensors of a state that was read, as this rank needs them."""
+        return {**saved.tensors, **(saved.shards.read() if saved.shards else {})}
+
+    def written(self, state: ResumeState, run: Path) -> ResumeState:
+        """Return the state as the first rank can save it. run: the run's folder."""
+        return state
+
+    def close(self) -> None:
+        """Wait for what this rank still writes."""
 
     def own_state(self) -> dict[str, Tensor]:
         """Return this rank's tensors on which later updates depend."""

@@ -1,20 +1,48 @@
 """The choice of how processes train together, from the settings."""
 
+import torch
+
+from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
+from tolka.system.device import Precision
 from tolka.system.ranks import Ranks
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.local_updates import LocalUpdates
+from tolka.training.step import MOMENTS
+
+_BYTES = 4  # per weight in fp32
+_WEIGHTS_SHARE = 0.7  # of a GPU's memory, at most: the rest is for the activations
 
 
-def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks) -> Parallel:
-    """Return how these ranks train the objective together."""
-    if config.is_diloco:
+def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, precision: Precision) -> Parallel:
+    """Return how these ranks train the objective together; build the optimizer of its weights after this."""
+    kind = config.parallel
+    if kind == "diloco":
         return LocalUpdates(
             objective, ranks, config.sync_every, config.outer_lr, config.outer_momentum, config.communication
         )
     if ranks.size == 1:
         return Parallel(objective, ranks)
-    from tolka.training.parallel.overlapped import Overlapped  # torch.distributed's modules take a second to import
+    # torch.distributed's parts take a second to import.
+    if kind == "fsdp" or (kind == "auto" and not _fits(objective, precision.device)):
+        from tolka.training.parallel.sharded import Sharded
+
+        if objective.model.skips_layers:
+            raise ConfigError("with trainer.parallel=fsdp all processes compute every layer: set model.layerdrop=0")
+        return Sharded(objective, ranks, precision)
+    if objective.model.skips_layers:
+        if config.communication != "fp32":
+            raise ConfigError(f"trainer.communication={config.communication} needs model.layerdrop=0")
+        return Parallel(objective, ranks)
+    from tolka.training.parallel.overlapped import Overlapped
 
     return Overlapped(objective, ranks, config.communication)
+
+
+def _fits(objective: Objective, device: torch.device) -> bool:
+    """Return whether weights, gradients and the optimizer's moments leave room for the activations."""
+    if device.type != "cuda":
+        return True
+    needed = (2 + MOMENTS) * _BYTES * objective.model.parameter_count()
+    return needed <= _WEIGHTS_SHARE * torch.cuda.get_device_properties(device).total_memory

@@ -1,0 +1,77 @@
+"""Tensors that several processes share out among them, written by all of them at once.
+
+torch's distributed checkpoints in its safetensors format: each process writes what it has to a file of its own, and any
+number of processes reads them.
+"""
+
+import os
+import shutil
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
+
+
+@dataclass(frozen=True)
+class Shards:
+    """A folder of such files. writing: done once all processes have written theirs; None for a folder that is whole."""
+
+    folder: Path
+    writing: "Future[Any] | None" = None
+
+    def link_into(self, folder: Path) -> None:
+        """Let the files stand in another folder of the same disk too, once they are whole."""
+        if self.writing:
+            self.writing.result()
+        shutil.copytree(self.folder, folder, copy_function=_link)
+
+    def forget(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def shapes(self) -> dict[str, torch.Size]:
+        """Return the whole shape of each tensor."""
+        return {name: kept.size for name, kept in self._kept().items()}
+
+    def read(self, like: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Return the tensors, whole. like: those to fill instead, of which each process has its part."""
+        tensors = {
+            name: like[name] if like and name in like else torch.empty(kept.size, dtype=kept.properties.dtype)
+            for name, kept in self._kept().items()
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that one process reads by itself
+            load(tensors, storage_reader=HuggingFaceStorageReader(str(self.folder)), no_dist=not like)
+        return tensors
+
+    def _kept(self) -> dict[str, TensorStorageMetadata]:
+        found = HuggingFaceStorageReader(str(self.folder)).read_metadata().state_dict_metadata
+        return {name: kept for name, kept in found.items() if isinstance(kept, TensorStorageMetadata)}
+
+
+def begin_writing(tensors: Mapping[str, Tensor], folder: Path, group: dist.ProcessGroup) -> Shards:
+    """Copy this process's parts of the tensors, and write them in the background; every process of `group` calls it.
+
+    folder: on a file system that all of them share. group: used by nothing else meanwhile.
+    """
+    writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
+    writing = async_save(dict(tensors), storage_writer=writer, process_group=group)
+    assert isinstance(writing, Future)
+    return Shards(folder, writing)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, target)

@@ -1,0 +1,145 @@
+"""Training with torch's fully_shard (FSDP2; Zhao et al. 2023): each process keeps a part of every weight."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from tolka.data.batch import Batch
+from tolka.errors import TolkaError
+from tolka.losses.objective import Objective
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.shards import Shards, begin_writing
+from tolka.system.device import Precision
+from tolka.system.ranks import Ranks
+from tolka.training.averaging import Ema
+from tolka.training.parallel.base import Parallel
+
+
+class Sharded(Parallel):
+    """A layer's weights are gathered when it computes, its gradients summed where their part of the weights is kept.
+
+    The optimizer sees the parts only. To validate and to save, `whole` gathers the weights into an ordinary model, the
+    twin, which is empty otherwise.
+    """
+
+    together = True
+    shares_weights = True
+
+    def __init__(self, objective: Objective, ranks: Ranks, precision: Precision) -> None:
+        """objective: whose model is shared out from here on; build the optimizer after this."""
+        super().__init__(objective, ranks)
+        self.whole_objective = copy.deepcopy(objective)
+        self._empty()
+        half = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
+        policy = half if precision.name == "bf16" else MixedPrecisionPolicy()
+        for module in (*objective.model.layers(), objective):
+            shared: Any = fully_shard(module, mp_policy=policy)
+            assert isinstance(shared, FSDPModule)
+            # Summed, not averaged: the loss is divided by the tokens of all ranks. Gloo knows nothing but sums.
+            shared.set_gradient_divide_factor(1.0)
+            shared.set_force_sum_reduction_for_comms(True)
+        self._group = dist.new_group(backend="gloo")  # for the thread that writes
+        self._writing: Shards | None = None
+
+    @property
+    def _twin(self) -> nn.Module:
+        return self.whole_objective.model
+
+    @property
+    def _weights(self) -> dict[str, DTensor]:
+        named = self.objective.model.named_parameters()
+        return {name: weight for name, weight in named if isinstance(weight, DTensor)}
+
+    def check_halves(self, batch: Batch) -> None:
+        """Raise TolkaError, as all ranks compute each layer together."""
+        raise TolkaError(
+            f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
+            "batching.tokens and raise trainer.accumulate, or set trainer.recompute=true"
+        )
+
+    def finish(self, nll: Tensor, split: bool) -> Tensor:
+        """Return the nll of all ranks; the gradients are summed already."""
+        nll = nll.clone()
+        self.ranks.sum([nll])
+        return nll
+
+    @contextmanager
+    def whole(self, ema: Ema | None) -> Iterator[None]:
+        """Fill the twin with the weights, or with their moving average, for the length of a block."""
+        weights = ema.average if ema else self._weights
+        for name, weight in self._twin.named_parameters():
+            weight.data = _whole(weights[name])
+        try:
+            yield
+        finally:
+            self._empty()
+
+    def _empty(self) -> None:
+        for weight in self._twin.parameters():
+            weight.data = weight.data.new_empty(0)
+
+    def load_weights(self, load: Callable[[], object]) -> None:
+        """Take the weights that `load` puts into the twin."""
+        weights = self._weights
+        for name, weight in self._twin.named_parameters():
+            weight.data = torch.empty(weights[name].shape, dtype=weight.dtype, device=weight.device)
+        load()
+        for name, weight in self._twin.named_parameters():
+            weights[name].data.copy_(_placed(weight.detach(), weights[name]))
+        self._empty()
+
+    def tensors_of(self, saved: ResumeState) -> dict[str, Tensor]:
+        """Return a state's tensors, shared out as the weights that they belong to; of each only this rank's part."""
+        tensors = dict(saved.tensors)
+        if saved.shards:
+            weights = {name: self._weight_of(name, shape) for name, shape in saved.shards.shapes().items()}
+            like = {name: torch.zeros_like(weight) for name, weight in weights.items() if weight is not None}
+            tensors |= saved.shards.read(like)
+        for name, tensor in tensors.items():
+            weight = self._weight_of(name, tensor.shape)
+            if weight is not None and not isinstance(tensor, DTensor):
+                tensors[name] = _placed(tensor.to(weight.device), weight)
+        return tensors
+
+    def _weight_of(self, name: str, shape: torch.Size) -> DTensor | None:
+        """Return the weight that a tensor of the state belongs to, entry by entry; None if there is none."""
+        kind, _, rest = name.partition(".")
+        weight = self._weights.get(rest.rpartition(".")[0] if kind == "optimizer" else rest)
+        return weight if weight is not None and kind in ("optimizer", "raw", "ema") and weight.shape == shape else None
+
+    def written(self, state: ResumeState, run: Path) -> ResumeState:
+        """Let every rank write its parts in the background, to be moved to where the state is saved."""
+        self.close()
+        folder = run / ".shards"
+        if self.ranks.is_first:
+            Shards(folder).forget()
+        self.ranks.wait()
+        parts = {name: tensor for name, tensor in state.tensors.items() if isinstance(tensor, DTensor)}
+        self._writing = begin_writing(parts, folder, self._group)
+        rest = {name: tensor for name, tensor in state.tensors.items() if name not in parts}
+        return replace(state, tensors=rest, shards=self._writing)
+
+    def close(self) -> None:
+        """Wait until this rank's parts are written."""
+        if self._writing and self._writing.writing:
+            self._writing.writing.result()
+        self._writing = None
+
+
+def _placed(tensor: Tensor, weight: DTensor) -> DTensor:
+    """Return a tensor that every rank has, shared out as a weight of its shape."""
+    placed: DTensor = distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
+    return placed
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor
