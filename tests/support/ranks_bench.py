@@ -1,5 +1,6 @@
 """Trains a small model in this process, or as one rank of several, and writes down the losses; see test_ranks.py."""
 
+import hashlib
 import json
 import sys
 from datetime import timedelta
@@ -13,6 +14,8 @@ import torch.distributed as dist
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.shards import Shards
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
@@ -21,6 +24,7 @@ from tolka.system.ranks import Ranks, joined
 from tolka.training.data_position import DataPosition
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.state import TrainState
 from tolka.training.step import TrainStep
@@ -39,42 +43,86 @@ def store() -> TokenStore:
     return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])
 
 
-def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict[str, Any]:
-    """The loss of each update, the sum of all weights at the end, and the positions that this rank computed."""
+def prepared(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> tuple[TrainStep, Parallel]:
+    """A step that trains a fresh model."""
     torch.manual_seed(1)
     built = MODELS[model].build(30, 30, True).to(dtype)
     config = TrainerConfig(**{"label_smoothing": 0.1, "accumulate": 2, **options})
-    objective = config.objective(built)
-    precision = Precision(torch.device("cpu"), "fp32")
+    objective, precision = config.objective(built), Precision(torch.device("cpu"), "fp32")
     parallel = parallel_of(config, objective, ranks, precision)
     step = TrainStep(config, objective, AdamWConfig().build(built), precision, parallel)
-    step.objective.train()
+    objective.train()
+    return step, parallel
+
+
+def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict[str, Any]:
+    """The loss of each update, the sum of all weights at the end, and the positions that this rank computed."""
+    step, parallel = prepared(model, dtype, ranks, **options)
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
-    position, state = DataPosition(loader, config.accumulate, lambda message: None, ranks), TrainState()
+    position, state = DataPosition(loader, step.config.accumulate, lambda message: None, ranks), TrainState()
     found, positions = [], 0
     for number in range(1, UPDATES + 1):
         group = position.group(state)
         positions += sum(share.batch.positions for share in group.shares)
         result = step(number, 0.01, group)
         found.append(result.nll.item() / result.tokens)
+    return {"losses": found, "weights": sums(parallel), "positions": positions, "way": type(parallel).__name__}
+
+
+def sums(parallel: Parallel) -> list[float]:
+    """The sum of each weight."""
     with parallel.whole(None):
-        weights = [weight.detach().double().sum().item() for weight in parallel.whole_objective.model.parameters()]
-    return {"losses": found, "weights": weights, "positions": positions}
+        return [weight.detach().double().sum().item() for weight in parallel.whole_objective.model.parameters()]
+
+
+def resaved(ranks: Ranks, folder: Path) -> list[str]:
+    """Save a trained state whole, read it into a sharded training, and save that in shards; its digest each time."""
+    step, _ = prepared("transformer", torch.float32, ranks, parallel="ddp", ema=0.9)
+    loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
+    position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
+    for number in range(1, 6):
+        step(number, 0.01, position.group(state))
+    whole = ResumeState(*step.state())
+    sharded, parallel = prepared("transformer", torch.float32, ranks, parallel="fsdp", ema=0.9)
+    sharded.load_state(whole, lambda: None)
+    written = parallel.written(ResumeState(*sharded.state()), folder)
+    parallel.close()
+    ranks.wait()
+    assert written.shards is not None
+    assert not any(name.startswith("raw.") for name in written.tensors)
+    again, parallel = prepared("transformer", torch.float32, ranks, parallel="fsdp", ema=0.9)
+    again.load_state(ResumeState(written.tensors, written.facts, Shards(written.shards.folder)), lambda: None)
+    third = parallel.written(ResumeState(*again.state()), folder / "third")
+    parallel.close()
+    ranks.wait()
+    assert third.shards is not None
+    return [digest(whole), digest(written), digest(third)]
+
+
+def digest(state: ResumeState) -> str:
+    """The digest of all tensors of a state but the generators'."""
+    tensors = state.tensors | (Shards(state.shards.folder).read() if state.shards else {})
+    names = sorted(name for name in tensors if not name.startswith("rng"))
+    content = b"".join(name.encode() + tensors[name].numpy().tobytes() for name in names)
+    return f"{len(names)} {hashlib.sha256(content).hexdigest()}"
 
 
 def main() -> None:
-    """One rank: its number, how many there are, a file to meet at, and a file for the results of all."""
+    """One rank: its number, how many there are, a file to meet at, a file for the results of all, number formats."""
     rank, size, meeting, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
+    formats = sys.argv[5:]
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
     ranks = joined()
-    results = {
-        f"{model} {name}": ranks.gather(losses(model, dtype, ranks))
+    results: dict[str, Any] = {
+        f"{model} {name} {parallel}": ranks.gather(losses(model, getattr(torch, name), ranks, parallel=parallel))
         for model in MODELS
-        for name, dtype in (("float64", torch.float64), ("fp32", torch.float32))
+        for name in formats
+        for parallel in ("ddp", "fsdp")
     }
+    results["resaved"] = resaved(ranks, out.parent)
     if ranks.is_first:
         out.write_text(json.dumps(results))
     dist.destroy_process_group()

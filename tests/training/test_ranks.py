@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from tolka.system.ranks import ALONE, Ranks, _buckets, joined
 BENCH = Path(__file__).parents[1] / "support" / "ranks_bench.py"
 
 
-def of_ranks(size: int, folder: Path) -> Any:
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+
+
+def of_ranks(size: int, folder: Path, formats: Sequence[str]) -> Any:
     """The results of `size` processes."""
     processes = [
         subprocess.Popen(
-            [sys.executable, str(BENCH), str(rank), str(size), str(folder / "meeting"), str(folder / "out.json")],
+            [sys.executable, BENCH, str(rank), str(size), folder / "meeting", folder / "out.json", *formats],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -32,20 +36,33 @@ def of_ranks(size: int, folder: Path) -> Any:
     return json.loads((folder / "out.json").read_text())
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_as_one_process(size: int, tmp_path: Path) -> None:
-    results = of_ranks(size, tmp_path)
+@pytest.mark.parametrize(
+    ("size", "formats"),
+    [
+        (2, ["float64"]),
+        pytest.param(2, ["float32"], marks=pytest.mark.slow),
+        pytest.param(4, TOLERANCE, marks=pytest.mark.slow),
+    ],
+)
+def test_as_one_process(size: int, formats: Sequence[str], tmp_path: Path) -> None:
+    results = of_ranks(size, tmp_path, formats)
+    ways = {"ddp": "Overlapped", "fsdp": "Sharded"}
     for model in MODELS:
-        for name, dtype, tolerance in (("float64", torch.float64, 1e-9), ("fp32", torch.float32, 1e-4)):
-            alone, ranks = losses(model, dtype, ALONE), results[f"{model} {name}"]
+        for name in formats:
+            alone = losses(model, getattr(torch, name), ALONE)
             assert alone["losses"][-1] < 0.9 * alone["losses"][0]  # it learns
-            for rank in ranks:
-                assert rank["losses"] == ranks[0]["losses"]
-                assert rank["weights"] == ranks[0]["weights"]
-            assert ranks[0]["losses"] == pytest.approx(alone["losses"], rel=tolerance)
-            if dtype == torch.float64:
-                assert ranks[0]["weights"] == pytest.approx(alone["weights"], rel=1e-9, abs=1e-9)
-            assert sum(rank["positions"] for rank in ranks) <= alone["positions"]
+            for parallel, way in ways.items():
+                ranks = results[f"{model} {name} {parallel}"]
+                for rank in ranks:
+                    assert rank["way"] == way
+                    assert rank["losses"] == ranks[0]["losses"]
+                    assert rank["weights"] == ranks[0]["weights"]
+                assert ranks[0]["losses"] == pytest.approx(alone["losses"], rel=TOLERANCE[name])
+                if name == "float64":
+                    assert ranks[0]["weights"] == pytest.approx(alone["weights"], rel=1e-9, abs=1e-9)
+                assert sum(rank["positions"] for rank in ranks) <= alone["positions"]
+    whole, shards, from_shards = results["resaved"]
+    assert whole == shards == from_shards
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])

@@ -93,7 +93,7 @@ class TrainerConfig:
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     devices: int = setting(1, resumable=True)
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
-    parallel: str = "auto"
+    parallel: str = setting("auto", resumable=True)
     """how processes train together: ddp, fsdp (weights and optimizer shared out), diloco (they seldom meet), auto"""
     sync_every: int = setting(50, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
     """updates that each process makes by itself under DiLoCo (Douillard et al. 2023) before all of them meet"""
