@@ -1,12 +1,10 @@
 """A folder is whole or absent, whatever interrupts its writing."""
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import alone, recover, standing, whole_folder
+from tolka.system.atomic import recover, standing, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -57,22 +55,3 @@ def test_a_reader_leaves_a_writer_alone(tmp_path: Path) -> None:
         assert standing(final) == final
         assert work.exists()
     assert standing(final) == final
-
-
-def test_one_at_a_time_and_no_file_left(tmp_path: Path) -> None:
-    inside, most, waits = [], [], []
-
-    def enter(number: int) -> None:
-        for _ in range(20):
-            with alone(tmp_path / "lock", lambda: waits.append(number)):
-                inside.append(number)
-                most.append(len(inside))
-                time.sleep(0.001)
-                inside.remove(number)
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(enter, range(4)))
-    assert len(most) == 80
-    assert set(most) == {1}
-    assert waits
-    assert not list(tmp_path.iterdir())
