@@ -10,10 +10,9 @@ import hashlib
 import json
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -311,14 +310,13 @@ class _Workshop:
 
     def _tally(self, step: str) -> Tally:
         """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""
-        tallies = [shard.tally("cleaned") for shard in self._shards]
-        changed = sum((tally.changed for tally in tallies), Counter[str]())
+        cleaned = [shard.tally("cleaned") for shard in self._shards]
         if step == "encoded":
             encoded = [shard.tally("encoded") for shard in self._shards]
-            kept, tallies = sum(tally.kept for tally in encoded), tallies + encoded
+            kept, total = sum(tally.kept for tally in encoded), Tally.sum([*cleaned, *encoded])
         else:
-            kept = sum(shard.kept for shard in self._shards)
-        return Tally(kept, sum((tally.dropped for tally in tallies), Counter[str]()), changed)
+            kept, total = sum(shard.kept for shard in self._shards), Tally.sum(cleaned)
+        return replace(total, kept=kept)
 
 
 def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:
