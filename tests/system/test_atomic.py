@@ -1,10 +1,12 @@
 """A folder is whole or absent, whatever interrupts its writing."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import recover, standing, whole_folder
+from tolka.system.atomic import recover, replaced_files, standing, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -55,3 +57,27 @@ def test_a_reader_leaves_a_writer_alone(tmp_path: Path) -> None:
         assert standing(final) == final
         assert work.exists()
     assert standing(final) == final
+
+
+def test_files_are_moved_when_all_are_written_and_the_last_one_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("old")
+    moved, replace = [], os.replace
+
+    def moving(old: Path, new: Path) -> None:
+        moved.append(
+            (new.name, old.read_text(), sorted(path.read_text() for path in tmp_path.iterdir() if path.is_file()))
+        )
+        replace(old, new)
+
+    monkeypatch.setattr("tolka.system.atomic.os.replace", moving)
+    with replaced_files(tmp_path, last="b") as new:
+        for name in ("b", "c", "a"):
+            (new / name).write_text(f"new {name}")
+    assert moved[-1] == ("b", "new b", ["new a", "new c", "old"])
+    with suppress(KeyError), replaced_files(tmp_path, last="b") as new:
+        (new / "a").write_text("half")
+        raise KeyError
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {n: f"new {n}" for n in ("a", "b", "c")}

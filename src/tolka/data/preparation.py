@@ -169,7 +169,7 @@ class _Workshop:
 
     def check(self) -> None:
         """Raise the error that another maker has met since this one joined."""
-        if self._failed_at() != self._earlier_failure:
+        if self._failed_at() not in (0, self._earlier_failure):
             kind, message = json.loads(self._failure.read_text(encoding="utf-8"))
             raise {each.__name__: each for each in (ConfigError, DataError)}[kind](message)
 
@@ -284,6 +284,7 @@ class _Workshop:
         sizes = tokenizer.source_size, tokenizer.target_size
         pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
         tally = self._tally("encoded")
+        assert tally.total == sum(shard.count for shard in self._shards)
         if not pairs:
             max_length = self._order.batching.max_length
             raise DataError(f"no training pair fits batching.max_length ({max_length}): {tally.summary()}")

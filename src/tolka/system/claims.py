@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Event, Thread
 from uuid import uuid4
 
+from tolka.system.atomic import naming
+
 _BEAT_SECONDS = 5.0
 _SILENT_BEATS = 12  # without a touch, after which a member of another machine counts as dead
 _POLL_SECONDS, _SHORT_SECONDS = 0.1, 0.01
@@ -84,7 +86,8 @@ class Member:
         while True:
             self.folder.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError):  # the last member has removed the folder just now
-                self._file.write_text(json.dumps([_machine(), os.getpid(), _started(os.getpid())]))
+                with naming(self._file):
+                    self._file.write_text(json.dumps([_machine(), os.getpid(), _started(os.getpid())]))
                 if not any(map(self._is_held, self.folder.glob(f"{_CLOSING}.*"))) and self._file.exists():
                     return
                 self._file.unlink()
