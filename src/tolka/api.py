@@ -14,6 +14,7 @@ from tolka.config.command_line import evaluate_config, train_config, translate_c
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, rebuild
 from tolka.config.typed import as_overrides
+from tolka.data.preparation import Prepared
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
@@ -23,7 +24,7 @@ from tolka.metrics.tables import score_table
 from tolka.model_directory.read import Folders, languages, load_ensemble
 from tolka.report.summary import closing_words
 from tolka.run.data_check import check_first
-from tolka.run.inputs import open_corpus
+from tolka.run.inputs import Inputs, open_corpus
 from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system.device import Precision, choose_device, use_threads
@@ -121,6 +122,16 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
     use_threads(config.trainer.threads)
     return list(unlike(calls[0], provenance(open_corpus(config)[0], choose_device(config.trainer.device))))
+
+
+def prepare(config: TrainConfig) -> Prepared:
+    """Prepare the text as a training would, and read what it would validate and test on; logs to stderr.
+
+    Processes with the same settings, on all machines that share run.prepared, do it together. TolkaError as `train`.
+    """
+    inputs = Inputs(config, say)
+    inputs.read()
+    return inputs.prepared
 
 
 def find_lr(config: TrainConfig) -> RangeTest:

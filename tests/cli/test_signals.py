@@ -15,6 +15,7 @@ import pytest
 
 from tolka.cli.common import guarded
 from tolka.data.shards import Shard, Task
+from tolka.data.workers import save_plan
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
 from tolka.report import page, plots
@@ -298,12 +299,16 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         (shard.folder / "flaws.json").unlink()
         os.mkfifo(shard.folder / "flaws.json")  # reading it takes for ever
     Task(CleaningConfig(), ("en", "de"), 9, frozenset()).save(tmp_path / "work")
+    save_plan(tmp_path / "work", [[0, 2]], [1, 1])
     code = (
         "import sys; from pathlib import Path; from tolka.cli import common; from tolka.data import workers\n"
         "real = workers._start\n"
         "def start(*given):\n    worker = real(*given)\n    print(worker.process.pid, flush=True)\n    return worker\n"
         "workers._start = start\n"
-        "common.main(lambda arguments: workers.work_on(Path(arguments[0]), 'clean', 2, print))"
+        "from tolka.system.claims import Member\n"
+        "def run(arguments):\n    work = Path(arguments[0])\n"
+        "    workers.work_on(work, 'clean', 2, Member(work, 'one'), print)\n"
+        "common.main(run)"
     )
     parent = python(code, tmp_path / "work", start_new_session=True)
     assert parent.stdout is not None

@@ -147,27 +147,31 @@ def test_a_damaged_report_says_what_to_delete(corpus: Path) -> None:
         prepared(corpus)
 
 
-def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second waits, and finds it made."""
-    made, waits = [], Event()
-    make = prepare_module._make
+def test_two_runs_at_once_make_a_store_once(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first to come leads; the second helps, and finds the store made."""
+    led, helps = [], Event()
+    make, help_ = prepare_module._Workshop.make, prepare_module._Workshop.help
 
-    def slowly(folder: Path, *rest: Any) -> None:
-        made.append(folder)
-        assert waits.wait(timeout=60)
-        make(folder, *rest)
+    def leading(workshop: Any, folder: Path) -> None:
+        led.append(folder)
+        assert helps.wait(timeout=60)
+        make(workshop, folder)
 
-    def told(message: str) -> None:
-        assert message == "waiting for another process that prepares the same text"
-        waits.set()
+    def helping(workshop: Any) -> None:
+        helps.set()
+        help_(workshop)
 
-    monkeypatch.setattr(prepare_module, "_make", slowly)
-    monkeypatch.setattr(prepare_module, "say", told)
+    monkeypatch.setattr(prepare_module._Workshop, "make", leading)
+    monkeypatch.setattr(prepare_module._Workshop, "help", helping)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(prepared, [corpus, corpus])
-    assert len(made) == 1
-    assert sorted([first.reused, second.reused]) == [False, True]
+    assert len(led) == 1
+    assert not first.reused
     assert texts(first) == texts(second)
+    assert "helping another process that prepares the same text" in capsys.readouterr().err
+    assert [path.name for path in (corpus / "cache").iterdir()] == [first.folder.name]
 
 
 @pytest.fixture
@@ -293,12 +297,15 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "work" / "shard-000000")
     shard.write([Pair("a", "b")])
     Task(CleaningConfig(), ("en", "de"), 9, frozenset()).save(tmp_path / "work")
+    workers.save_plan(tmp_path / "work", [[0, 1]], [1])
     os.mkfifo(shard.folder / "waits")
     (shard.folder / "flaws.json").unlink()
     (shard.folder / "flaws.json").symlink_to(shard.folder / "waits")  # reading it takes for ever
     code = (
         "import sys, time; from pathlib import Path; from tolka.data import workers;"
-        f"print(workers._start(Path({str(tmp_path / 'work')!r}), 'clean', ['shard-000000']).process.pid, flush=True);"
+        "from tolka.system.claims import Member;"
+        f"work = Path({str(tmp_path / 'work')!r});"
+        "print(workers._start(work, 'clean', Member(work, 'one')).process.pid, flush=True);"
         "time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:

@@ -1,7 +1,9 @@
 """A token store gives back the rows that were written, and notices when its files do not fit together."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.data.batch import collate
+from tolka.data.buckets import BatchingConfig
+from tolka.data.loader import Loader
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
+from tolka.system.ranks import Ranks
 from tolka.text.pairs import in_chunks
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
@@ -87,3 +92,28 @@ def test_chunks() -> None:
     items = [(str(n), "") for n in range(5)]
     assert [len(chunk) for chunk in in_chunks(items, 2)] == [2, 2, 1]
     assert [item for chunk in in_chunks(items, 2) for item in chunk] == items
+
+
+class Watched(np.ndarray[Any, np.dtype[np.int32]]):
+    """Ids that count how many of them are copied."""
+
+    copied: ClassVar[list[int]] = []
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        self.copied.append(found.size)
+        return found
+
+
+def test_a_rank_copies_only_the_ids_of_its_share() -> None:
+    store = TokenStore.from_rows([[5, 6, 7], [8], [9, 10]] * 40, [[11, 12], [13], [14, 15, 16]] * 40)
+    watched = replace(store, source_ids=store.source_ids.view(Watched), target_ids=store.target_ids.view(Watched))
+    loader = Loader(watched, BatchingConfig(tokens=128, max_length=16), seed=1)
+    loader.plan(0)
+    assert Watched.copied == []
+    for rank in range(3):
+        own, _ = loader.share(0, 0, Ranks(rank, 3))
+        assert own is not None
+        ends = 2 * len(own.source)  # </s> is not in the store
+        assert sum(Watched.copied) == int(own.source_lengths.sum() + own.target_lengths.sum()) - ends
+        Watched.copied.clear()

@@ -1,12 +1,12 @@
 """A folder is whole or absent, whatever interrupts its writing."""
 
-import time
-from concurrent.futures import ThreadPoolExecutor
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import alone, recover, standing, whole_folder
+from tolka.system.atomic import recover, replaced_files, standing, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -59,20 +59,25 @@ def test_a_reader_leaves_a_writer_alone(tmp_path: Path) -> None:
     assert standing(final) == final
 
 
-def test_one_at_a_time_and_no_file_left(tmp_path: Path) -> None:
-    inside, most, waits = [], [], []
+def test_files_are_moved_when_all_are_written_and_the_last_one_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("old")
+    moved, replace = [], os.replace
 
-    def enter(number: int) -> None:
-        for _ in range(20):
-            with alone(tmp_path / "lock", lambda: waits.append(number)):
-                inside.append(number)
-                most.append(len(inside))
-                time.sleep(0.001)
-                inside.remove(number)
+    def moving(old: Path, new: Path) -> None:
+        moved.append(
+            (new.name, old.read_text(), sorted(path.read_text() for path in tmp_path.iterdir() if path.is_file()))
+        )
+        replace(old, new)
 
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(enter, range(4)))
-    assert len(most) == 80
-    assert set(most) == {1}
-    assert waits
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("tolka.system.atomic.os.replace", moving)
+    with replaced_files(tmp_path, last="b") as new:
+        for name in ("b", "c", "a"):
+            (new / name).write_text(f"new {name}")
+    assert moved[-1] == ("b", "new b", ["new a", "new c", "old"])
+    with suppress(KeyError), replaced_files(tmp_path, last="b") as new:
+        (new / "a").write_text("half")
+        raise KeyError
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {n: f"new {n}" for n in ("a", "b", "c")}

@@ -23,6 +23,8 @@ _EXAMPLES = """examples:
                                                 of one file, with held-out pairs set aside
   mt-train --check corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid
                                                 what is in the text, and what is wrong with it
+  mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
+                                                only prepare the text, here or on several machines together
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
@@ -71,6 +73,8 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.check:
         return _check(config, options.json)
+    if options.prepare:
+        return _prepare(config)
 
     from tolka.api import find_lr, train, unlike_before
     from tolka.cli.hydra_main import hydra_main
@@ -112,6 +116,12 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "--check",
         action="store_true",
         help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
+    )
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="instead of training, only prepare the text; the same command on several machines with one run.prepared "
+        "shares the work",
     )
     parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
     parser.add_argument(
@@ -156,8 +166,10 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--json goes with --check")
     if options.multirun and options.rerun:
         raise ConfigError("--rerun trains what one run's folder says: leave out -m")
-    if options.multirun and options.check:
-        raise ConfigError("--check looks at one training's text: leave out -m")
+    if options.multirun and (options.check or options.prepare):
+        raise ConfigError(f"--{'check' if options.check else 'prepare'} looks at one training's text: leave out -m")
+    if options.check and options.prepare:
+        raise ConfigError("--check prepares the text, too: leave out --prepare")
 
 
 def _print_configs(configs: Sequence["TrainConfig"]) -> int:
@@ -183,6 +195,16 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     else:
         say(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
     say(f"all of it, with examples, on one page: {write_page(config, found)}")
+    return DONE
+
+
+def _prepare(config: "TrainConfig") -> int:
+    """Prepare the text of a training."""
+    from tolka.api import prepare
+    from tolka.system.progress import say
+
+    prepare(config)
+    say("the text is prepared: the same settings without --prepare train on it")
     return DONE
 
 

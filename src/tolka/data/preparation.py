@@ -1,6 +1,8 @@
 """From text to a token store: read, clean, train SentencePiece, encode; reused when nothing changed.
 
 Intermediate files are in a folder beside the stores, so that an interrupted preparation resumes where it stopped.
+Several processes that need the same text, on one machine or on several that share the folder, make it together: one
+leads, and the others clean and encode with it.
 """
 
 import dataclasses
@@ -8,22 +10,22 @@ import hashlib
 import json
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import TokenStore, write_store
-from tolka.data.workers import cores, shard_folders, work_on
-from tolka.errors import ConfigError, DataError
-from tolka.system.atomic import alone, naming, replace_text, whole_folder
+from tolka.data.workers import PLAN, load_plan, process_count, save_plan, shard_folder, work_on
+from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.system.atomic import naming, replace_text, whole_folder
+from tolka.system.claims import Member, member
 from tolka.system.progress import bar, say
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import Seen
@@ -37,6 +39,7 @@ from tolka.text.tokenizer.training import train_tokenizer
 _FORMAT = 4
 _REPORT = "report.json"
 _ABANDONED_DAYS = 7
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,15 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
     """Return the prepared text of an order: its store under `cache`, named after its key, is made unless it exists.
 
     processes: number of processes that clean and encode; 0 = as many as there are cores. The result does not depend on
-    it. The file REJECTED in the folder lists the pairs left out with their reasons. DataError when no pair is left.
+    it, nor on how many others prepare the same text meanwhile. The file REJECTED in the folder lists the pairs left out
+    with their reasons. DataError when no pair is left.
     """
     key = order.key()
     folder = cache / key
     reused = (folder / _REPORT).is_file()
     if not reused:
-        with alone(cache / f".{key}.lock", lambda: say("waiting for another process that prepares the same text")):
-            reused = (folder / _REPORT).is_file()
-            if not reused:
-                _remove_abandoned(cache)
-                _make(folder, cache / f".{key}.work", order, processes or cores())
+        with member(cache / f".{key}.makers") as maker:
+            _make(folder, _Workshop(cache / f".{key}.work", order, process_count(processes), maker))
     try:
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
         tally, parts, remarks = Tally.of(report["pairs"]), list(map(int, report["parts"])), list(report["remarks"])
@@ -120,54 +121,112 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
     return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), tally, parts, remarks, reused)
 
 
-def _make(folder: Path, work: Path, order: Order, processes: int) -> None:
+def _make(folder: Path, workshop: "_Workshop") -> None:
+    """Make the folder, or help another process that makes it; take its place if it ends without."""
+    told = False
     try:
-        workshop = _Workshop(work, order, processes)
-        with naming(work):
-            workshop.read()
-            workshop.clean()
-            workshop.train_tokenizer()
-            workshop.encode()
-        with whole_folder(folder) as final:
-            workshop.deliver(final)
-    except (ConfigError, DataError):  # the same text and settings would fail again
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    shutil.rmtree(work)
+        while not (folder / _REPORT).is_file():
+            if workshop.takes_lead():
+                if not (folder / _REPORT).is_file():
+                    workshop.make(folder)
+                return
+            if not told:
+                say("helping another process that prepares the same text")
+                told = True
+            workshop.help()
+            time.sleep(_POLL_SECONDS)
+    except (OSError, TolkaError):  # others may have removed the files that this one was working on
+        workshop.check()
+        if not (folder / _REPORT).is_file():
+            raise
 
 
 def _remove_abandoned(cache: Path) -> None:
     """Delete unfinished work that nobody has continued for days."""
-    for work in cache.glob(".*.work"):
-        if time.time() - work.stat().st_mtime > _ABANDONED_DAYS * 24 * 3600:
-            shutil.rmtree(work, ignore_errors=True)
+    for work in (*cache.glob(".*.work"), *cache.glob(".*.makers")):
+        with suppress(FileNotFoundError):  # removed by its makers
+            if time.time() - work.stat().st_mtime > _ABANDONED_DAYS * 24 * 3600:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 class _Workshop:
-    """The stages of a preparation; their results are files in the folder `work`."""
+    """The stages of a preparation; their results are files in the folder `work`, for all makers."""
 
-    def __init__(self, work: Path, order: Order, processes: int) -> None:
-        self._work, self._order, self._processes = work, order, processes
-        self._read = work / "read.json"
+    def __init__(self, work: Path, order: Order, processes: int, maker: Member) -> None:
+        self._work, self._order, self._processes, self._maker = work, order, processes, maker
+        self._read = work / PLAN
         self._tokenizer = work / "tokenizer.json"
+        self._failure = maker.folder / "failure.json"
+        self._earlier_failure = self._failed_at()
+        self._finished = set[str]()
         steps_of(order.cleaning, order.task.languages)  # raises its ConfigError before any work is done
 
-    @cached_property
-    def _shards(self) -> list[Shard]:
-        return [Shard(folder) for folder in shard_folders(self._work)]
+    def _failed_at(self) -> int:
+        try:
+            return self._failure.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def check(self) -> None:
+        """Raise the error that another maker has met since this one joined."""
+        if self._failed_at() not in (0, self._earlier_failure):
+            kind, message = json.loads(self._failure.read_text(encoding="utf-8"))
+            raise {each.__name__: each for each in (ConfigError, DataError)}[kind](message)
+
+    def takes_lead(self) -> bool:
+        """Return whether this maker leads from now on."""
+        leads = self._maker.claim("lead")
+        self.check()
+        return leads
+
+    def help(self) -> None:
+        """Take part in the step that goes on, if one does."""
+        for step, begun in (("clean", self._read), ("encode", self._tokenizer)):
+            if step not in self._finished and begun.exists():
+                with self._failing_for_all():
+                    self._run_step(step)
+
+    def make(self, folder: Path) -> None:
+        """Go through all stages, and write the result to `folder`."""
+        _remove_abandoned(folder.parent)
+        try:
+            with self._failing_for_all():
+                with naming(self._work):
+                    self.read()
+                    self.clean()
+                    self.train_tokenizer()
+                    self.encode()
+                with whole_folder(folder) as final:
+                    self.deliver(final)
+        except (ConfigError, DataError):  # the same text and settings would fail again
+            shutil.rmtree(self._work, ignore_errors=True)
+            raise
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    @contextmanager
+    def _failing_for_all(self) -> Iterator[None]:
+        """Let the other makers end with the same error."""
+        try:
+            yield
+        except (ConfigError, DataError) as error:
+            self.check()
+            replace_text(self._failure, json.dumps([type(error).__name__, str(error)]))
+            raise
 
     @cached_property
-    def _plan(self) -> dict[str, Any]:
-        """entries: [first, last) shard of each entry of corpus.train. pairs: number of pairs of each shard."""
-        return dict(json.loads(self._read.read_text()))
+    def _plan(self) -> tuple[list[list[int]], list[Shard]]:
+        return load_plan(self._work)
+
+    @property
+    def _shards(self) -> list[Shard]:
+        return self._plan[1]
 
     def read(self) -> None:
         """Copy the text into shards; each entry of corpus.train begins a new one."""
         if self._read.exists():
             say("continuing with what was prepared before an interruption")
             return
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir(parents=True)
+        self._work.mkdir(parents=True, exist_ok=True)
         self._order.task.save(self._work)
         sources = self._order.corpus.train
         entries, sizes = [], list[int]()
@@ -175,15 +234,15 @@ class _Workshop:
             for entry in self._order.corpus.entries:
                 first = len(sizes)
                 for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
-                    Shard(self._work / f"shard-{len(sizes):06}").write(pairs)
+                    Shard(shard_folder(self._work, len(sizes))).write(pairs)
                     sizes.append(len(pairs))
                     progress.update(len(pairs))
                 entries.append([first, len(sizes)])
-        replace_text(self._read, json.dumps({"entries": entries, "pairs": sizes}))
+        save_plan(self._work, entries, sizes)
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""
-        self._run_step("clean", "cleaning")
+        self._run_step("clean")
         if duplicate_key(self._order.cleaning):
             seen = Seen()
             for shard in self._shards:
@@ -216,7 +275,7 @@ class _Workshop:
 
     def encode(self) -> None:
         """Encode the text of each shard as ids."""
-        self._run_step("encode", "encoding")
+        self._run_step("encode")
 
     def deliver(self, final: Path) -> None:
         """Write the store of the whole text, the tokenizer, the dropped pairs and the report."""
@@ -225,6 +284,7 @@ class _Workshop:
         sizes = tokenizer.source_size, tokenizer.target_size
         pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
         tally = self._tally("encoded")
+        assert tally.total == sum(shard.count for shard in self._shards)
         if not pairs:
             max_length = self._order.batching.max_length
             raise DataError(f"no training pair fits batching.max_length ({max_length}): {tally.summary()}")
@@ -234,27 +294,30 @@ class _Workshop:
         shard_pairs = [shard.tally("encoded").kept for shard in self._shards]
         report = {
             "pairs": tally.as_dict(),
-            "parts": [sum(shard_pairs[first:last]) for first, last in self._plan["entries"]],
+            "parts": [sum(shard_pairs[first:last]) for first, last in self._plan[0]],
             "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
 
-    def _run_step(self, step: str, title: str) -> None:
-        sizes = self._plan["pairs"]
-        pairs = dict(zip((shard.folder for shard in self._shards), sizes, strict=True))
-        with bar(title, sum(sizes), " pairs") as progress:
-            work_on(self._work, step, self._processes, lambda shard: progress.update(pairs[shard.folder]))
+    def _run_step(self, step: str) -> None:
+        title = {"clean": "cleaning", "encode": "encoding"}[step]
+        with bar(title, sum(shard.count for shard in self._shards), " pairs") as progress:
+
+            def on_done(shard: Shard) -> None:
+                progress.update(shard.count)
+
+            work_on(self._work, step, self._processes, self._maker, on_done, self.check)
+        self._finished.add(step)
 
     def _tally(self, step: str) -> Tally:
         """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""
-        tallies = [shard.tally("cleaned") for shard in self._shards]
-        changed = sum((tally.changed for tally in tallies), Counter[str]())
+        cleaned = [shard.tally("cleaned") for shard in self._shards]
         if step == "encoded":
             encoded = [shard.tally("encoded") for shard in self._shards]
-            kept, tallies = sum(tally.kept for tally in encoded), tallies + encoded
+            kept, total = sum(tally.kept for tally in encoded), Tally.sum([*cleaned, *encoded])
         else:
-            kept = sum(shard.kept for shard in self._shards)
-        return Tally(kept, sum((tally.dropped for tally in tallies), Counter[str]()), changed)
+            kept, total = sum(shard.kept for shard in self._shards), Tally.sum(cleaned)
+        return replace(total, kept=kept)
 
 
 def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:

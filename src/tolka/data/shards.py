@@ -2,7 +2,8 @@
 
 A shard is a folder. Its files, in the order in which they are written: `raw` (pairs as read), `text` (cleaned pairs)
 with `cleaned.json`, `new.npy` (which cleaned pairs are not duplicates), a token store with `encoded.json`. Each step
-writes its JSON file last, so that this file shows that the step was completed.
+moves its files there when they are whole, and its JSON file last, so that this file shows that the step was completed.
+Two processes that do the same step write the same bytes.
 """
 
 import json
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.system.atomic import replace_bytes, replace_text
+from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.rejected import RejectsFile
 from tolka.text.cleaning.steps import CleaningConfig
@@ -56,25 +57,34 @@ class Task:
 class Shard:
     """Consecutive pairs of the text."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, pairs: int = 0) -> None:
+        """pairs: how many were read."""
+        self.folder, self.count = folder, pairs
 
-    @property
-    def cleaned(self) -> bool:
-        """Whether the shard has been cleaned."""
-        return (self.folder / "cleaned.json").exists()
+    def is_done(self, step: str) -> bool:
+        """Return whether a step, `clean` or `encode`, was completed: its files are there, and the counts agree.
 
-    @property
-    def encoded(self) -> bool:
-        """Whether the shard has been encoded."""
-        return (self.folder / "encoded.json").exists()
+        A folder that is gone counts as well: another process has done everything.
+        """
+        if not self.folder.exists():
+            return True
+        try:
+            total = self.tally("cleaned").total
+            if step == "clean":
+                return total == self.count
+            encoded = self.tally("encoded")
+            return encoded.total == self.tally("cleaned").kept and encoded.kept == len(self.store())
+        except (OSError, ValueError, KeyError, TypeError, DataError):
+            return False
 
     def write(self, pairs: list[Pair]) -> None:
         """Write the pairs as they were read; no text may contain a line feed."""
-        self.folder.mkdir(parents=True)
-        _write_pairs(self.folder / "raw", pairs)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.count = len(pairs)
         flaws = {number: pair.flaw for number, pair in enumerate(pairs) if pair.flaw}
-        (self.folder / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
+        with replaced_files(self.folder, last="raw") as new:
+            (new / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
+            _write_pairs(new / "raw", pairs)
 
     def clean(self, task: Task) -> None:
         """Change or drop each pair by itself; write the marks by which duplicates are recognised."""
@@ -83,14 +93,15 @@ class Shard:
         raw = _read_pairs(self.folder / "raw")
         if flaws:
             raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
-        with RejectsFile(self.folder / "cleaning.tsv") as rejects:
-            pairs = list(judge(raw, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
-        _write_pairs(self.folder / "text", pairs)
-        if key := duplicate_key(task.cleaning):
-            np.save(self.folder / "marks.npy", marks_of(pairs, key))
-        tally.kept = len(pairs)
-        replace_text(self.folder / "cleaned.json", json.dumps(tally.as_dict()))
-        (self.folder / "raw").unlink()
+        with replaced_files(self.folder, last="cleaned.json") as new:
+            with RejectsFile(new / "cleaning.tsv") as rejects:
+                pairs = list(judge(raw, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
+            _write_pairs(new / "text", pairs)
+            if key := duplicate_key(task.cleaning):
+                np.save(new / "marks.npy", marks_of(pairs, key))
+            tally.kept = len(pairs)
+            _write_tally(new / "cleaned.json", tally)
+        (self.folder / "raw").unlink(missing_ok=True)
 
     def marks(self) -> npt.NDArray[np.uint64]:
         """Return the marks of the cleaned pairs, (pairs,), which are equal for duplicates."""
@@ -98,7 +109,8 @@ class Shard:
 
     def keep(self, new: npt.NDArray[np.bool_]) -> None:
         """Save which of the cleaned pairs are not duplicates."""
-        np.save(self.folder / "new.npy", new)
+        with replaced_files(self.folder, last="new.npy") as files:
+            np.save(files / "new.npy", new)
 
     def _new(self) -> npt.NDArray[np.bool_] | None:
         path = self.folder / "new.npy"
@@ -114,8 +126,12 @@ class Shard:
         """Return the cleaned pairs, duplicates included; DataError if the file is incomplete."""
         pairs = list(_read_pairs(self.folder / "text"))
         if len(pairs) != self.tally("cleaned").kept:
-            raise DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
+            raise self.damaged()
         return iter(pairs)
+
+    def damaged(self) -> DataError:
+        """Return the error to raise if the files are not what they should be."""
+        return DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the cleaned pairs without duplicates."""
@@ -126,23 +142,24 @@ class Shard:
 
     def encode(self, task: Task, tokenizer: Tokenizer) -> None:
         """Encode the cleaned pairs, except duplicates and those with too many tokens."""
-        new, tally = self._new(), Tally()
-        with RejectsFile(self.folder / "encoding.tsv") as rejects:
+        is_new, tally = self._new(), Tally()
+        with replaced_files(self.folder, last="encoded.json") as new:
+            with RejectsFile(new / "encoding.tsv") as rejects:
 
-            def reject(pair: Pair, reason: str) -> None:
-                tally.dropped[reason] += 1
-                rejects(pair, reason)
+                def reject(pair: Pair, reason: str) -> None:
+                    tally.dropped[reason] += 1
+                    rejects(pair, reason)
 
-            pairs = []
-            for number, pair in enumerate(self._cleaned()):
-                if new is None or new[number]:
-                    pairs.append(pair)
-                else:
-                    reject(pair, duplicate_reason(task.cleaning))
-            fitting = list(fitting_rows(pairs, tokenizer, task.max_length, reject))
-        store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
-        tally.kept = write_store(self.folder, [store], (tokenizer.source_size, tokenizer.target_size))
-        replace_text(self.folder / "encoded.json", json.dumps(tally.as_dict()))
+                pairs = []
+                for number, pair in enumerate(self._cleaned()):
+                    if is_new is None or is_new[number]:
+                        pairs.append(pair)
+                    else:
+                        reject(pair, duplicate_reason(task.cleaning))
+                fitting = list(fitting_rows(pairs, tokenizer, task.max_length, reject))
+            store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
+            tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
+            _write_tally(new / "encoded.json", tally)
 
     def store(self) -> TokenStore:
         """Return the token store that `encode` wrote."""
@@ -174,7 +191,11 @@ def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
     if content.count(b"\n") != 2 * len(pairs):  # it would shift every later pair
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
-    replace_bytes(path, content)
+    path.write_bytes(content)
+
+
+def _write_tally(path: Path, tally: Tally) -> None:
+    path.write_text(json.dumps(tally.as_dict()), encoding="utf-8")
 
 
 def _read_pairs(path: Path) -> Iterator[Pair]:

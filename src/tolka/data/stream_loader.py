@@ -1,15 +1,25 @@
-"""Batches of a stream, which is never stored: one buffer of pairs at a time, whose position in the stream is saved."""
+"""Batches of a stream, which is never stored: one buffer of pairs at a time, whose position in the stream is saved.
 
-from collections.abc import Callable, Iterator
+Where several ranks train together, each of them reads all of a buffer, and cleans and encodes its part.
+"""
+
+from collections.abc import Callable
+from itertools import compress
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
-from tolka.data.store import TokenStore
+from tolka.data.store import TokenStore, joined
 from tolka.errors import DataError
+from tolka.system.outcomes import gather_outcomes
 from tolka.system.progress import bar
-from tolka.text.cleaning.cleaner import Tally, clean
+from tolka.system.ranks import ALONE, Ranks
+from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
+from tolka.text.cleaning.duplicates import Seen
 from tolka.text.pairs import Pair, PairStream, in_chunks
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -32,11 +42,15 @@ class StreamLoader(Batches):
         buffer: int,
         log: Callable[[str], None],
         resample: Resample | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """buffer: pairs read at once; duplicates are found within one. log: called with the tally of each buffer."""
+        """buffer: pairs read at once; duplicates are found within one. log: called with the tally of each buffer.
+
+        ranks: those that divide the work; every rank has all batches of a buffer.
+        """
         super().__init__(config, seed)
         self._stream, self._tokenizer, self._task = stream, tokenizer, task
-        self._size, self._log, self._resample = buffer, log, resample
+        self._size, self._log, self._resample, self._ranks = buffer, log, resample, ranks
         self._starts: dict[int, dict[str, Any]] = {0: {}}  # buffer -> position in the stream at which it begins
 
     def state(self) -> dict[str, Any]:
@@ -58,26 +72,49 @@ class StreamLoader(Batches):
     def _read(self, number: int) -> TokenStore:
         """Return the ids of the next buffer of the stream, cleaned."""
         for _ in range(_MAX_EMPTY_BUFFERS):
-            tally = Tally()
-            rows = list(self._encoded(tally, f"reading buffer {number + 1}"))
+            store, tally = self._prepared(f"reading buffer {number + 1}")
             self._log(f"buffer {number + 1} of the stream: {tally.summary()}")
-            if rows:
-                return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])
+            if len(store):
+                return store
         raise DataError(f"of {_MAX_EMPTY_BUFFERS} buffers of {self._stream.name} one after the other no pair was kept")
 
-    def _encoded(self, tally: Tally, title: str) -> Iterator[tuple[list[int], list[int]]]:
-        task = self._task
-        with bar(title, self._size, " pairs") as progress:
-            raw = self._stream.take(self._size)
-            for chunk in in_chunks(
-                clean(raw, task.cleaning, task.languages, tally, held_out=task.held_out), _CHUNK_PAIRS
-            ):
-                yield from self._fitting(chunk, tally)
-                progress.update(len(chunk))
+    def _prepared(self, title: str) -> tuple[TokenStore, Tally]:
+        """Return the ids of the next buffer, which may be empty, and the tally of all ranks' parts."""
+        pairs, tally = list[Pair](), Tally()
 
-    def _fitting(self, pairs: list[Pair], tally: Tally) -> Iterator[tuple[list[int], list[int]]]:
+        def judged() -> npt.NDArray[np.uint64]:
+            pairs.extend(self._judged(tally))
+            return marks_of(pairs, key) if key else np.zeros(0, dtype=np.uint64)
+
+        key = duplicate_key(self._task.cleaning)
+        marks = gather_outcomes(self._ranks, judged)
+        if key:  # a pair may have stood in another rank's part before
+            first = sum(map(len, marks[: self._ranks.rank]))
+            is_new = Seen().add(np.concatenate(marks))[first : first + len(pairs)]
+            if not is_new.all():
+                tally.dropped[duplicate_reason(self._task.cleaning)] += int((~is_new).sum())
+            pairs = list(compress(pairs, is_new.tolist()))
+        parts = gather_outcomes(self._ranks, lambda: (self._encoded(pairs, tally, title), tally))
+        return joined([store for store, _ in parts]), Tally.sum(part for _, part in parts)
+
+    def _judged(self, tally: Tally) -> list[Pair]:
+        """Read the next buffer; return those pairs of this rank's part that no step of the cleaning drops."""
+        task, raw = self._task, self._stream.take(self._size)
+        begin, end = (len(raw) * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
+        return list(
+            judge(raw[begin:end], task.cleaning, task.languages, tally, lambda pair, reason: None, task.held_out)
+        )
+
+    def _encoded(self, pairs: list[Pair], tally: Tally, title: str) -> TokenStore:
+        """Encode pairs; those with too many tokens are left out and counted."""
+
         def too_long(pair: Pair, reason: str) -> None:
             tally.dropped[reason] += 1
-            tally.kept -= 1
 
-        return fitting_rows(pairs, self._tokenizer, self._task.max_length, too_long)
+        rows: list[tuple[list[int], list[int]]] = []
+        with bar(title, len(pairs), " pairs") as progress:
+            for chunk in in_chunks(pairs, _CHUNK_PAIRS):
+                rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, too_long)
+                progress.update(len(chunk))
+        tally.kept = len(rows)
+        return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])

@@ -4,6 +4,7 @@ import numpy as np
 
 from tolka.data.store import TokenStore, joined
 from tolka.system.progress import bar
+from tolka.system.ranks import ALONE, Ranks
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
 _CHUNK_PAIRS = 10_000
@@ -12,24 +13,28 @@ _CHUNK_PAIRS = 10_000
 class SubwordSampler:
     """Draws an epoch's segmentations, as a function of (seed, epoch) and of the store alone, without the text.
 
-    Takes about 0.3 ms per pair of short sentences on one core, and memory for the epoch's ids.
+    Takes about 0.3 ms per pair of short sentences on one core, and memory for the epoch's ids. Several ranks divide the
+    pairs among themselves; each then has all of them.
     """
 
-    def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, amount: float, seed: int, max_length: int, ranks: Ranks = ALONE) -> None:
         """amount: see BatchingConfig.sampling. max_length: a pair that gets longer keeps the store's segmentation."""
+        self._ranks = ranks
         self._tokenizer, self._amount, self._seed, self._max_length = tokenizer, amount, seed, max_length
 
     def __call__(self, store: TokenStore, epoch: int) -> TokenStore:
         """Return the same pairs in the same order, segmented differently."""
-        chunks = []
+        chunks, starts = list[TokenStore](), range(0, len(store), _CHUNK_PAIRS)
         with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
-            for start in range(0, len(store), _CHUNK_PAIRS):
-                pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
-                chunks.append(self._resampled(store, pairs, epoch))
-                progress.update(len(pairs))
+            for first in range(0, len(starts), self._ranks.size):  # a chunk for each rank
+                own = self._ranks.share(starts[first : first + self._ranks.size])
+                made = self._ranks.collect([self._resampled(store, start, epoch) for start in own])
+                progress.update(sum(map(len, made)))
+                chunks += made
         return joined(chunks)
 
-    def _resampled(self, store: TokenStore, pairs: range, epoch: int) -> TokenStore:
+    def _resampled(self, store: TokenStore, start: int, epoch: int) -> TokenStore:
+        pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
         seeds = np.random.SeedSequence([self._seed, epoch, pairs.start]).generate_state(2).tolist()
         sources = [store.source(i).tolist() for i in pairs]
         targets = [store.target(i).tolist() for i in pairs]

@@ -19,6 +19,8 @@ from tolka.errors import DataError
 from tolka.metrics.scores import choose_bleu_tokenizer
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, load_model
+from tolka.system.outcomes import gather_outcomes
+from tolka.system.ranks import ALONE, Ranks
 from tolka.text.cleaning.cleaner import read_split
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
@@ -46,9 +48,9 @@ def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
 class Inputs:
     """Inputs, each read when first needed. Reports what was read and what was left out."""
 
-    def __init__(self, config: TrainConfig, log: Callable[[str], None]) -> None:
-        """log: called with lines for the user."""
-        self.config, self.log = config, log
+    def __init__(self, config: TrainConfig, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
+        """log: called with lines for the user. ranks: those that prepare the text together, and divide its batches."""
+        self.config, self.log, self._ranks = config, log, ranks
 
     def read(self) -> None:
         """Read everything now, so that a bad file does not show after a day of training."""
@@ -93,7 +95,10 @@ class Inputs:
     def prepared(self) -> Prepared:
         """The tokenizer and the token store of the training text."""
         started_at = time.perf_counter()
-        made = prepare(self._order, self.config.run.prepared_folder, self.config.run.processes)
+        own: list[Prepared] = []
+        run = self.config.run
+        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, run.prepared_folder, run.processes)))
+        made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
         if made.tally.dropped:
@@ -210,6 +215,7 @@ class Inputs:
                 self.corpus.buffer,
                 self.log,
                 self._sampler(),
+                self._ranks,
             )
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
         for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
@@ -224,4 +230,5 @@ class Inputs:
         batching = self.config.batching
         if not batching.sampling:
             return None
-        return SubwordSampler(self.prepared.tokenizer, batching.sampling, self.config.run.seed, batching.max_length)
+        tokenizer, seed = self.prepared.tokenizer, self.config.run.seed
+        return SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)

@@ -47,7 +47,7 @@ class Pipeline:
         folder = config.run.folder
         self.run = RunFolder(folder) if self.ranks.is_first else FollowerFolder(folder, self.ranks.rank)
         self.resuming = False
-        self.inputs = Inputs(config, self.run.log)
+        self.inputs = Inputs(config, self.run.log, self.ranks)
         self.device = choose_device(config.trainer.device)
         chosen = [Guarded(name, CALLBACKS.get(name)(), self.run.log) for name in config.tracking.names]
         self._plots = Plots(config, self.run)

@@ -193,6 +193,8 @@ class TrainingSetup:
     def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
         if resumed:  # a trial could end differently: the run keeps what it began with
             return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
+        if self.ranks.size > 1:
+            loader.plan(0)  # made by all of them together, whether or not this one needs a trial
         precision, reason = choose_precision(
             self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
         )

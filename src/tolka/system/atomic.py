@@ -1,4 +1,4 @@
-"""Files and folders that are replaced atomically, and locks for one process at a time."""
+"""Files and folders that are replaced atomically, and locks of open files."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -49,32 +49,22 @@ def whole_folder(final: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(lock: Path, waiting: Callable[[], object]) -> Iterator[None]:
-    """Admit one process at a time to a block, by a lock file; call `waiting` if another process is inside.
+def replaced_files(folder: Path, last: str) -> Iterator[Path]:
+    """Yield a temporary folder whose files replace those of `folder`, synced to disk, if the block ends without error.
 
-    The system frees the lock when a process ends, however it ends. The file is removed afterwards.
+    They are moved one by one, the one called `last` after all others. Several processes may do so at once.
     """
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with lock.open("w") as stream:
-            if not try_lock(stream):
-                waiting()
-                try_lock(stream, wait=True)
-            if not _is_file_of(stream, lock):  # the other process removed it, and a third may lock a new one
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # Windows removes no open file
-                    lock.unlink()
-            return
-
-
-def _is_file_of(stream: IO[str], path: Path) -> bool:
+    work = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder))
     try:
-        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
+        with naming(folder):
+            yield work
+            files = sorted(work.iterdir(), key=lambda path: path.name == last)
+            for path in files:
+                _sync(path)
+        for path in files:
+            os.replace(path, folder / path.name)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def try_lock(stream: IO[str], wait: bool = False) -> bool:

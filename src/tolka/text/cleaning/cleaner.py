@@ -32,6 +32,16 @@ class Tally:
     dropped: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
+        """Return the tally of several parts together."""
+        total = cls()
+        for tally in tallies:
+            total.kept += tally.kept
+            total.dropped.update(tally.dropped)
+            total.changed.update(tally.changed)
+        return total
+
     @property
     def total(self) -> int:
         """Number of all pairs."""
