@@ -112,7 +112,7 @@ def test_a_rank_copies_only_the_ids_of_its_share() -> None:
     loader.plan(0)
     assert Watched.copied == []
     for rank in range(3):
-        own, _ = loader.share(0, 0, Ranks(rank, 3))
+        own = loader.share(0, 0, Ranks(rank, 3)).batch
         assert own is not None
         ends = 2 * len(own.source)  # </s> is not in the store
         assert sum(Watched.copied) == int(own.source_lengths.sum() + own.target_lengths.sum()) - ends

@@ -68,9 +68,9 @@ class Reader:
         for number in range(buffer, BUFFERS):
             for batch in range(place if number == buffer else 0, len(self.loader.plan(number))):
                 whole = self.loader.batch(number, batch)
-                own, tokens = self.loader.share(number, batch, self.ranks)
-                assert tokens == whole.tokens
-                assert sum(self.ranks.gather(own.tokens if own else 0)) == whole.tokens
+                own = self.loader.share(number, batch, self.ranks)
+                assert own.tokens == whole.tokens
+                assert sum(self.ranks.gather(own.batch.tokens if own.counts else 0)) == whole.tokens
                 yield number, batch, [whole.source.tolist(), whole.target_out.tolist()]
 
     def walk(self, middle: Any = None) -> dict[str, Any]:

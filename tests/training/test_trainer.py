@@ -240,7 +240,7 @@ class Slope(torch.nn.Module):
 def test_clipping_by_hand(tmp_path: Path, value: float, norm: float, expected: list[float]) -> None:
     trainer = Bench(tmp_path, clip_value=value, clip_norm=norm).trainer
     slope = Slope()
-    trainer.step.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.step.parallel.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
     trainer.step.optimizer = torch.optim.SGD(slope.parameters())
     trainer.probe()
     assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)

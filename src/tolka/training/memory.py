@@ -16,7 +16,8 @@ from tolka.nn.initialization import SkipInitialization
 from tolka.system.device import Precision
 from tolka.system.memory import available_memory_bytes, resident_memory_bytes, total_memory_bytes
 from tolka.system.randomness import torch_random_kept
-from tolka.training.step import MOMENTS, TrainStep
+from tolka.training.optimizer_state import MOMENTS
+from tolka.training.step import TrainStep
 
 _BYTES = 4  # per weight in fp32
 # Fitted to the peaks of nine trainings (docs/reliability.md), all of which the estimate meets within 10 %.

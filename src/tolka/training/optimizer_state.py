@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+MOMENTS = 2  # tensors of a weight's size that an optimizer keeps, at most
+
 
 def state_tensors(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
     """Return the optimizer's state on the CPU: "optimizer.<parameter>.<key>" -> tensor. names: of the parameters."""

@@ -20,7 +20,7 @@ from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.randomness import random_state, set_random_state, torch_random_kept
 from tolka.training.averaging import Ema
-from tolka.training.optimizer_state import load_state_tensors, state_tensors
+from tolka.training.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.shapes import padded_to_few_shapes
@@ -68,9 +68,6 @@ class Group:
         return max(share.largest for share in self.shares)
 
 
-MOMENTS = 2  # tensors of a weight's size that an optimizer keeps, at most
-
-
 class TrainStep:
     """Updates the weights of one objective; knows neither the schedule nor where the batches come from."""
 
@@ -83,15 +80,15 @@ class TrainStep:
         parallel: Parallel | None = None,
     ) -> None:
         """parallel: how several processes train this objective together; by default there is one."""
-        self._parallel = parallel or Parallel(objective)
-        self.config, self.objective, self.optimizer, self.precision = config, objective, optimizer, precision
+        self.parallel = parallel or Parallel(objective)
+        self.config, self.optimizer, self.precision = config, optimizer, precision
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
-        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model) or self._parallel.shares_weights
+        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model) or self.parallel.shares_weights
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
-        supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self._parallel.shares_weights
+        supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
         self.waits = precision.device.type == "cpu" or not supported
 
     def __call__(self, number: int, rate: float, group: Group) -> UpdateResult:
@@ -99,15 +96,15 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.agreement_after
-        divisor = self._parallel.begin(group.tokens, group.own_tokens, group.largest)
+        divisor = self.parallel.begin(group.tokens, group.own_tokens, group.largest)
         nll, splits = self._gradient(group.shares, divisor)
-        nll = self._parallel.finish(nll, splits > 0)
+        nll = self.parallel.finish(nll, splits > 0)
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        self._parallel.updated(number)
-        if self.ema and not self._parallel.together and self._parallel.meets(number):
+        self.parallel.updated(number)
+        if self.ema and not self.parallel.together and self.parallel.meets(number):
             self.ema.update(number, self.config.sync_every)
         return UpdateResult(nll, group.tokens, applied, splits)
 
@@ -160,7 +157,7 @@ class TrainStep:
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error) or len(part.batch.source) == 1:
                         raise
-                    self._parallel.check_halves(part.batch)
+                    self.parallel.check_halves(part.batch)
                     failed = number
                     break
             if failed is None:
@@ -189,7 +186,7 @@ class TrainStep:
             batch = padded_to_few_shapes(batch)
             torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
-            sums = self._parallel.loss(batch.to(self.precision.device), is_last)
+            sums = self.parallel.loss(batch.to(self.precision.device), is_last)
         loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
         if loss.requires_grad:  # False if LayerDrop has skipped all trained layers
             self.scaler.scale(loss / divisor).backward()
@@ -213,22 +210,22 @@ class TrainStep:
             self.optimizer.found_inf = (~applied).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.ema and self._parallel.together:
+        if self.ema and self.parallel.together:
             self.ema.update(number)
         return applied
 
     def _own_tensors(self) -> dict[str, Tensor]:
         """Return what only this rank has: the states of its generators, from which dropout is drawn, and others."""
-        own = {"rng": torch.get_rng_state(), **self._parallel.own_state()}
+        own = {"rng": torch.get_rng_state(), **self.parallel.own_state()}
         if self.precision.device.type == "cuda":
             own["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        if not self._parallel.together:
+        if not self.parallel.together:
             own |= state_tensors(self.optimizer, self._names)
         return own
 
     def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Restore what `_own_tensors` returned, and return it; a rank that is new draws from a stream of its own."""
-        rank = str(self._parallel.ranks.rank or "")
+        rank = str(self.parallel.ranks.rank or "")
         named = {name.partition(".rank"): tensor for name, tensor in tensors.items()}
         own = {name: tensor for (name, _, of), tensor in named.items() if of == rank}
         if "rng" in own:
@@ -238,13 +235,18 @@ class TrainStep:
             torch.manual_seed(int.from_bytes(seed, "big"))
         if "rng_cuda" in own and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(own["rng_cuda"], self.precision.device)
-        self._parallel.load_own_state(own)
+        self.parallel.load_own_state(own)
         return own
+
+    @property
+    def objective(self) -> Objective:
+        """The model that is trained, with its loss."""
+        return self.parallel.objective
 
     @property
     def shares_weights(self) -> bool:
         """Whether each rank keeps only a part of every weight."""
-        return self._parallel.shares_weights
+        return self.parallel.shares_weights
 
     @property
     def rate(self) -> float:
@@ -253,7 +255,7 @@ class TrainStep:
 
     def smoothed(self) -> AbstractContextManager[None]:
         """Give the whole model the weights to translate with during a block: the moving average's, if it is on."""
-        return self._parallel.whole(self.ema)
+        return self.parallel.whole(self.ema)
 
     @property
     def _names(self) -> dict[Tensor, str]:
@@ -261,8 +263,8 @@ class TrainStep:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
-        tensors = state_tensors(self.optimizer, self._names) | self._parallel.common_state()
-        ranks, own = self._parallel.ranks, self._own_tensors()
+        tensors = state_tensors(self.optimizer, self._names) | self.parallel.common_state()
+        ranks, own = self.parallel.ranks, self._own_tensors()
         known = dict(enumerate(ranks.gather_first(own))) or {ranks.rank: own}
         for rank, states in known.items():
             tensors |= {f"{name}.rank{rank}" if rank else name: state for name, state in states.items()}
@@ -271,26 +273,26 @@ class TrainStep:
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
-        return tensors, {**facts, "parallel": self._parallel.facts()}
+        return tensors, {**facts, "parallel": self.parallel.facts()}
 
     def load_state(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
         """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
-        tensors, facts = self._parallel.tensors_of(saved), saved.facts
+        tensors, facts = self.parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
         self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
         own = self._load_own_tensors(tensors)
-        self._parallel.load_facts(facts.get("parallel", {}))
+        self.parallel.load_facts(facts.get("parallel", {}))
         if not any(name.startswith("raw.") for name in tensors):
-            self._parallel.load_weights(load_weights)
+            self.parallel.load_weights(load_weights)
         for weight, name in self._names.items():
             if f"raw.{name}" in tensors:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
         load_state_tensors(self.optimizer, self._names, {**tensors, **own})
-        self._parallel.load_common_state(tensors)
+        self.parallel.load_common_state(tensors)
 
 
 def _total_norm(gradients: list[Tensor]) -> Tensor:

@@ -240,6 +240,11 @@ class Trainer:
             self._stop.reason = next(filter(None, self._ranks.gather(self._stop_asked)))
         return self
 
+    @property
+    def _seconds(self) -> float:
+        """Seconds of training so far, the same on all ranks."""
+        return self._agreed.seconds if self._ranks.size > 1 else self._clock.seconds
+
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
         if self._stop.reason:
@@ -247,7 +252,7 @@ class Trainer:
         if state.update >= config.updates:
             return f"trainer.updates ({config.updates}) are done; raise it to go on"
         # After one update at least, so that there is a model at the end.
-        if config.max_minutes and state.update and self._agreed.seconds >= 60 * config.max_minutes:
+        if config.max_minutes and state.update and self._seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
             return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
@@ -280,7 +285,7 @@ class Trainer:
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = self._agreed.seconds / (60 * minutes) if minutes else 0.0
+        share = self._seconds / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 

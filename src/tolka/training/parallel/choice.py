@@ -6,10 +6,10 @@ from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.system.device import Precision
 from tolka.system.ranks import Ranks
+from tolka.training.optimizer_state import MOMENTS
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.local_updates import LocalUpdates
-from tolka.training.step import MOMENTS
 
 _BYTES = 4  # per weight in fp32
 _WEIGHTS_SHARE = 0.7  # of a GPU's memory, at most: the rest is for the activations
