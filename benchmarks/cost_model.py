@@ -2,7 +2,7 @@
 
     python benchmarks/cost_model.py
 
-Prints the tables of docs/scaling.md. Every figure that is assumed and not measured is a field of `Machine` or `Training`.
+Prints the tables of docs/scaling.md, which say what is measured and what is assumed.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ class Machine:
     """GPUs joined by a network.
 
     tokens_per_second: of one GPU, source and target tokens together, with this model. local, network: bytes a second
-    that a GPU sends to its neighbour within a node and that a node sends to another. start: seconds that each message of
-    a ring takes before the first byte. price: of a GPU's hour, in dollars. disk: bytes a second of the file system.
+    that a GPU sends to its neighbour within a node and that a node sends to another. start: seconds that each message
+    of a ring takes before the first byte. price: of a GPU's hour, in dollars. disk: bytes a second of the file system.
     """
 
     tokens_per_second: float

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def train(run: Path, rate: float, updates: int, settings: list[str]) -> dict[str
         sent = int(subprocess.run([*inside, "cat", counter], capture_output=True, text=True, check=True).stdout)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     steps = [line for line in lines if "tokens_per_second" in line][1:]
-    seconds = [b["seconds"] - a["seconds"] for a, b in zip(steps, steps[1:], strict=False)]
+    seconds = [b["seconds"] - a["seconds"] for a, b in pairwise(steps)]
     return {
         "update": statistics.mean(seconds) / 10,
         "tokens_per_second": 1 / statistics.mean(1 / line["tokens_per_second"] for line in steps),
