@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ MODELS: dict[str, ModelConfig] = {
     "lstm": RnnConfig(d_model=16, layers=1, dropout=0.0, cell="lstm", attention="dot"),
 }
 UPDATES = 40
+RESUMED: dict[str, dict[str, Any]] = {
+    "diloco": {"parallel": "diloco", "sync_every": 6, "updates": 24, "validate_every": 24},
+    "powersgd": {"communication": "powersgd"},
+}
+"""Ways whose ranks keep something of their own between updates."""
 
 
 def store() -> TokenStore:
@@ -99,6 +105,21 @@ def resaved(ranks: Ranks, folder: Path) -> list[str]:
     return [digest(whole), digest(written), digest(third)]
 
 
+def resumed(ranks: Ranks, stop: int, **options: Any) -> list[float]:
+    """The sum of each weight after 24 updates, in between which, at `stop`, the state is read into a fresh step."""
+    step, parallel = prepared("lstm", torch.float64, ranks, **options)
+    loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
+    position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
+    for number in range(1, 25):
+        step(number, 0.01, position.group(state))
+        if number == stop:
+            weights = {name: weight.clone() for name, weight in step.objective.model.state_dict().items()}
+            saved = ranks.of_first(ResumeState(*step.state()))  # as it is in last/
+            step, parallel = prepared("lstm", torch.float64, ranks, **options)
+            step.load_state(saved, partial(step.objective.model.load_state_dict, weights))
+    return sums(parallel)
+
+
 def digest(state: ResumeState) -> str:
     """The digest of all tensors of a state but the generators'."""
     tensors = state.tensors | (Shards(state.shards.folder).read() if state.shards else {})
@@ -123,6 +144,8 @@ def main() -> None:
         for parallel in ("ddp", "fsdp")
     }
     results["resaved"] = resaved(ranks, out.parent)
+    for name, options in RESUMED.items():
+        results[name] = [ranks.gather(resumed(ranks, stop, **options)) for stop in (0, 12)]
     if ranks.is_first:
         out.write_text(json.dumps(results))
     dist.destroy_process_group()

@@ -33,7 +33,7 @@ class LocalUpdates(Parallel):
         """rate, momentum: of the outer steps. communication: fp32 or bf16, in which the differences are sent."""
         super().__init__(objective, ranks)
         self._every = sync_every
-        self._sent_as = torch.bfloat16 if communication == "bf16" else torch.float32
+        self._sent_as = torch.bfloat16 if communication == "bf16" else None
         weights = {name: weight for name, weight in objective.model.named_parameters() if weight.requires_grad}
         self._weights: list[Tensor] = list(weights.values())
         self._outer = [weight.detach().clone() for weight in self._weights]
@@ -61,7 +61,8 @@ class LocalUpdates(Parallel):
 
     @torch.no_grad()
     def _outer_step(self) -> None:
-        moved = [(outer - weight).to(self._sent_as) for outer, weight in zip(self._outer, self._weights, strict=True)]
+        pairs = zip(self._outer, self._weights, strict=True)
+        moved = [(outer - weight).to(self._sent_as or outer.dtype) for outer, weight in pairs]
         self.ranks.sum(moved)
         for outer, difference in zip(self._outer, moved, strict=True):
             outer.grad = difference.to(outer.dtype) / self.ranks.size
