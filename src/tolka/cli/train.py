@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
+from tolka.system import slurm
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
+    slurm.translate()
     options = _parsed(arguments)
     if options.settings[:1] in (["average"], ["merge"]):
         return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)

@@ -91,6 +91,8 @@ class TrainerConfig:
     """take no GPU kernel whose result may differ from run to run; an operation that has no other ends the training"""
     devices: int = setting(1, resumable=True)
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
+    restarts: int = setting(3, resumable=True)
+    """with trainer.devices, how often all processes begin again from last/ after one was killed or hung; 0 = off"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
@@ -105,7 +107,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads")
-        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries")
+        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries", "restarts")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
