@@ -67,7 +67,7 @@ class Pipeline:
         settings = self.config.as_dict()
         first, *others = self.ranks.gather(settings)
         for rank, each in enumerate(others, 1):
-            if differing := differences(first, each, lambda key: False, f"in process {rank}"):
+            if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
                 raise ConfigError(
                     f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
                     "the same command"
