@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +28,17 @@ class Meeting:
     store: Store
     place: Launch
 
+    def compare_versions(self) -> None:
+        """Raise ConfigError when a process has other versions than the first one."""
+        versions = [json.loads(text) for text in self.store.multi_get(_names(self.place))]
+        for rank, each in enumerate(versions):
+            for package, version in each.items():
+                if version != versions[0][package]:
+                    raise ConfigError(
+                        f"process 0 has {package} {versions[0][package]}, and process {rank} {version}: install the "
+                        "same version on every machine"
+                    )
+
     def reports(self) -> bool:
         """Return whether this process is the first one to end by an error, so that it is the one that reports it."""
         first = [True]
@@ -45,7 +56,7 @@ class Meeting:
 
 
 def meet() -> Meeting:
-    """Wait for the other processes; TolkaError when one does not come, ConfigError when their versions differ."""
+    """Wait for the other processes; TolkaError when one does not come."""
     place, seconds = launch(), _wait_seconds()
     where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
@@ -54,29 +65,22 @@ def meet() -> Meeting:
         raise TolkaError(_unmet(str(error), place, where, seconds)) from None
     # The agent's store still has the addresses of the processes before a restart.
     store = PrefixStore(f"restart {restarts()}", store)
-    names = [f"versions {rank}" for rank in range(place.size)]
+    names = _names(place)
     store.set(names[place.rank], json.dumps(_versions()))
     try:
         store.wait(names, timedelta(seconds=seconds))
     except RuntimeError:
         missing = [str(rank) for rank, name in enumerate(names) if not store.check([name])]
-        raise TolkaError(_missing(", ".join(missing), place, where, seconds)) from None
-    _compare([json.loads(text) for text in store.multi_get(names)])
+        raise TolkaError(_missing(f"missing: {', '.join(missing)}", place, where, seconds)) from None
     return Meeting(store, place)
+
+
+def _names(place: Launch) -> list[str]:
+    return [f"versions {rank}" for rank in range(place.size)]
 
 
 def _versions() -> dict[str, str]:
     return {"tolka": __version__, "torch": str(torch.__version__)}
-
-
-def _compare(versions: list[Mapping[str, str]]) -> None:
-    for rank, each in enumerate(versions):
-        for package, version in each.items():
-            if version != versions[0][package]:
-                raise ConfigError(
-                    f"process 0 has {package} {versions[0][package]}, and process {rank} {version}: install the same "
-                    "version on every machine"
-                )
 
 
 def _unmet(error: str, place: Launch, where: str, seconds: float) -> str:
@@ -84,15 +88,15 @@ def _unmet(error: str, place: Launch, where: str, seconds: float) -> str:
     if "EADDRINUSE" in error or "address already in use" in error:
         return f"MASTER_PORT: another program uses {where}; set another port, the same for all processes"
     if place.rank == 0 and not has_agent() and "imed out" in error:
-        return _missing("with a higher rank", place, where, seconds)
+        return _missing("some are missing", place, where, seconds)
     words = " ".join(error.split())[:200]
     return f"process {place.rank} of {place.size} finds nobody at {where} (MASTER_ADDR, MASTER_PORT): {words}"
 
 
 def _missing(who: str, place: Launch, where: str, seconds: float) -> str:
     return (
-        f"process {who} of {place.size} has not come to {where} within {seconds:g} s: start all of them; {WAIT} sets "
-        "another time, and WORLD_SIZE=1 trains in one process"
+        f"the {place.size} processes of this training have not met at {where} within {seconds:g} s ({who}): start all "
+        f"of them; {WAIT} sets another time, and WORLD_SIZE=1 trains in one process"
     )
 
 

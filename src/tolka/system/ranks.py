@@ -99,17 +99,18 @@ def process_group() -> Iterator[Ranks]:
         return
     backend = "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(place.local_rank)
+        torch.cuda.set_device(place.local_rank % torch.cuda.device_count())  # Slurm may show each process its own alone
         backend = "nccl"
     meeting = meet()
     try:
-        dist.init_process_group(backend, store=meeting.store, rank=place.rank, world_size=place.size, timeout=_PATIENCE)
-    except (RuntimeError, ValueError) as error:
-        words = " ".join(str(error).split())
-        raise TolkaError(
-            f"the {place.size} processes of this training do not find each other ({words[:200]})"
-        ) from None
-    try:
+        meeting.compare_versions()
+        try:
+            dist.init_process_group(
+                backend, store=meeting.store, rank=place.rank, world_size=place.size, timeout=_PATIENCE
+            )
+        except (RuntimeError, ValueError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise TolkaError(f"the {place.size} processes of this training do not find each other ({words})") from None
         yield joined()
     except BaseException as error:
         reports = meeting.reports()
@@ -117,7 +118,8 @@ def process_group() -> Iterator[Ranks]:
             error.reported = error.reported or not reports
         raise
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 @contextmanager
