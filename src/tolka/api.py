@@ -144,8 +144,11 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
 def find_lr(config: TrainConfig) -> RangeTest:
     """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
 
-    ConfigError when the run's folder holds a run that has begun; TolkaError when no rate makes the loss fall.
+    ConfigError in one of several processes, or when the run's folder holds a run that has begun; TolkaError when no
+    rate makes the loss fall.
     """
+    if launch().size > 1:
+        raise ConfigError("trainer.find_lr=true trains in one process: start it without torchrun and srun")
     keep_freed_memory()
     pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
     try:

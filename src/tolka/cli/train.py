@@ -9,6 +9,7 @@ from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
 from tolka.system import slurm
+from tolka.system.launch import launch
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -239,6 +240,10 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
 
     if only_print:
         return _print_configs([planned.config for planned in plan(settings, source).planned])
+    if launch().size > 1:
+        raise ConfigError(
+            "-m trains one model after the other: start it without torchrun and srun, or take trainer.devices"
+        )
     outcomes = sweep(settings, plugins, source)
     finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
     if finished:

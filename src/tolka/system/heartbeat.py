@@ -15,12 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
-from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.distributed_c10d import Store
 
 from tolka.errors import LostProcessError
 from tolka.system import interrupts
-from tolka.system.launch import has_agent, launch, restarts
-from tolka.system.meeting import Meeting
+from tolka.system.launch import has_agent, launch
+from tolka.system.meeting import Meeting, current
 from tolka.system.ranks import Ranks
 
 _BEAT_SECONDS = 2.0
@@ -174,7 +174,7 @@ def watching(ranks: Ranks, log: Callable[[str], None]) -> Iterator[None]:
         return
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     client = TCPStore(address, port, None, False, timeout=_CONNECT, wait_for_workers=False)  # others may be blocked
-    store = PrefixStore(f"restart {restarts()}", client)
+    store = current(client, launch())
     store.set(_beats(ranks.size)[ranks.rank], "0")
     watch = Watch(ranks, ranks.gather(Peer.here(ranks.rank)), store, log)
     try:

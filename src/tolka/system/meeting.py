@@ -63,8 +63,7 @@ def meet() -> Meeting:
         store = next(iter(rendezvous("env://", timeout=timedelta(seconds=seconds))))[0]
     except (RuntimeError, ValueError) as error:
         raise TolkaError(_unmet(str(error), place, where, seconds)) from None
-    # The agent's store still has the addresses of the processes before a restart.
-    store = PrefixStore(f"restart {restarts()}", store)
+    store = current(store, place, new=True)
     names = _names(place)
     store.set(names[place.rank], json.dumps(_versions()))
     try:
@@ -73,6 +72,16 @@ def meet() -> Meeting:
         missing = [str(rank) for rank, name in enumerate(names) if not store.check([name])]
         raise TolkaError(_missing(f"missing: {', '.join(missing)}", place, where, seconds)) from None
     return Meeting(store, place)
+
+
+def current(store: Store, place: Launch, *, new: bool = False) -> PrefixStore:
+    """Return the part of the store that is this meeting's.
+
+    The agent's store still has the addresses of the processes before a restart, and of the trainings before this one.
+    new: whether this process begins another meeting.
+    """
+    number = store.add(f"meetings of {place.rank}, restart {restarts()}", int(new))
+    return PrefixStore(f"restart {restarts()}, meeting {number}", store)
 
 
 def _names(place: Launch) -> list[str]:
