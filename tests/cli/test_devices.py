@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -150,10 +151,9 @@ def test_processes_that_do_not_belong_together(
     assert len(errors) == 1
     assert errors[0].endswith(", and process 1 9.9: install the same version on every machine")
 
-    unlike = (
-        f"import os, shutil; shutil.copytree('{corpus}', '{tmp_path / 'other'}'); os.chdir('{tmp_path / 'other'}'); "
-    )
-    unlike += "open('train.xa', 'r+').write('copper'); "
+    copy = shutil.copytree(corpus, tmp_path / "other")
+    (copy / "train.xa").write_text((corpus / "train.xa").read_text().replace("copper", "velvet"))
+    unlike = f"import os; os.chdir({str(copy)!r}); "
     relative = [*tiny, "corpus.train=train"]
     monkeypatch.chdir(corpus)
     codes, errors = two(relative, relative, unlike)

@@ -241,9 +241,7 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     if only_print:
         return _print_configs([planned.config for planned in plan(settings, source).planned])
     if launch().size > 1:
-        raise ConfigError(
-            "-m trains one model after the other: start it without torchrun and srun, or take trainer.devices"
-        )
+        raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)
     finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
     if finished:
