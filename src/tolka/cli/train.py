@@ -9,7 +9,6 @@ from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
 from tolka.system import slurm
-from tolka.system.launch import launch
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -236,6 +235,7 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     from tolka.config.sweep import plan
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
+    from tolka.system.launch import launch
     from tolka.system.progress import say
 
     if only_print:
