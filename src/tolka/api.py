@@ -15,7 +15,7 @@ from tolka.config.command_line import evaluate_config, train_config, translate_c
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, rebuild
 from tolka.config.typed import as_overrides
-from tolka.errors import ConfigError, DataError, LostProcessError, TolkaError
+from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
@@ -44,7 +44,7 @@ from tolka.training.state import TrainState
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Tick, Translation, Translator
 
-_LATE_SECONDS = 10.0  # after another process was lost, for the agent to end this one
+_LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,15 +120,14 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {most} times)")
     try:
         return train(rebuild(values))
-    except LostProcessError as error:
-        # Not by `say`, which only the first process does: the agent's report does not have this.
-        if not error.reported:
-            interrupts.tell(f"warning: {error}")
-        late = threading.Timer(_LATE_SECONDS, os._exit, [1])  # the agent's signal may have come before, and be used up
-        late.daemon = True
-        late.start()
-        return error
     except TolkaError as error:
+        if isinstance(error, LostProcessError) and not error.reported:
+            interrupts.tell(f"warning: {error}")  # the agent, which ends this process, does not know the details
+        if isinstance(error, LostProcessError | StoppedError):
+            # The agent may be waiting for this process to end, after a signal that training has answered.
+            late = threading.Timer(_LATE_SECONDS, os._exit, [1])
+            late.daemon = True
+            late.start()
         return error
 
 
