@@ -1,6 +1,7 @@
 """The three commands as functions: a configuration in, a typed result out."""
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,25 +12,28 @@ from typing import Any
 import torch
 
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
-from tolka.config.plugins import load_plugins
+from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, rebuild
 from tolka.config.typed import as_overrides
 from tolka.data.preparation import Prepared
-from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.read import Folders, languages, load_ensemble
+from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.data_check import check_first
 from tolka.run.inputs import Inputs, open_corpus
 from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.system import interrupts, slurm
 from tolka.system.device import Precision, choose_device, use_threads
+from tolka.system.launch import launch, restarts
 from tolka.system.memory import keep_freed_memory, peak_memory_bytes
-from tolka.system.processes import RESTARTS, is_started, process_count, restarts, run_together
+from tolka.system.processes import process_count, run_together
 from tolka.system.progress import bar, say
 from tolka.system.ranks import process_group
 from tolka.text.lines import LineLimit, read_lines, user_path
@@ -40,6 +44,8 @@ from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Tick, Translation, Translator
+
+_LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,15 +85,18 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
         tolka.train(["model=lstm", "trainer.updates=300"])
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
+    slurm.translate()
     if not isinstance(config, TrainConfig):
         return train(train_config(with_recipe([*config, *as_overrides(settings)])))
     _check_complete(settings)
     if config.trainer.find_lr:
         raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
-    count = 1 if is_started() else process_count(config.trainer.devices, choose_device(config.trainer.device))
+    options = config.trainer
+    count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
-        plugins = [f"plugins=[{name}]" for name in config.as_dict().get("plugins", [])]
-        result: TrainResult = run_together(count, _train_rank, config.as_dict(), plugins, count)
+        plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
+        named = [f"plugins=[{name}]" for name in plugins]
+        result: TrainResult = run_together(count, options.restarts, _train_rank, config.as_dict(), named, count)
         return result
     started_at = time.perf_counter()
     keep_freed_memory()
@@ -108,10 +117,18 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
     load_plugins(plugins)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
     if restarts():
-        say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {RESTARTS} times)")
+        most = values["trainer"]["restarts"]
+        say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {most} times)")
     try:
         return train(rebuild(values))
     except TolkaError as error:
+        if isinstance(error, LostProcessError) and not error.reported:
+            interrupts.tell(f"warning: {error}")  # the agent, which ends this process, does not know the details
+        if isinstance(error, LostProcessError | StoppedError):
+            # The agent may be waiting for this process to end, after a signal that training has answered.
+            late = threading.Timer(_LATE_SECONDS, os._exit, [1])
+            late.daemon = True
+            late.start()
         return error
 
 
@@ -137,8 +154,11 @@ def prepare(config: TrainConfig) -> Prepared:
 def find_lr(config: TrainConfig) -> RangeTest:
     """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
 
-    ConfigError when the run's folder holds a run that has begun; TolkaError when no rate makes the loss fall.
+    ConfigError in one of several processes, or when the run's folder holds a run that has begun; TolkaError when no
+    rate makes the loss fall.
     """
+    if launch().size > 1:
+        raise ConfigError("trainer.find_lr=true trains in one process: start it without torchrun and srun")
     keep_freed_memory()
     pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
     try:

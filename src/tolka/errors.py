@@ -2,7 +2,12 @@
 
 
 class TolkaError(Exception):
-    """Base of every error that the commands print as one line instead of a traceback."""
+    """Base of every error that the commands print as one line instead of a traceback.
+
+    reported: whether another process of the same training has printed it, or what it comes from.
+    """
+
+    reported = False
 
 
 class SignalReceived(KeyboardInterrupt):
@@ -22,6 +27,10 @@ class StoppedError(TolkaError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class LostProcessError(TolkaError):
+    """Another process of this training has ended, or does not answer."""
 
 
 class ConfigError(TolkaError):

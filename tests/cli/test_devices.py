@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,13 +15,17 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
+PLUGINS = Path(__file__).parents[1] / "support" / "plugins"
 pytestmark = pytest.mark.skipif(sys.platform == "win32" or (os.cpu_count() or 1) < 2, reason="two cores, gloo")
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    """mt-train as a process of its own."""
-    script = "from tolka.cli.train import main; main()"
-    return subprocess.Popen([sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE, text=True)
+def start(*arguments: str, script: str = "", **place: object) -> "subprocess.Popen[str]":
+    """mt-train as a process of its own. script: code to run before. place: environment variables, as torchrun's."""
+    script += "from tolka.cli.train import main; main()"
+    environment = {**os.environ, **{name: str(value) for name, value in place.items()}}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def train(*arguments: str) -> str:
@@ -55,6 +61,128 @@ def test_more_than_the_machine_has(command: Command, tiny: list[str], tmp_path: 
     assert outcome.code == 2
     assert outcome.error.startswith("trainer.devices (4000) is more than the ")
     assert not (tmp_path / "run").exists()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_nobody_else_comes(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    places = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "TOLKA_WAIT_SECONDS": "1"}
+    for name, value in places.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RANK", "1")
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 1
+    assert outcome.error.startswith(f"process 1 of 2 finds nobody at localhost:{port} (MASTER_ADDR, MASTER_PORT): ")
+    monkeypatch.setenv("RANK", "0")
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 1
+    assert outcome.error.startswith(
+        f"the 2 processes of this training have not met at localhost:{port} within 1 s (some are missing): start all "
+    )
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::", port))
+        taken.listen()
+        outcome = command("mt-train", *tiny)
+    assert outcome.code == 1
+    assert outcome.error.startswith(f"MASTER_PORT: another program uses localhost:{port}; set another port")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("WORLD_SIZE", "two", "the environment variable WORLD_SIZE (two) must be a number of at least 1"),
+        ("WORLD_SIZE", "2", "WORLD_SIZE is 2, but RANK and MASTER_ADDR and MASTER_PORT are not set"),
+    ],
+)
+def test_variables_that_torchrun_would_not_set(
+    name: str, value: str, complaint: str, command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    outcome = command("mt-train", *tiny)
+    assert outcome.code == 2
+    assert outcome.error.startswith(complaint)
+
+
+def test_what_one_process_does_alone(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    outcome = command("mt-train", *tiny, "trainer.find_lr=true")
+    assert (outcome.code, outcome.error) == (
+        2,
+        "trainer.find_lr=true trains in one process: start it without torchrun and srun",
+    )
+    outcome = command("mt-train", "-m", *tiny, "model.layers=1,2")
+    assert outcome.code == 2
+    assert outcome.error.startswith("-m trains one model after the other: start it without torchrun and srun")
+
+
+def two(first: list[str], second: list[str], script: str = "") -> tuple[list[int], list[str]]:
+    """Train in two processes started by hand; return exit codes and errors. script: code that the second runs first."""
+    port = free_port()
+    processes = [
+        start(*settings, script=code, RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port)
+        for rank, (settings, code) in enumerate(((first, ""), (second, script)))
+    ]
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert "Traceback" not in "".join(said)
+    errors = [line for text in said for line in text.splitlines() if line.startswith("error: ")]
+    return [process.returncode for process in processes], errors
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_belong_together(
+    tiny: list[str], corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert two(tiny, [*tiny, "trainer.updates=6"]) == (
+        [2, 2],
+        [
+            "error: the processes of this training have different settings: trainer.updates (5, in process 1: 6); "
+            "start all with the same command"
+        ],
+    )
+    other = "import tolka.version; tolka.version.__version__ = '9.9'; "
+    codes, errors = two(tiny, tiny, other)
+    assert codes == [2, 2]
+    assert len(errors) == 1
+    assert errors[0].endswith(", and process 1 9.9: install the same version on every machine")
+
+    copy = shutil.copytree(corpus, tmp_path / "other")
+    (copy / "train.xa").write_text((corpus / "train.xa").read_text().replace("copper", "velvet"))
+    unlike = f"import os; os.chdir({str(copy)!r}); "
+    relative = [*tiny, "corpus.train=train"]
+    monkeypatch.chdir(corpus)
+    codes, errors = two(relative, relative, unlike)
+    assert codes == [2, 2]
+    assert errors == [
+        "error: processes 0 and 1 have different training text, or prepare it differently: every machine must see the "
+        "same files"
+    ]
+
+
+@pytest.mark.slow
+def test_a_tracker_of_ones_own(tiny: list[str], tmp_path: Path) -> None:
+    script = f"import sys; sys.path.append({str(PLUGINS)!r}); "
+    process = start(*tiny, "trainer.devices=2", "plugins=[my_callback]", "tracking=diary", script=script)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert (tmp_path / "run" / "diary.txt").read_text().splitlines()[-1] == "end well, ['test']"
+
+
+@pytest.mark.slow
+def test_more_processes_than_sentences(tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    for side in ("xa", "xb"):
+        lines_of = (corpus / f"train.{side}").read_text().splitlines(keepends=True)
+        (corpus / f"train.{side}").write_text(lines_of[0])
+    one = [*tiny, "tokenizer.type=char", "model.dropout=0", "trainer.log_every=1"]
+    codes, errors = two(one, one)
+    assert (codes, errors) == ([0, 0], [])
+    train(*one, f"run.dir={tmp_path / 'alone'}")
+    assert lines(tmp_path / "run", "train_loss") == pytest.approx(lines(tmp_path / "alone", "train_loss"), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -108,3 +236,31 @@ def test_a_process_that_is_killed_and_a_signal(tiny: list[str], tmp_path: Path) 
     assert "a process was killed: all of them begin again from last/ (1 of 3 times)" in said
     assert said.splitlines()[-1] == "error: stopped by SIGTERM; the same command goes on from last/"
     assert "training ends at update" in (run / "train.log").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("restarts", "code"), [(0, 1), (1, 143)])
+def test_a_process_that_is_stopped(restarts: int, code: int, tiny: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(
+        *tiny, "trainer.devices=2", "trainer.updates=100000", "trainer.patience=0", f"trainer.restarts={restarts}"
+    )
+    started(process, run)
+    children = subprocess.run(
+        ["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=True
+    )
+    stopped = children.stdout.split()[-1]
+    os.kill(int(stopped), signal.SIGSTOP)
+    until = time.monotonic() + 120
+    while restarts and "resuming from update" not in (run / "train.log").read_text():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    if restarts:
+        time.sleep(2)
+        process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == code
+    assert f"warning: process 1 (pid {stopped} on {socket.gethostname()}) of 2 has not answered for 30 s; the " in said
+    assert ("error: process 1 of 2 was ended by SIGKILL; the same command goes on from last/" in said) == (not restarts)
+    assert "Traceback" not in said

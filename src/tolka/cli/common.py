@@ -47,6 +47,8 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
     # Read once, when torch loads GNU's OpenMP: by default a thread that waits for another one spins for milliseconds,
     # and a busy neighbour on the machine slows training down 4.5 times; with this, 2 times, and 1 % when alone.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    # torch reports a lost connection by an exception, and by dozens of lines with addresses in its C++ code.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
     try:
         interrupts.check()
         code, words = _outcome(command, arguments)
@@ -97,6 +99,8 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
 
 def _failed(error: object, code: int) -> tuple[int, str]:
+    if isinstance(error, TolkaError) and error.reported:
+        return code, ""
     return code, f"error: {' '.join(str(error).splitlines())}"
 
 

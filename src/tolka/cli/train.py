@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
 from tolka.errors import ConfigError
+from tolka.system import slurm
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
+    slurm.translate()
     options = _parsed(arguments)
     if options.settings[:1] in (["average"], ["merge"]):
         return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
@@ -255,10 +257,13 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     from tolka.config.sweep import plan
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
+    from tolka.system.launch import launch
     from tolka.system.progress import say
 
     if only_print:
         return _print_configs([planned.config for planned in plan(settings, source).planned])
+    if launch().size > 1:
+        raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)
     finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
     if finished:

@@ -10,6 +10,7 @@ from tolka.errors import ConfigError
 from tolka.system.progress import say
 
 _KEY = "plugins"
+_LOADED: dict[str, None] = {}  # in this process, in order
 
 
 def load_plugins(settings: Sequence[str]) -> list[str]:
@@ -32,6 +33,11 @@ def load_plugins(settings: Sequence[str]) -> list[str]:
     return others
 
 
+def loaded_plugins() -> list[str]:
+    """Return the modules that `load_plugins` has imported in this process."""
+    return list(_LOADED)
+
+
 def _load(name: str) -> None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
@@ -50,5 +56,6 @@ def _load(name: str) -> None:
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise ConfigError(f"plugins=[{name}] cannot be imported: {words}") from error
+    _LOADED[name] = None
     if new:
         say(f"plugin: {getattr(module, '__file__', None) or name}")

@@ -22,6 +22,7 @@ from tolka.run.training_setup import TrainingSetup, decoding_options
 from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
+from tolka.system.heartbeat import watching
 from tolka.system.randomness import make_deterministic
 from tolka.system.ranks import joined
 from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
@@ -30,7 +31,7 @@ from tolka.training.followers import FollowerFolder
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
-from tolka.training.run_folder import RunFolder
+from tolka.training.run_folder import RunFolder, differences
 from tolka.training.signals import listening_to_signals
 from tolka.training.state import TrainState
 from tolka.training.time_estimate import TrainingEstimate, estimate_training
@@ -64,8 +65,13 @@ class Pipeline:
     def claim(self) -> None:
         """Claim the run's folder, to train or to resume in it; ConfigError as `RunFolder.claim`."""
         settings = self.config.as_dict()
-        if any(each != settings for each in self.ranks.gather(settings)):
-            raise ConfigError("the processes of this training have different settings: start all with the same command")
+        first, *others = self.ranks.gather(settings)
+        for rank, each in enumerate(others, 1):
+            if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
+                raise ConfigError(
+                    f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
+                    "the same command"
+                )
         self.resuming, self.run.overridden, error = self.ranks.of_first(
             self._claimed() if self.ranks.is_first else None
         )
@@ -87,7 +93,9 @@ class Pipeline:
     def complete(self) -> tuple[TrainState, list[TestResult]]:
         """Train in a claimed folder, test, and report; the callbacks learn how it ended."""
         try:
-            state, results = self.train(), self.test()
+            state = self.train()
+            with watching(self.ranks, self.run.log):
+                results = self.test()
             interrupts.check()
         except BaseException as error:
             if self._started:
@@ -106,6 +114,7 @@ class Pipeline:
         self._record_provenance()
         resumed = self._setup.resumed() if self.resuming else None
         trainer = self.trainer(resumed)
+        self._compare_models(trainer)
         if self.config.trainer.compile != "off":
             seconds = compile_now(trainer.step, trainer.loader.largest())
             self.run.log(
@@ -121,9 +130,8 @@ class Pipeline:
                 with trainer.step.smoothed():
                     self.run.record({"update": 0, "gradient_flow": flow(trainer.model)})
         self._begin(trainer.state.update)
-        with listening_to_signals(trainer) as received:
+        with watching(self.ranks, self.run.log), listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)
-        self.ranks.wait()  # until best/ is whole
         received = next((each for each in self.ranks.gather(received) if each), received)
         if received:
             name = signal.Signals(received[0]).name
@@ -140,6 +148,22 @@ class Pipeline:
                 "lower optimizer.lr, finetuning.freeze or finetuning.lora_rank, or more text of this kind"
             )
         return state
+
+    def _compare_models(self, trainer: Trainer) -> None:
+        """Raise ConfigError unless all processes have the same training text, and a model of the same size."""
+        parameters = trainer.objective.model.parameter_count()
+        each = self.ranks.gather((self.inputs.prepared.folder.name, parameters))
+        for rank, (text, size) in enumerate(each):
+            if text != each[0][0]:
+                raise ConfigError(
+                    f"processes 0 and {rank} have different training text, or prepare it differently: every machine "
+                    "must see the same files"
+                )
+            if size != each[0][1]:
+                raise ConfigError(
+                    f"the model has {each[0][1]:,} parameters in process 0 and {size:,} in process {rank}: every "
+                    "machine must have the same version of tolka and of the plugins"
+                )
 
     def _begin(self, update: int) -> None:
         """Tell the callbacks that training begins after this update."""

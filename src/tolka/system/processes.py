@@ -9,9 +9,6 @@ import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
 
-RESTARTS = 3
-"""How often all processes begin again from the last state that was saved, after one of them was killed."""
-
 
 def process_count(asked: int, device: torch.device) -> int:
     """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
@@ -24,21 +21,11 @@ def process_count(asked: int, device: torch.device) -> int:
     return asked or (have if device.type == "cuda" else 1)
 
 
-def is_started() -> bool:
-    """Return whether this process is one of several that torchrun has started."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
-def restarts() -> int:
-    """Return how often the processes have been started again, because one of them was killed."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-
-
-def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> Any:
+def run_together(count: int, restarts: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function of a module in `count` processes of this machine; return what the first one returns.
 
-    The function returns a TolkaError instead of raising it; it is raised here. TolkaError when a process was killed
-    again after RESTARTS restarts, StoppedError when a signal came.
+    restarts: how often all of them begin again after one was killed. The function returns a TolkaError instead of
+    raising it; it is raised here. TolkaError when a process was killed once more, StoppedError when a signal came.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -48,9 +35,10 @@ def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> A
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=count,
+        run_id=f"mt-train {os.getpid()}",
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
-        max_restarts=RESTARTS,
+        max_restarts=restarts,
         monitor_interval=0.5,
         start_method="spawn",
     )
@@ -62,15 +50,14 @@ def run_together(count: int, function: Callable[..., Any], *arguments: Any) -> A
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
-        raise TolkaError(
-            f"process {rank} of {count} {ended}, also after {RESTARTS} restarts; the same command goes on from last/"
-        ) from None
+        also = f", also after {restarts} restarts" if restarts else ""
+        raise TolkaError(f"process {rank} of {count} {ended}{also}; the same command goes on from last/") from None
     except SignalException as error:
         number = int(error.sigval)
         raise StoppedError(
             f"stopped by {error.sigval.name}; the same command goes on from last/", 128 + number
         ) from None
-    found = results[0]
-    if isinstance(found, TolkaError):
-        raise found
-    return found
+    errors = [result for _, result in sorted(results.items()) if isinstance(result, TolkaError)]
+    if errors:
+        raise min(errors, key=lambda error: error.reported)
+    return results[0]

@@ -1,16 +1,12 @@
 """Progress bars and messages on stderr."""
 
-import os
 import sys
 from contextlib import suppress
 from typing import Any
 
 from tqdm import tqdm
 
-
-def is_muted() -> bool:
-    """Return whether another process talks: of those that train one model together, the first one."""
-    return os.environ.get("RANK", "0") != "0"
+from tolka.system.launch import is_muted
 
 
 def shows_bars() -> bool:

@@ -3,7 +3,6 @@
 torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
-from tolka.errors import TolkaError
-from tolka.system.processes import is_started, restarts
+from tolka.errors import LostProcessError, TolkaError
+from tolka.system.launch import launch
+from tolka.system.meeting import meet
 
 _BUCKET = 25 * 2**20  # bytes that are summed by one call
 _PATIENCE = timedelta(minutes=30)  # with a rank that does not answer: one may prepare text while the others wait
@@ -109,40 +107,51 @@ def joined() -> Ranks:
 
 @contextmanager
 def process_group() -> Iterator[Ranks]:
-    """Join the other processes for the length of a block, if torchrun says that there are some."""
-    if not is_started() or dist.is_initialized():
+    """Join the other processes for the length of a block, if torchrun or Slurm says that there are some.
+
+    An error in the block is reported by the process that has it first; for the others it is marked as reported.
+    """
+    place = launch()
+    if place.size == 1 or dist.is_initialized():
         yield joined()
         return
     backend = "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(place.local_rank % torch.cuda.device_count())  # Slurm may show each process its own alone
         backend = "cpu:gloo,cuda:nccl"  # decisions are taken on the CPU, without waiting for the GPU
+    meeting = meet()
     try:
-        store, rank, size = next(iter(rendezvous("env://", timeout=_PATIENCE)))
-        # The agent's store still has the addresses of the processes before a restart.
-        store = PrefixStore(f"restart {restarts()}", store)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
-    except (RuntimeError, ValueError) as error:
-        words = " ".join(str(error).split())
-        raise TolkaError(
-            f"the {os.environ['WORLD_SIZE']} processes of this training do not find each other ({words[:200]})"
-        ) from None
-    try:
+        meeting.compare_versions()
+        try:
+            dist.init_process_group(
+                backend, store=meeting.store, rank=place.rank, world_size=place.size, timeout=_PATIENCE
+            )
+        except (RuntimeError, ValueError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise TolkaError(f"the {place.size} processes of this training do not find each other ({words})") from None
         yield joined()
+    except BaseException as error:
+        reports = meeting.reports()
+        if isinstance(error, TolkaError):
+            error.reported = error.reported or not reports
+        raise
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 @contextmanager
 def _others_present() -> Iterator[None]:
-    """Raise TolkaError where another rank has ended, or does not answer."""
+    """Raise LostProcessError where another rank has ended, or does not answer."""
     try:
         yield
     except RuntimeError as error:
         words = " ".join(str(error).split())
         if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
             raise
-        raise TolkaError(f"another process of this training has ended, or does not answer ({words[:120]})") from None
+        raise LostProcessError(
+            f"another process of this training has ended, or does not answer ({words[:120]})"
+        ) from None
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

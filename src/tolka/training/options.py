@@ -103,6 +103,8 @@ class TrainerConfig:
     """Nesterov momentum of these steps"""
     communication: str = setting("fp32", resumable=True)
     """how processes send gradients: fp32, bf16 (half the bytes) or powersgd (low-rank factors, for a slow network)"""
+    restarts: int = setting(3, resumable=True)
+    """with trainer.devices, how often all processes begin again from last/ after one was killed or hung; 0 = off"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
@@ -117,7 +119,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads")
-        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries")
+        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries", "restarts")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)

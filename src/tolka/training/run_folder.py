@@ -276,11 +276,13 @@ def saved_settings(saved: Path) -> Any:
         raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
 
 
-def differences(before: Any, after: Mapping[str, Any], may_change: Callable[[str], bool]) -> list[str]:
+def differences(
+    before: Any, after: Mapping[str, Any], may_change: Callable[[str], bool], then: str = "now"
+) -> list[str]:
     """Return 'model.layers (3, now 4)' for each setting that differs and may not change on resume."""
     old, new = _flat(before), _flat(after)
     keys = sorted(key for key in old.keys() | new.keys() if not may_change(key))
-    return [f"{key} ({old.get(key)!r}, now {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
+    return [f"{key} ({old.get(key)!r}, {then} {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
 
 
 def _flat(config: Any, prefix: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tolka.data.batch import Batch
 from tolka.data.loader import Batches
-from tolka.errors import TolkaError
+from tolka.errors import LostProcessError, TolkaError
 from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.models.base import Seq2Seq
@@ -138,6 +138,8 @@ class Trainer:
             while (reason := self._agree()._reason_to_stop()) is None:
                 try:
                     self._train_step(self._window)
+                except LostProcessError:
+                    raise
                 except TolkaError as error:  # the text cannot be read any further: save the model first
                     self.run.log(str(error))
                     self._save_last_if_good()

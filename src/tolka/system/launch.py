@@ -1,0 +1,65 @@
+"""How this process was started: alone, or as one of several that torchrun or Slurm's srun describes to each other.
+
+torchrun sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under srun a training sets them (`slurm.py`).
+"""
+
+import os
+from dataclasses import dataclass
+
+from tolka.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Launch:
+    """This process's place among those started together. local_rank: counts the processes of one machine from 0."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+
+def launch() -> Launch:
+    """Return this process's place; ConfigError for variables that torchrun would not set."""
+    size = _number("WORLD_SIZE", 1, least=1)
+    if size == 1:
+        return Launch()
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
+    if missing:
+        raise ConfigError(
+            f"WORLD_SIZE is {size}, but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set: start "
+            "the processes with torchrun, or unset WORLD_SIZE to train in one process"
+        )
+    if not 0 < _number("MASTER_PORT", 0) < 2**16:
+        raise ConfigError(f"MASTER_PORT ({os.environ['MASTER_PORT']}) must be from 1 to 65535")
+    rank = _number("RANK", 0)
+    if rank >= size:
+        raise ConfigError(f"RANK ({rank}) must be below WORLD_SIZE ({size}): ranks count from 0")
+    return Launch(rank, size, _number("LOCAL_RANK", 0))
+
+
+def is_muted() -> bool:
+    """Return whether another process talks: of those that train one model together, the first one."""
+    try:
+        return launch().rank > 0
+    except ConfigError:
+        return False  # it is about to be reported
+
+
+def has_agent() -> bool:
+    """Return whether torchrun's agent watches this process, and ends the others when it ends."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def restarts() -> int:
+    """Return how often the processes have been started again, because one of them was killed."""
+    return _number("TORCHELASTIC_RESTART_COUNT", 0)
+
+
+def _number(name: str, default: int, least: int = 0) -> int:
+    text = os.environ.get(name, "").strip() or str(default)
+    if not text.isdecimal() or int(text) < least:
+        raise ConfigError(
+            f"the environment variable {name} ({text}) must be a number of at least {least}: torchrun and srun set it; "
+            "unset it to train in one process"
+        )
+    return int(text)

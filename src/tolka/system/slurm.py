@@ -1,0 +1,36 @@
+"""Slurm's environment variables translated into torchrun's: `srun mt-train ...` trains as torchrun does."""
+
+import os
+import re
+import subprocess
+
+_LOWEST_PORT, _PORTS = 20000, 10000  # below the ports that Linux gives to outgoing connections
+
+
+def translate() -> None:
+    """Set torchrun's variables, if this process is one of several tasks of an srun step and they are not set.
+
+    The batch script itself and the shell of salloc have SLURM_NTASKS too, but no SLURM_STEP_NUM_TASKS. MASTER_ADDR and
+    MASTER_PORT are left as they are where the user sets them.
+    """
+    given = os.environ
+    tasks = given.get("SLURM_STEP_NUM_TASKS", "1")
+    if not tasks.isdecimal() or int(tasks) < 2 or "RANK" in given or "WORLD_SIZE" in given:
+        return
+    number = 10 * int(given.get("SLURM_JOB_ID", "0")) + int(given.get("SLURM_STEP_ID", "0"))
+    nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST", "")
+    given.setdefault("MASTER_ADDR", first_host(nodes) or "localhost")
+    given.setdefault("MASTER_PORT", str(_LOWEST_PORT + number % _PORTS))
+    given["LOCAL_RANK"] = given.get("SLURM_LOCALID", "0")
+    given["RANK"] = given.get("SLURM_PROCID", "0")
+    given["WORLD_SIZE"] = tasks
+
+
+def first_host(nodes: str) -> str:
+    """Return the first host of Slurm's list of nodes, as node01 of node[01-04,7],other; "" if it is empty."""
+    try:
+        shown = subprocess.run(["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True)
+        return shown.stdout.split()[0]
+    except (OSError, subprocess.SubprocessError, IndexError):  # srun may run where Slurm's commands are not
+        first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
+        return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first[0]) if first else ""
