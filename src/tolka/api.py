@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -32,10 +33,10 @@ from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system import interrupts, slurm
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.launch import launch, restarts
-from tolka.system.memory import keep_freed_memory, peak_memory_bytes
+from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.processes import process_count, run_together
 from tolka.system.progress import bar, say
-from tolka.system.ranks import process_group
+from tolka.system.ranks import others_present, process_group
 from tolka.text.lines import LineLimit, read_lines, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
@@ -100,7 +101,7 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
         return result
     started_at = time.perf_counter()
     keep_freed_memory()
-    with process_group():
+    with process_group(), others_present():
         pipeline = Pipeline(config)
         try:
             pipeline.claim()
@@ -112,7 +113,7 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
     return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
 
 
-def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | TolkaError:
+def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:
     """Train as one of `count` processes of this machine; return an error instead of raising it."""
     load_plugins(plugins)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
@@ -130,6 +131,13 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
             late.daemon = True
             late.start()
         return error
+    except Exception as error:  # which restarts would not mend
+        if isinstance(error, OSError):
+            return error
+        if is_out_of_memory(error):
+            return MemoryError(str(error))
+        traceback.print_exc()  # a bug: the agent would not show where it is
+        return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
 
 
 def unlike_before(run: Path, config: TrainConfig) -> list[str]:

@@ -57,7 +57,7 @@ def run_together(count: int, restarts: int, function: Callable[..., Any], *argum
         raise StoppedError(
             f"stopped by {error.sigval.name}; the same command goes on from last/", 128 + number
         ) from None
-    errors = [result for _, result in sorted(results.items()) if isinstance(result, TolkaError)]
+    errors = [result for _, result in sorted(results.items()) if isinstance(result, Exception)]
     if errors:
-        raise min(errors, key=lambda error: error.reported)
+        raise min(errors, key=lambda error: isinstance(error, TolkaError) and error.reported)
     return results[0]

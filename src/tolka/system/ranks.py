@@ -41,7 +41,7 @@ class Ranks:
         if self.size == 1:
             return
         sent = [(bucket, torch.cat([tensor.reshape(-1) for tensor in bucket])) for bucket in _buckets(tensors)]
-        with _others_present():
+        with others_present():
             for handle in [dist.all_reduce(flat, async_op=True) for _, flat in sent]:
                 assert handle is not None
                 handle.wait()
@@ -54,7 +54,7 @@ class Ranks:
         if self.size == 1:
             return list(values)
         found = torch.tensor(values, dtype=torch.float64)
-        with _others_present():
+        with others_present():
             dist.all_reduce(found, dist.ReduceOp.MAX)
         return found.tolist()
 
@@ -63,7 +63,7 @@ class Ranks:
         if self.size == 1:
             return [value]
         gathered: list[Any] = [None] * self.size
-        with _others_present():
+        with others_present():
             dist.all_gather_object(gathered, value)
         return gathered
 
@@ -72,7 +72,7 @@ class Ranks:
         if self.size == 1:
             return [value]
         gathered: list[Any] | None = [None] * self.size if self.is_first else None
-        with _others_present():
+        with others_present():
             dist.gather_object(value, gathered)
         return gathered or []
 
@@ -141,7 +141,7 @@ def process_group() -> Iterator[Ranks]:
 
 
 @contextmanager
-def _others_present() -> Iterator[None]:
+def others_present() -> Iterator[None]:
     """Raise LostProcessError where another rank has ended, or does not answer."""
     try:
         yield
