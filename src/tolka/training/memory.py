@@ -107,7 +107,8 @@ def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) ->
         torch.cuda.reset_peak_memory_stats(device)
         with step.memory_filled():
             splits = step.rehearse(batch)
-            decode()
+            with step.smoothed():
+                decode()
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""
         yield f"memory: {torch.cuda.max_memory_allocated(device) / 1e9:.1f} GB with the largest batches{halved}"
         return

@@ -279,7 +279,8 @@ class TrainStep:
         """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
         tensors, facts = self.parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
-        self._most_positions = facts.get("most_positions", sys.maxsize)
+        if not self.shares_weights:  # under FSDP all ranks have the same number of passes
+            self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
         own = self._load_own_tensors(tensors)
@@ -291,7 +292,8 @@ class TrainStep:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
-        load_state_tensors(self.optimizer, self._names, {**tensors, **own})
+        common = {name: tensor for name, tensor in tensors.items() if ".rank" not in name}
+        load_state_tensors(self.optimizer, self._names, {**common, **own})
         self.parallel.load_common_state(tensors)
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
@@ -222,7 +222,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._agreed.save:
+        if self._agreed.save and self._parallel.meets(self.state.update):
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
@@ -233,7 +233,6 @@ class Trainer:
     def _agree(self) -> "Trainer":
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
         if not self._parallel.meets(self.state.update):
-            self._agreed = replace(self._agreed, save=False)
             return self
         seconds = self._clock.seconds if self._ranks.is_first else 0.0
         stop, save, seconds = self._ranks.most(bool(self._stop_asked), self._save_is_due(), seconds)

@@ -78,6 +78,7 @@ class LocalUpdates(Parallel):
         """Return the momentum of the outer steps; the outer weights are the model's, as it is saved when ranks meet."""
         return {f"outer.{name}": tensor for name, tensor in state_tensors(self._optimizer, self._names).items()}
 
+    @torch.no_grad()
     def load_common_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `common_state` returned, and begin from the model's weights."""
         torch._foreach_copy_(self._outer, self._weights)

@@ -44,6 +44,7 @@ class Overlapped(Parallel):
             objective,
             find_unused_parameters=True,
             gradient_as_bucket_view=True,
+            broadcast_buffers=False,  # tables of positions, which grow on each rank by its own sentences
             bucket_cap_mb=_ONE_BUCKET if communication == "powersgd" else None,
         )
         self._powersgd: PowerSGDState | None = None
@@ -88,7 +89,9 @@ class Overlapped(Parallel):
 
     def own_state(self) -> dict[str, Tensor]:
         """Return what PowerSGD keeps for each bucket: the error that its approximation left, and its last factors."""
-        return {f"powersgd.{kind}.{bucket}": value for kind, kept in self._kept() for bucket, value in kept.items()}
+        return {
+            f"powersgd.{kind}.{bucket}": value.cpu() for kind, kept in self._kept() for bucket, value in kept.items()
+        }
 
     def load_own_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `own_state` returned; without it, PowerSGD begins with an error of 0."""
