@@ -38,6 +38,7 @@ UPDATES = 40
 RESUMED: dict[str, dict[str, Any]] = {
     "diloco": {"parallel": "diloco", "sync_every": 6, "updates": 24, "validate_every": 24},
     "powersgd": {"communication": "powersgd"},
+    "bf16": {"communication": "bf16"},
 }
 """Ways whose ranks keep something of their own between updates."""
 

@@ -22,12 +22,6 @@ _ONE_BUCKET = 10**6  # MB: with several at once PowerSGD's sums wait for each ot
 _POWERSGD_BEGINS = 100  # updates that are summed in full before: the first gradients have no low rank
 
 
-def _sum_in_bf16(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
-    """torch's own hook; under its own name DDP refuses it without a GPU, though gloo sums bf16 too."""
-    summed: torch.futures.Future[Tensor] = bf16_compress_hook(group, bucket)
-    return summed
-
-
 class Overlapped(Parallel):
     """All passes of an update but the last accumulate gradients; in the last, DDP sums them bucket by bucket.
 
@@ -49,7 +43,8 @@ class Overlapped(Parallel):
         )
         self._powersgd: PowerSGDState | None = None
         if communication == "bf16":
-            self._module.register_comm_hook(None, _sum_in_bf16)
+            # By its own name DDP refuses it without a GPU, though gloo sums bf16 too.
+            self._module.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
         elif communication == "powersgd":
             # Its second sum begins when the first one is done: among DDP's own, ranks could disagree about the order.
             self._powersgd = PowerSGDState(dist.new_group(), _POWERSGD_RANK, _POWERSGD_BEGINS)
