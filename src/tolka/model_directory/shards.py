@@ -16,10 +16,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
+
+from tolka.errors import CheckpointError
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,14 @@ class Shards:
     writing: "Future[Any] | None" = None
 
     def link_into(self, folder: Path) -> None:
-        """Let the files stand in another folder of the same disk too, once they are whole."""
-        if self.writing:
-            self.writing.result()
+        """Let the files stand in another folder of the same disk too, once they are whole; CheckpointError if not."""
+        try:
+            if self.writing:
+                self.writing.result()
+        except CheckpointException as error:
+            raise CheckpointError(
+                f"a process could not write its part ({' '.join(str(error).split())[:200]})"
+            ) from None
         shutil.copytree(self.folder, folder, copy_function=_link)
 
     def forget(self) -> None:

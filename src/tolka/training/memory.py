@@ -106,7 +106,7 @@ def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) ->
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         with step.memory_filled():
-            splits = step.rehearse(batch)
+            splits = step.rehearse(batch.first(-(-len(batch.source) // step.parallel.ranks.size)))
             with step.smoothed():
                 decode()
         halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""

@@ -163,7 +163,7 @@ class Selection:
         self.keeper.wait()
         self.ranks.wait()
         wanted = map(int, to_average(state.kept, state.kept_nll, self.config))
-        updates = sorted(update for update in wanted if self.run.checkpoint(update).is_dir())
+        updates = self.ranks.of_first(sorted(update for update in wanted if self.run.checkpoint(update).is_dir()))
         if len(updates) < 2:
             self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
             return False

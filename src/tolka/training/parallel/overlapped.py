@@ -11,7 +11,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDSt
 from torch.nn.parallel import DistributedDataParallel
 
 from tolka.data.batch import Batch
-from tolka.errors import TolkaError
+from tolka.errors import LostProcessError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.system.ranks import Ranks
@@ -65,9 +65,9 @@ class Overlapped(Parallel):
         return sums
 
     def check_halves(self, batch: Batch) -> None:
-        """Raise TolkaError where other ranks wait for the sums of this pass."""
+        """Raise LostProcessError where other ranks wait for the sums of this pass."""
         if self._overlaps:
-            raise TolkaError(
+            raise LostProcessError(
                 f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions, although "
                 f"{self._fitted} have fitted: lower batching.tokens, with run.override=true to go on from last/"
             )

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from tolka.data.batch import Batch
-from tolka.errors import TolkaError
+from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.shards import Shards, begin_writing
@@ -41,8 +43,9 @@ class Sharded(Parallel):
         self._empty()
         half = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
         policy = half if precision.name == "bf16" else MixedPrecisionPolicy()
+        mesh = init_device_mesh(precision.device.type, (ranks.size,))
         for module in (*objective.model.layers(), objective):
-            shared: Any = fully_shard(module, mp_policy=policy)
+            shared: Any = fully_shard(module, mesh=mesh, mp_policy=policy)
             assert isinstance(shared, FSDPModule)
             # Summed, not averaged: the loss is divided by the tokens of all ranks. Gloo knows nothing but sums.
             shared.set_gradient_divide_factor(1.0)
@@ -60,8 +63,8 @@ class Sharded(Parallel):
         return {name: weight for name, weight in named if isinstance(weight, DTensor)}
 
     def check_halves(self, batch: Batch) -> None:
-        """Raise TolkaError, as all ranks compute each layer together."""
-        raise TolkaError(
+        """Raise LostProcessError, as all ranks compute each layer together."""
+        raise LostProcessError(
             f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
             "batching.tokens and raise trainer.accumulate, or set trainer.recompute=true"
         )
@@ -131,7 +134,8 @@ class Sharded(Parallel):
     def close(self) -> None:
         """Wait until this rank's parts are written."""
         if self._writing and self._writing.writing:
-            self._writing.writing.result()
+            with suppress(CheckpointException):  # the first rank, which waits too, reports it
+                self._writing.writing.result()
         self._writing = None
 
 
