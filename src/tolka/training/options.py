@@ -157,8 +157,8 @@ class TrainerConfig:
         share_below_one(self, "trainer", "outer_momentum")
         if self.communication != "fp32" and self.parallel == "fsdp":
             raise ConfigError(
-                f"trainer.communication ({self.communication}) is ddp's; with trainer.parallel=fsdp gradients are sent "
-                "in fp32 and weights in trainer.precision: leave it out"
+                f"trainer.communication ({self.communication}) is ddp's; with trainer.parallel=fsdp all "
+                "is sent in fp32: leave it out"
             )
         if not self.is_diloco:
             return

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from tolka.data.batch import Batch
@@ -41,11 +41,9 @@ class Sharded(Parallel):
         super().__init__(objective, ranks)
         self.whole_objective = copy.deepcopy(objective)
         self._empty()
-        half = MixedPrecisionPolicy(torch.bfloat16, torch.float32, cast_forward_inputs=False)
-        policy = half if precision.name == "bf16" else MixedPrecisionPolicy()
         mesh = init_device_mesh(precision.device.type, (ranks.size,))
         for module in (*objective.model.layers(), objective):
-            shared: Any = fully_shard(module, mesh=mesh, mp_policy=policy)
+            shared: Any = fully_shard(module, mesh=mesh)  # gathered in fp32: autocast does the rest
             assert isinstance(shared, FSDPModule)
             # Summed, not averaged: the loss is divided by the tokens of all ranks. Gloo knows nothing but sums.
             shared.set_gradient_divide_factor(1.0)
