@@ -75,14 +75,15 @@ def of_one(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 def test_a_helper_and_the_leader_are_killed(corpus: Path, of_one: dict[str, bytes]) -> None:
     leader = Maker(corpus, "read", "clean")
     leader.reaches("read")
-    helper, last = Maker(corpus, "clean"), Maker(corpus)
+    helper, last = Maker(corpus, "clean"), Maker(corpus, "clean")
     for maker in (helper, last):
         maker.helps()
     leader.goes_on()
-    for maker in (leader, helper):
+    for maker in (leader, helper, last):  # each holds a shard: otherwise the last one could clean all before the others
         maker.reaches("clean")
     helper.is_killed()
     leader.is_killed()
+    last.goes_on()
     assert "continuing with what was prepared before an interruption" in last.ends()
     found = contents(corpus / "together")
     assert found == of_one
