@@ -60,8 +60,12 @@ def communication(training: Training, machine: Machine, ranks: int) -> float:
 def update(training: Training, machine: Machine, ranks: int) -> float:
     """Return the seconds of one update: DDP and FSDP send while the backward pass computes, DiLoCo afterwards."""
     computed = training.tokens / ranks / machine.tokens_per_second
-    sent = communication(training, machine, ranks)
-    if training.way == "diloco":
+    return taken(training.way, computed, communication(training, machine, ranks))
+
+
+def taken(way: str, computed: float, sent: float) -> float:
+    """Return the seconds of an update that computes and sends for so many seconds."""
+    if way == "diloco":
         return computed + sent
     return computed * FORWARD + max(computed * (1 - FORWARD), sent)
 

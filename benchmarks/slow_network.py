@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cost_model import FORWARD, Training, bytes_sent
+from cost_model import Training, bytes_sent, taken
 
 RANKS = 2
 NAMESPACE = "tolka-slow"
@@ -82,7 +82,7 @@ def parameters(run: Path) -> int:
     return int(words.split("model: ")[1].split()[0].replace(",", ""))
 
 
-def predicted(name: str, count: int, computed: float, rate: float, settings: list[str]) -> float | None:
+def predicted(count: int, computed: float, rate: float, settings: list[str]) -> float | None:
     """The seconds of an update by the cost model, or None for PowerSGD, whose bytes it does not know.
 
     One loopback carries what both ranks send.
@@ -90,11 +90,11 @@ def predicted(name: str, count: int, computed: float, rate: float, settings: lis
     given = dict(word.split("=") for word in settings)
     if not rate or given.get("trainer.communication") == "powersgd":
         return None
-    way = given["trainer.parallel"].removeprefix("trainer.")
+    way = given["trainer.parallel"]
     sent_as = given.get("trainer.communication", "fp32")
     training = Training(count, 0, way, sent_as, int(given.get("trainer.sync_every", 1)))
     sent = RANKS * bytes_sent(training, RANKS) / (rate * 1e6 / 8)
-    return computed + sent if way == "diloco" else computed * FORWARD + max(computed * (1 - FORWARD), sent)
+    return taken(way, computed, sent)
 
 
 def main() -> None:
@@ -112,7 +112,7 @@ def main() -> None:
         run = options.out / name.replace(", ", "-").replace(" ", "-")
         found = train(run, rate, options.updates, [*settings, *WAYS[name]])
         computed = computed or found["update"]
-        guess = predicted(name, found["parameters"], computed, rate, WAYS[name])
+        guess = predicted(found["parameters"], computed, rate, WAYS[name])
         print(
             f"{name:<16}{found['update']:>10.3f}{guess or 0:>11.3f}{found['tokens_per_second']:>10.0f}"
             f"{found['sent'] / 1e6:>11.2f}{found['train_loss']:>8.3f}{found['valid_loss']:>8.3f}",

@@ -68,6 +68,16 @@ def test_the_jobs_of_a_killed_process_are_free_at_once(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def looks_until_claimed(found: Member, now: list[float]) -> int:
+    """How often a member looked, five seconds apart, before it could claim the job."""
+    looks = 0
+    while not found.claim("job"):
+        now[0] += 5
+        looks += 1
+        assert looks < 100
+    return looks
+
+
 def test_a_member_of_another_machine_is_dead_when_it_no_longer_touches_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,12 +94,7 @@ def test_a_member_of_another_machine_is_dead_when_it_no_longer_touches_its_file(
             assert not found.claim("job")
         now[0] += 600  # a file system that hung: nobody could touch anything
         assert not found.claim("job")
-        looks = 0
-        while not found.claim("job"):
-            now[0] += 5
-            looks += 1
-            assert looks < 100
-        assert looks == 12
+        assert looks_until_claimed(found, now) == 12
         assert not found.claim("job")
 
 
@@ -100,9 +105,4 @@ def test_a_claim_without_a_name_is_of_one_who_died_while_writing_it(
     monkeypatch.setattr("tolka.system.claims.time.monotonic", lambda: now[0])
     with member(tmp_path / "jobs") as found:
         (tmp_path / "jobs" / "job.0").touch()
-        looks = 0
-        while not found.claim("job"):
-            now[0] += 5
-            looks += 1
-            assert looks < 100
-        assert looks > 10
+        assert looks_until_claimed(found, now) > 10

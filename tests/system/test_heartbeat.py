@@ -48,7 +48,7 @@ def wait_until(fact: Callable[[], object]) -> None:
 
 
 def watch(rank: int, pids: list[int], store: Store, said: list[str]) -> Watch:
-    peers = [Peer(number, Peer.here(0).host, pid, Peer.here(0).namespace) for number, pid in enumerate(pids)]
+    peers = [Peer(number, Peer.here(0).host, pid, Peer.here(0).machine) for number, pid in enumerate(pids)]
     for number in range(len(pids)):
         store.set(f"beat {number}", "0")
     return Watch(Ranks(rank, len(pids)), peers, store, said.append)
@@ -110,7 +110,7 @@ def test_the_store_is_gone(
 
 def test_another_machine_or_container() -> None:
     here = Peer.here(0)
-    assert here.is_near(Peer(1, here.host, 1, here.namespace))
-    assert not here.is_near(Peer(1, f"{here.host}2", here.pid, here.namespace))
+    assert here.is_near(Peer(1, here.host, 1, here.machine))
+    assert not here.is_near(Peer(1, f"{here.host}2", here.pid, here.machine))
     assert not here.is_near(Peer(1, here.host, here.pid, "pid:[1]"))
     assert not here.has_ended()

@@ -62,7 +62,7 @@ class Shard:
         self.folder, self.count = folder, pairs
 
     def is_done(self, step: str) -> bool:
-        """Return whether a step, `clean` or `encode`, was completed: its files are there, and the counts agree.
+        """Return whether a step, `clean` or `encode`, was completed: its files are complete, and the counts agree.
 
         A folder that is gone counts as well: another process has done everything.
         """

@@ -30,7 +30,7 @@ class Shards:
     """A folder of such files. writing: done once all processes have written theirs; None for a folder that is whole."""
 
     folder: Path
-    writing: "Future[Any] | None" = None
+    writing: Future[Any] | None = None
 
     def link_into(self, folder: Path) -> None:
         """Let the files stand in another folder of the same disk too, once they are whole; CheckpointError if not."""
@@ -44,7 +44,7 @@ class Shards:
         shutil.copytree(self.folder, folder, copy_function=_link)
 
     def forget(self) -> None:
-        """Delete the folder."""
+        """Delete the folder of the files and all that is in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shapes(self) -> dict[str, torch.Size]:

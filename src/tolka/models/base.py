@@ -60,7 +60,7 @@ class Inspection:
 
 
 class Seq2Seq(nn.Module, ABC):
-    """An encoder-decoder."""
+    """Base class of all architectures: an encoder of the source and a decoder of the target."""
 
     vocabulary_size: int
     """V, the number of target subwords."""

@@ -16,6 +16,7 @@ from threading import Event, Thread
 from uuid import uuid4
 
 from tolka.system.atomic import naming
+from tolka.system.pids import machine, started
 
 _BEAT_SECONDS = 5.0
 _SILENT_BEATS = 12  # without a touch, after which a member of another machine counts as dead
@@ -55,13 +56,13 @@ class Member:
     def _is_alive(self, member: Path) -> bool:
         """Return whether a member is there; one of another machine until it has not touched its file for a minute."""
         try:
-            machine, pid, started = json.loads(member.read_text())
+            where, pid, since = json.loads(member.read_text())
         except FileNotFoundError:
             return False
         except ValueError:  # not written yet
             return not self._is_silent(member)
-        if machine and machine == _machine():
-            return bool(started == _started(pid))
+        if where and where == machine():
+            return bool(since == started(pid))
         return not self._is_silent(member)
 
     def _is_silent(self, path: Path) -> bool:
@@ -87,7 +88,7 @@ class Member:
             self.folder.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError):  # the last member has removed the folder just now
                 with naming(self._file):
-                    self._file.write_text(json.dumps([_machine(), os.getpid(), _started(os.getpid())]))
+                    self._file.write_text(json.dumps([machine(), os.getpid(), started(os.getpid())]))
                 if not any(map(self._is_held, self.folder.glob(f"{_CLOSING}.*"))) and self._file.exists():
                     return
                 self._file.unlink()
@@ -140,20 +141,3 @@ def alone(folder: Path, waiting: Callable[[], object]) -> Iterator[None]:
             while not found.claim("block"):
                 time.sleep(_POLL_SECONDS)
         yield
-
-
-def _machine() -> str:
-    """Return what tells machines, and the containers of one, apart; "" where the system does not say."""
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    return ""
-
-
-def _started(pid: int) -> str:
-    """Return when a process of this machine started, as the system counts it; "" if there is none."""
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if state in "ZX" else fields[18]  # Z, X: it has ended

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.distributed.distributed_c10d import Store
@@ -21,6 +20,7 @@ from tolka.errors import LostProcessError
 from tolka.system import interrupts
 from tolka.system.launch import has_agent, launch
 from tolka.system.meeting import Meeting, current
+from tolka.system.pids import machine, started
 from tolka.system.ranks import Ranks
 
 _BEAT_SECONDS = 2.0
@@ -32,35 +32,31 @@ _LOOKS_FOR_ENDED, _LOOK_SECONDS = 20, 0.1  # a connection may be closed before i
 
 @dataclass(frozen=True)
 class Peer:
-    """A process of this training: its number, its machine, and its id there."""
+    """A process of this training: its number, the name of its machine, its id there, and what tells machines apart."""
 
     rank: int
     host: str
     pid: int
-    namespace: str = ""
+    machine: str = ""
 
     @classmethod
     def here(cls, rank: int) -> "Peer":
-        """Return this process. namespace: of process ids, which differ between containers of one machine."""
-        namespace = ""
-        with suppress(OSError):
-            namespace = os.readlink("/proc/self/ns/pid")
-        return cls(rank, socket.gethostname(), os.getpid(), namespace)
+        """Return this process."""
+        return cls(rank, socket.gethostname(), os.getpid(), machine())
 
     def is_near(self, other: "Peer") -> bool:
         """Return whether the other one has its process id on the same machine."""
-        return (self.host, self.namespace) == (other.host, other.namespace)
+        return (self.host, self.machine) == (other.host, other.machine)
 
     def has_ended(self) -> bool:
         """Return whether there is no such process on this machine any more."""
         try:
             os.kill(self.pid, 0)
-            state = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
         except ProcessLookupError:
             return True
-        except OSError:  # another user's, or a system without /proc
+        except OSError:  # another user's
             return False
-        return state in "ZX"
+        return bool(self.machine) and not started(self.pid)  # "" on a system without /proc
 
 
 class Watch:
@@ -81,7 +77,7 @@ class Watch:
             threading.Thread(target=run, name="heartbeat", daemon=True).start()
 
     def stop(self) -> None:
-        """End both threads."""
+        """End the two threads of this process."""
         self._over.set()
 
     def _beat(self) -> None:

@@ -24,8 +24,8 @@ def process_count(asked: int, device: torch.device) -> int:
 def run_together(count: int, restarts: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function of a module in `count` processes of this machine; return what the first one returns.
 
-    restarts: how often all of them begin again after one was killed. The function returns a TolkaError instead of
-    raising it; it is raised here. TolkaError when a process was killed once more, StoppedError when a signal came.
+    restarts: how often all of them begin again after one was killed. The function returns an error instead of raising
+    it; one of them is raised here. TolkaError when a process was killed once more, StoppedError when a signal came.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -25,6 +25,8 @@ from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.shapes import padded_to_few_shapes
 
+_RANK = ".rank"  # and a number, at the end of the name of a tensor that only one rank has; the first has none
+
 
 @dataclass(frozen=True)
 class UpdateResult:
@@ -225,13 +227,12 @@ class TrainStep:
 
     def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Restore what `_own_tensors` returned, and return it; a rank that is new draws from a stream of its own."""
-        rank = str(self.parallel.ranks.rank or "")
-        named = {name.partition(".rank"): tensor for name, tensor in tensors.items()}
-        own = {name: tensor for (name, _, of), tensor in named.items() if of == rank}
+        rank = self.parallel.ranks.rank
+        own = _of_rank(rank, tensors)
         if "rng" in own:
             torch.set_rng_state(own["rng"])
         else:
-            seed = hashlib.sha256(bytes(tensors["rng"].tolist()) + rank.encode()).digest()[:7]
+            seed = hashlib.sha256(bytes(tensors["rng"].tolist()) + str(rank).encode()).digest()[:7]
             torch.manual_seed(int.from_bytes(seed, "big"))
         if "rng_cuda" in own and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(own["rng_cuda"], self.precision.device)
@@ -267,7 +268,7 @@ class TrainStep:
         ranks, own = self.parallel.ranks, self._own_tensors()
         known = dict(enumerate(ranks.gather_first(own))) or {ranks.rank: own}
         for rank, states in known.items():
-            tensors |= {f"{name}.rank{rank}" if rank else name: state for name, state in states.items()}
+            tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
         if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
@@ -292,9 +293,14 @@ class TrainStep:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
-        common = {name: tensor for name, tensor in tensors.items() if ".rank" not in name}
-        load_state_tensors(self.optimizer, self._names, {**common, **own})
+        load_state_tensors(self.optimizer, self._names, {**_of_rank(0, tensors), **own})
         self.parallel.load_common_state(tensors)
+
+
+def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of one rank, by their names without it; the first rank's include those common to all."""
+    named = {name.partition(_RANK): tensor for name, tensor in tensors.items()}
+    return {name: tensor for (name, _, of), tensor in named.items() if of == str(rank or "")}
 
 
 def _total_norm(gradients: list[Tensor]) -> Tensor:

@@ -206,10 +206,11 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            with self.step.smoothed():
-                averaged = not self._stop.reason and self._selection.average(self.state)
-            if averaged:
-                self._save_last()
+            if self.config.average and not self._stop.reason:
+                with self.step.smoothed():
+                    averaged = self._selection.average(self.state)
+                if averaged:
+                    self._save_last()
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
 

@@ -51,7 +51,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
+    """One layer of the encoder: self-attention, then a feed-forward network."""
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()

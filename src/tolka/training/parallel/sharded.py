@@ -33,7 +33,6 @@ class Sharded(Parallel):
     twin, which is empty otherwise.
     """
 
-    together = True
     shares_weights = True
 
     def __init__(self, objective: Objective, ranks: Ranks, precision: Precision) -> None:
@@ -48,17 +47,14 @@ class Sharded(Parallel):
             # Summed, not averaged: the loss is divided by the tokens of all ranks. Gloo knows nothing but sums.
             shared.set_gradient_divide_factor(1.0)
             shared.set_force_sum_reduction_for_comms(True)
+        named = objective.model.named_parameters()
+        self._weights = {name: weight for name, weight in named if isinstance(weight, DTensor)}
         self._group = dist.new_group(backend="gloo")  # for the thread that writes
         self._writing: Shards | None = None
 
     @property
     def _twin(self) -> nn.Module:
         return self.whole_objective.model
-
-    @property
-    def _weights(self) -> dict[str, DTensor]:
-        named = self.objective.model.named_parameters()
-        return {name: weight for name, weight in named if isinstance(weight, DTensor)}
 
     def check_halves(self, batch: Batch) -> None:
         """Raise LostProcessError, as all ranks compute each layer together."""
@@ -90,12 +86,11 @@ class Sharded(Parallel):
 
     def load_weights(self, load: Callable[[], object]) -> None:
         """Take the weights that `load` puts into the twin."""
-        weights = self._weights
         for name, weight in self._twin.named_parameters():
-            weight.data = torch.empty(weights[name].shape, dtype=weight.dtype, device=weight.device)
+            weight.data = torch.empty(self._weights[name].shape, dtype=weight.dtype, device=weight.device)
         load()
         for name, weight in self._twin.named_parameters():
-            weights[name].data.copy_(_placed(weight.detach(), weights[name]))
+            self._weights[name].data.copy_(_placed(weight.detach(), self._weights[name]))
         self._empty()
 
     def tensors_of(self, saved: ResumeState) -> dict[str, Tensor]:
