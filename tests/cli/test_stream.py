@@ -59,3 +59,15 @@ def test_two_processes_read_the_stream_as_one(tiny: list[str], corpus: Path, tmp
         curves.append([line["train_loss"] for line in lines if "train_loss" in line])
     assert curves[1] == pytest.approx(curves[0], rel=1e-4)
     assert len(curves[0]) == 12
+
+
+def test_a_stream_goes_on_where_the_batches_are_fitted_to_memory(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    """In a new process the buffers before the one to go on with are not there."""
+    fitted = [*streamed_from(tiny, corpus, tmp_path), "batching.tokens=auto"]
+    first = command("mt-train", *fitted, f"run.dir={tmp_path / 'run'}", "trainer.updates=9")
+    assert first.code == 0, first.err
+    second = command("mt-train", *fitted, f"run.dir={tmp_path / 'run'}", "trainer.accumulate=2", "run.override=true")
+    assert second.code == 0, second.err
+    assert "resuming from update 9" in second.err

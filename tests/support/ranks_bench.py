@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,9 +14,11 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.losses.cross_entropy import LossSum
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.shards import Shards
 from tolka.models.base import ModelConfig
@@ -25,6 +29,7 @@ from tolka.system.ranks import Ranks, joined
 from tolka.training.data_position import DataPosition
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel import overlapped
 from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.state import TrainState
@@ -121,6 +126,23 @@ def resumed(ranks: Ranks, stop: int, **options: Any) -> list[float]:
     return sums(parallel)
 
 
+def after_nan(ranks: Ranks) -> list[bool]:
+    """Which of eight updates with PowerSGD were applied, the gradient of one rank being NaN in the fourth."""
+    step, parallel = prepared("lstm", torch.float64, ranks, communication="powersgd")
+    loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
+    position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
+    compute, applied = parallel.loss, []
+
+    def spoilt(batch: Batch, is_last: bool) -> LossSum:
+        sums = compute(batch, is_last)
+        return replace(sums, loss=sums.loss * (math.nan if number == 4 and ranks.rank == 1 else 1.0))
+
+    parallel.loss = spoilt  # type: ignore[method-assign]
+    for number in range(1, 9):
+        applied.append(bool(step(number, 0.01, position.group(state)).applied))
+    return applied
+
+
 def digest(state: ResumeState) -> str:
     """The digest of all tensors of a state but the generators'."""
     tensors = state.tensors | (Shards(state.shards.folder).read() if state.shards else {})
@@ -137,6 +159,7 @@ def main() -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
+    overlapped._POWERSGD_BEGINS = 2
     ranks = joined()
     results: dict[str, Any] = {
         f"{model} {name} {parallel}": ranks.gather(losses(model, getattr(torch, name), ranks, parallel=parallel))
@@ -144,6 +167,7 @@ def main() -> None:
         for name in formats
         for parallel in ("ddp", "fsdp")
     }
+    results["after_nan"] = ranks.gather(after_nan(ranks))
     results["resaved"] = resaved(ranks, out.parent)
     for name, options in RESUMED.items():
         results[name] = [ranks.gather(resumed(ranks, stop, **options)) for stop in (0, 12)]

@@ -16,9 +16,11 @@ from tolka.metrics.validation import Validation
 from tolka.model_directory.file_names import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
+from tolka.system.ranks import ALONE
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.optimizers.base import OptimizerConfig
 from tolka.training.options import TrainerConfig
+from tolka.training.parallel.choice import parallel_of
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.training.trainer import Trainer
@@ -51,19 +53,21 @@ class Bench:
         self.scores = iter(scores or [])
         self.validate = FakeValidator(self)
         self.model = model
+        objective, precision = config.objective(model), Precision(CPU, "fp32")
         self.trainer = Trainer(
             config,
-            config.objective(model),
+            objective,
             (optimizer or AdamWConfig()).build(model),
             InverseSqrtConfig(warmup=5),
             0.01,
             Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
-            Precision(CPU, "fp32"),
+            precision,
             RunFolder(folder),
             "store",
             self.validate,
             self,
             lambda batch: f"{batch.source.tolist()}\n",
+            parallel=parallel_of(config, objective, ALONE, precision),
         )
 
     def stop_after(self, update: int) -> None:

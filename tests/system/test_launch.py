@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from tolka.errors import ConfigError
 from tolka.system import slurm
 from tolka.system.launch import Launch, is_muted, launch
+from tolka.system.processes import process_count
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 STEP = {  # as Slurm 22.05 sets them for the second of two tasks
@@ -114,3 +116,8 @@ def test_scontrol_knows_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert slurm.first_host("n[1-2]") == "first"
+
+
+def test_one_gpu_by_name_is_not_for_several_processes() -> None:
+    with pytest.raises(ConfigError, match=r"trainer.device=cuda:1 is one GPU, and trainer.devices asks for 2"):
+        process_count(2, torch.device("cuda:1"))

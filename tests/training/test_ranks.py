@@ -65,6 +65,7 @@ def test_as_one_process(size: int, formats: Sequence[str], tmp_path: Path) -> No
                 if name == "float64":
                     assert ranks[0]["weights"] == pytest.approx(alone["weights"], rel=1e-9, abs=1e-9)
                 assert sum(rank["positions"] for rank in ranks) <= alone["positions"]
+    assert results["after_nan"] == [[number != 4 for number in range(1, 9)]] * size
     whole, shards, from_shards = results["resaved"]
     assert whole == shards == from_shards
     for name in RESUMED:

@@ -264,7 +264,7 @@ def cross_check(config: TrainConfig) -> None:
             "the second pass would never begin"
         )
     if config.trainer.parallel == "fsdp":
-        _check_fsdp(config)
+        check_fsdp(config)
     finetuning = config.finetuning
     if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:
         raise ConfigError(
@@ -283,13 +283,14 @@ def cross_check(config: TrainConfig) -> None:
         )
 
 
-def _check_fsdp(config: TrainConfig) -> None:
-    """Raise ConfigError for what cannot be computed on parts of the weights."""
+def check_fsdp(config: TrainConfig) -> None:
+    """Raise ConfigError for what cannot be computed on parts of the weights; also where `auto` chose to share them."""
     optimizer = config.as_dict()["optimizer"]["name"]
     for is_given, words in (
         (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
         (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
         (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
+        (config.trainer.communication != "fp32", "all is sent in fp32: leave trainer.communication out"),
         (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ):
         if is_given:

@@ -107,11 +107,11 @@ class Batches(ABC):
             len(own) > 0,
         )
 
-    def largest(self, epoch: int = 0) -> Batch:
-        """Return the batch of a round with the most positions, which needs the most memory."""
-        current = self._at(epoch)
+    def largest(self) -> Batch:
+        """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""
+        current = self._round or self._at(0)
         lengths = current.store.source_lengths, current.store.target_lengths
-        return self.batch(epoch, largest_batch(*lengths, current.batches))
+        return self.batch(current.number, largest_batch(*lengths, current.batches))
 
     def padding(self, epoch: int = 0) -> Padding:
         """Return the padding of a round."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # torch's distributed checkpoints take a second to import
 CONFIG, WEIGHTS, SCORES, CARD = "config.yaml", "model.safetensors", "scores.json", "README.md"
 ADAPTER, BASE = "adapter.safetensors", "base"
 STATE_TENSORS, STATE_FACTS, STATE_SHARDS = "state/tensors.safetensors", "state/state.json", "state/shards"
+SHARDS_IN_PROGRESS = ".shards"  # in a run's folder, while the processes write them
 
 
 @dataclass(frozen=True)

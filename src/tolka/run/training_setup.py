@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from tolka.config.schemas import TrainConfig
+from tolka.config.schemas import TrainConfig, check_fsdp
 from tolka.data.loader import Batches
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
@@ -23,6 +23,7 @@ from tolka.system.ranks import Ranks
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
+from tolka.training.followers import FollowerSnapshots
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -69,13 +70,18 @@ class TrainingSetup:
         loader = self.inputs.loader()
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
+        epoch = resumed.facts["train"]["epoch"] if resumed else 0
+        loader.plan(epoch)  # made by all ranks together
         precision, reason = self._precision(objective, loader, resumed)
         parallel = parallel_of(self.config.trainer, objective, self.ranks, precision)
+        if parallel.shares_weights:
+            check_fsdp(self.config)
         optimizer = self.config.optimizer.build(model)
         options = self._fitted(objective, optimizer, precision, loader, resumed)
-        epoch = resumed.facts["train"]["epoch"] if resumed else 0
         for line in announcement(self.config, loader, epoch, model, precision, reason):
             self.run.log(line)
+        if self.ranks.size == 1 and (sent_as := self.config.trainer.communication) != "fp32":
+            self.run.log(f"note: trainer.communication={sent_as} has no effect in one process")
         if self.ranks.rank:  # the same weights, but dropout of its own
             torch.manual_seed(self.config.run.seed + self.ranks.rank * _SEEDS_APART)
         return Trainer(
@@ -176,7 +182,8 @@ class TrainingSetup:
 
     def _snapshots(self, model: Seq2Seq, parameters: int, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
-        return RunSnapshots(
+        kind = RunSnapshots if self.ranks.is_first else FollowerSnapshots
+        return kind(
             model,
             self.inputs.prepared.tokenizer,
             self.config.as_dict(),
@@ -193,8 +200,6 @@ class TrainingSetup:
     def _precision(self, objective: Objective, loader: Batches, resumed: ResumeState | None) -> tuple[Precision, str]:
         if resumed:  # a trial could end differently: the run keeps what it began with
             return Precision(self.device, resumed.facts["train"]["precision"]), "as the run began"
-        if self.ranks.size > 1:
-            loader.plan(0)  # made by all of them together, whether or not this one needs a trial
         precision, reason = choose_precision(
             self.config.trainer.precision, self.device, objective, lambda: loader.batch(0, 0).to(self.device)
         )

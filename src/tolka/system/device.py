@@ -65,6 +65,11 @@ class Precision:
         return self.name == "fp16"
 
 
+def device_memory(device: torch.device) -> int:
+    """Return the bytes of memory of a GPU; 0 for a CPU, which shares the machine's."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
+
+
 def describe(device: torch.device) -> str:
     """Return a phrase for logs and model cards: the device, and the threads of a CPU."""
     if device.type == "cuda":

@@ -12,6 +12,11 @@ from tolka.errors import ConfigError, StoppedError, TolkaError
 
 def process_count(asked: int, device: torch.device) -> int:
     """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
+    if device.index is not None and asked != 1:
+        raise ConfigError(
+            f"trainer.device={device} is one GPU, and trainer.devices asks for {asked or 'all'}: leave trainer.device "
+            "out, and let CUDA_VISIBLE_DEVICES name the GPUs to use"
+        )
     if device.type == "cuda":
         have, what = torch.cuda.device_count(), "GPUs"
     else:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from tolka.model_directory.file_names import ResumeState
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel
 from tolka.training.run_folder import RunFolder
+from tolka.training.snapshots import RunSnapshots
 
 
 class FollowerFolder(RunFolder):
@@ -60,3 +62,19 @@ class FollowerWriter(CheckpointWriter):
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Do nothing."""
+
+
+class FollowerSnapshots(RunSnapshots):
+    """Takes no copies of the model; reads `last/` back like the first rank."""
+
+    def take(self, scores: dict[str, Any]) -> SavableModel:
+        """Return something that is never written."""
+        return _Unsaved()
+
+
+class _Unsaved:
+    def with_state(self, state: ResumeState) -> SavableModel:
+        return self
+
+    def write(self, folder: Path) -> None:
+        raise AssertionError("only the first rank saves models")

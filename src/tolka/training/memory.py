@@ -13,7 +13,7 @@ from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.models.base import ModelConfig
 from tolka.nn.initialization import SkipInitialization
-from tolka.system.device import Precision
+from tolka.system.device import Precision, device_memory
 from tolka.system.memory import available_memory_bytes, resident_memory_bytes, total_memory_bytes
 from tolka.system.randomness import torch_random_kept
 from tolka.training.optimizer_state import MOMENTS
@@ -87,8 +87,7 @@ def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool,
     with torch.device("meta"), SkipInitialization():  # shapes without memory
         count = config.build(*vocabularies, shared).parameter_count()
     needed = _BYTES * count
-    cuda = device.type == "cuda"
-    memory = torch.cuda.get_device_properties(device).total_memory if cuda else total_memory_bytes()
+    memory = device_memory(device) or total_memory_bytes()
     if memory and needed > memory:
         raise ConfigError(
             f"the model has {count:,} parameters, {needed / 1e9:.1f} GB of weights alone, and {device} has "

@@ -155,15 +155,12 @@ class TrainerConfig:
         if self.outer_lr <= 0:
             raise ConfigError(f"trainer.outer_lr ({self.outer_lr:g}) must be above 0; 0.7 in the paper")
         share_below_one(self, "trainer", "outer_momentum")
-        if self.communication != "fp32" and self.parallel == "fsdp":
-            raise ConfigError(
-                f"trainer.communication ({self.communication}) is ddp's; with trainer.parallel=fsdp all "
-                "is sent in fp32: leave it out"
-            )
         if not self.is_diloco:
             return
         if self.communication == "powersgd":
             raise ConfigError("trainer.communication=powersgd is ddp's: with trainer.parallel=diloco take fp32 or bf16")
+        if self.find_lr:
+            raise ConfigError("trainer.find_lr watches the loss of common updates: take trainer.parallel=ddp for it")
         for name in ("updates", "validate_every", "keep_every"):
             if getattr(self, name) % self.sync_every:
                 raise ConfigError(

@@ -14,6 +14,7 @@ from typing import IO, Any
 import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.manifest import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
@@ -77,6 +78,7 @@ class RunFolder:
         self._take_lock()
         for model in (self.best, self.last):
             recover(model)
+        shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         replace_text(saved, self._settings)
         resuming = (self.last / MANIFEST).is_file()

@@ -10,7 +10,7 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import load_state, load_weights
-from tolka.model_directory.write import Snapshot, snapshot
+from tolka.model_directory.write import snapshot
 from tolka.models.base import Seq2Seq
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.checkpoint_writer import SavableModel
@@ -41,7 +41,7 @@ class RunSnapshots:
     run: Path
     store: str
 
-    def take(self, scores: dict[str, Any]) -> Snapshot:
+    def take(self, scores: dict[str, Any]) -> SavableModel:
         """Return the model as it is now, with its model card."""
         card = model_card(self.config, self.facts, scores)
         return snapshot(

@@ -105,7 +105,7 @@ class TrainStep:
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        self.parallel.updated(number)
+        self.parallel.updated(number, applied)
         if self.ema and not self.parallel.together and self.parallel.meets(number):
             self.ema.update(number, self.config.sync_every)
         return UpdateResult(nll, group.tokens, applied, splits)

@@ -106,7 +106,7 @@ class Trainer:
         During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
         is abandoned; a resumed run begins with it.
         """
-        if self._ranks.size == 1:
+        if self._stops_anywhere:
             self._stop.reason = reason
         self._stop_asked = reason
 
@@ -243,9 +243,14 @@ class Trainer:
         return self
 
     @property
+    def _stops_anywhere(self) -> bool:
+        """Whether a stop need not wait for other ranks, nor for an update after which models are saved."""
+        return self._ranks.size == 1 and self._parallel.together
+
+    @property
     def _seconds(self) -> float:
         """Seconds of training so far, the same on all ranks."""
-        return self._agreed.seconds if self._ranks.size > 1 else self._clock.seconds
+        return self._clock.seconds if self._stops_anywhere else self._agreed.seconds
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self.state
@@ -360,7 +365,7 @@ class Trainer:
     def _save_last(self) -> None:
         with self._safety:
             self._keeper.wait()
-            if self._keeper.has(self.run.last):
+            if self._ranks.of_first(self._keeper.has(self.run.last)):
                 self._beginning = None
             self.state.seconds = self._clock.seconds
             self.state.safety_seconds += self._safety.seconds

@@ -65,8 +65,8 @@ class Parallel:
                 weight.grad = weight.grad if count else None
         return nll
 
-    def updated(self, number: int) -> None:
-        """Do what is left to do after update `number` (from 1)."""
+    def updated(self, number: int, applied: Tensor) -> None:
+        """Do what is left to do after update `number` (from 1). applied: False, (), where it was skipped."""
 
     def whole(self, ema: Ema | None) -> AbstractContextManager[None]:
         """Give the model of `whole_objective` the weights to translate with during a block; `ema`'s, if it is on."""

@@ -4,7 +4,7 @@ import torch
 
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
-from tolka.system.device import Precision
+from tolka.system.device import Precision, device_memory
 from tolka.system.ranks import Ranks
 from tolka.training.optimizer_state import MOMENTS
 from tolka.training.options import TrainerConfig
@@ -18,6 +18,9 @@ _WEIGHTS_SHARE = 0.7  # of a GPU's memory, at most: the rest is for the activati
 def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, precision: Precision) -> Parallel:
     """Return how these ranks train the objective together; build the optimizer of its weights after this."""
     kind = config.parallel
+    if precision.needs_scaler and (kind == "diloco" or config.communication == "powersgd"):
+        way = "trainer.parallel=diloco" if kind == "diloco" else "trainer.communication=powersgd"
+        raise ConfigError(f"{way} is not tried with fp16: set trainer.precision=bf16 or fp32")
     if kind == "diloco":
         return LocalUpdates(
             objective, ranks, config.sync_every, config.outer_lr, config.outer_momentum, config.communication
@@ -44,7 +47,5 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
 
 def _fits(objective: Objective, device: torch.device) -> bool:
     """Return whether weights, gradients and the optimizer's moments leave room for the activations."""
-    if device.type != "cuda":
-        return True
     needed = (2 + MOMENTS) * _BYTES * objective.model.parameter_count()
-    return needed <= _WEIGHTS_SHARE * torch.cuda.get_device_properties(device).total_memory
+    return device.type != "cuda" or needed <= _WEIGHTS_SHARE * device_memory(device)

@@ -54,7 +54,7 @@ class LocalUpdates(Parallel):
         """Return whether the ranks meet after update `number`, and before the first."""
         return number % self._every == 0
 
-    def updated(self, number: int) -> None:
+    def updated(self, number: int, applied: Tensor) -> None:
         """Make an outer step if the ranks meet after this update."""
         if self.meets(number):
             self._outer_step()

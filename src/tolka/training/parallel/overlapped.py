@@ -14,6 +14,7 @@ from tolka.data.batch import Batch
 from tolka.errors import LostProcessError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
+from tolka.system.device import device_memory
 from tolka.system.ranks import Ranks
 from tolka.training.parallel.base import Parallel
 
@@ -82,6 +83,12 @@ class Overlapped(Parallel):
             self._fitted = self._largest
         return super().finish(nll, split)
 
+    def updated(self, number: int, applied: Tensor) -> None:
+        """Forget what PowerSGD keeps of a gradient that was not finite: it would spoil all later ones."""
+        if self._powersgd and not applied:
+            for _, kept in self._kept():
+                kept.clear()
+
     def own_state(self) -> dict[str, Tensor]:
         """Return what PowerSGD keeps for each bucket: the error that its approximation left, and its last factors."""
         return {
@@ -105,11 +112,13 @@ class Overlapped(Parallel):
         return next(self.objective.parameters()).device
 
     def facts(self) -> dict[str, Any]:
-        """Return which batches have fitted, and how many sums PowerSGD has made."""
-        return {"fitted": self._fitted, "powersgd": self._powersgd.iter if self._powersgd else 0}
+        """Return which batches have fitted, into how much memory, and how many sums PowerSGD has made."""
+        sums = self._powersgd.iter if self._powersgd else 0
+        return {"fitted": self._fitted, "memory": device_memory(self._device), "powersgd": sums}
 
     def load_facts(self, facts: Mapping[str, Any]) -> None:
         """Restore what `facts` returned."""
-        self._fitted = facts.get("fitted", 0)
+        others = self.ranks.most(facts.get("memory") != device_memory(self._device))[0]
+        self._fitted = 0 if others else facts.get("fitted", 0)
         if self._powersgd:
             self._powersgd.iter = facts.get("powersgd", 0)

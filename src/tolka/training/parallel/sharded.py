@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from tolka.data.batch import Batch
 from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.file_names import SHARDS_IN_PROGRESS, ResumeState
 from tolka.model_directory.shards import Shards, begin_writing
 from tolka.system.device import Precision
 from tolka.system.ranks import Ranks
@@ -115,7 +115,7 @@ class Sharded(Parallel):
     def written(self, state: ResumeState, run: Path) -> ResumeState:
         """Let every rank write its parts in the background, to be moved to where the state is saved."""
         self.close()
-        folder = run / ".shards"
+        folder = run / SHARDS_IN_PROGRESS
         if self.ranks.is_first:
             Shards(folder).forget()
         self.ranks.wait()
