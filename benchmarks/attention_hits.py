@@ -14,6 +14,7 @@ and head, and of the mean over a layer's heads; what the marks . , ? ! looked at
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from tolka.metrics.tables import table
 from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Translation, Translator
+from tolka.translation.translator import Candidate, Translation, Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data" / "sample" / "generator"))
 from sample_corpus import korean as ko
@@ -144,7 +145,9 @@ def forced(translator: Translator[TorchEngine], probes: Sequence[Probe]) -> list
     sources = tokenizer.encode_source([probe.english for probe in probes])
     targets = tokenizer.encode_target([probe.korean for probe in probes])
     segments = zip(probes, sources, targets, strict=True)
-    return [Translation(probe.korean, [(source, target)], True) for probe, source, target in segments]
+    return [
+        Translation([Candidate(probe.korean, [(source, target)], math.nan, True)]) for probe, source, target in segments
+    ]
 
 
 def without_marks(each: AttentionMap) -> AttentionMap:

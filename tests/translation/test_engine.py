@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
@@ -21,10 +21,12 @@ class Reversing(Engine):
 
     width, cpu_threads, freed = 1, 1, 0
 
-    def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
         if len(sources) > 1:
             return None
-        return [Hypothesis(ids[::-1], 0.0, 0.0, True) for ids in sources]
+        return [[Hypothesis(ids[::-1], 0.0, 0.0, True)] for ids in sources]
 
     @contextmanager
     def side_by_side(self, count: int) -> Iterator[Executor]:

@@ -4,6 +4,7 @@ Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sente
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -16,7 +17,7 @@ from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_most
 from tolka.options.registry import Registry
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
 
@@ -44,6 +45,11 @@ class SearchConfig(ABC):
     def width(self) -> int:
         """Hypotheses kept per sentence; memory and time are proportional to it."""
 
+    @property
+    def returned(self) -> int:
+        """Hypotheses returned per sentence, at most."""
+        return 1
+
     @abstractmethod
     def build(self) -> "Search":
         """Return the search with these options."""
@@ -60,10 +66,13 @@ class Search(ABC):
     """An algorithm that finds likely translations; it keeps nothing between calls, and may be called from threads."""
 
     @abstractmethod
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+    def search(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+    ) -> list[list[Hypothesis]]:
         """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
 
-        scored: whether log-probability and score are needed besides the tokens.
+        scored: whether log-probability and score are needed besides the tokens. wishes: of each sentence; by default
+        there are none.
         """
 
 

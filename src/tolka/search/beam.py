@@ -3,6 +3,7 @@
 Shapes: B active sentences, k beam size, c = 2k candidates a sentence, t tokens so far.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +14,7 @@ from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.search.base import SEARCHES, Search, SearchConfig, active_rows, first_tokens, most_likely
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 
 _MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
 _NEVER = float("-inf")
@@ -56,7 +57,9 @@ class BeamSearch(Search):
     def __init__(self, config: BeamConfig) -> None:
         self.config = config
 
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+    def search(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+    ) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
         A sentence is finished when beam_size hypotheses are, or when no active one can still beat the best finished

@@ -4,6 +4,7 @@ Shapes: B active sentences, t tokens so far.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ from tolka.search.base import (
     most_likely,
     most_likely_token,
 )
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 
 # Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
 _SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
@@ -48,7 +49,9 @@ class GreedySearch(Search):
     def __init__(self, config: GreedyConfig) -> None:
         self.config = config
 
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+    def search(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+    ) -> list[list[Hypothesis]]:
         """Return one hypothesis per sentence, scored by its log-probability.
 
         Finished sentences are removed from the batch several at a time.

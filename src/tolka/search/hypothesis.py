@@ -1,6 +1,26 @@
-"""What a search returns; needs no torch."""
+"""What a search is asked for and what it returns; needs no torch."""
 
 from dataclasses import dataclass
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of the translation of one sentence.
+
+    prefix: target ids that it begins with. terms: for each term that has to stand in it, the alternatives as ids.
+    """
+
+    prefix: Ids = ()
+    terms: tuple[tuple[Ids, ...], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether anything is wanted."""
+        return bool(self.prefix or self.terms)
+
+
+NO_WISH = Wish()
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""What a Translator computes with: ids of source sentences in, the best hypothesis of each out. Needs no torch."""
+"""What a Translator computes with: ids of source sentences in, hypotheses of each out. Needs no torch."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 
 
 class Engine(ABC):
@@ -20,9 +21,18 @@ class Engine(ABC):
     def cpu_threads(self) -> int:
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
+    @property
+    def returned(self) -> int:
+        """Hypotheses returned per sentence, at most."""
+        return 1
+
     @abstractmethod
-    def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
-        """Return the best hypothesis of each source (ids without `</s>`); None if the batch does not fit in memory.
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
+        """Return the hypotheses of each source (ids without `</s>`), best first; None if the batch is too large.
+
+        That is, if it does not fit in memory. wishes: of each source. scored: whether their scores are needed.
 
         CheckpointError if the model's scores are not finite.
         """

@@ -1,5 +1,6 @@
 """The engine that computes with torch."""
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 
@@ -9,7 +10,7 @@ from tolka.data.batch import Flat
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import choose_device, use_threads
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.threads import side_by_side
@@ -45,15 +46,24 @@ class TorchEngine(Engine):
         return self.config.width
 
     @property
+    def returned(self) -> int:
+        return self.config.returned
+
+    @property
     def cpu_threads(self) -> int:
         return torch.get_num_threads() if self.device.type == "cpu" else 0
 
-    def translate(self, sources: list[list[int]]) -> list[Hypothesis] | None:
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
         source, lengths = Flat.of(sources).with_eos()
+        wanted = {"wishes": wishes} if any(wishes) else {}  # a search of one's own may know of none
         self.model.eval()
         try:
             with torch.inference_mode():
-                results = self._search.search(self.model, source.to(self.device), lengths.to(self.device), scored=False)
+                results = self._search.search(
+                    self.model, source.to(self.device), lengths.to(self.device), scored, **wanted
+                )
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
@@ -63,7 +73,7 @@ class TorchEngine(Engine):
                 "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
                 "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
             )
-        return [hypotheses[0] for hypotheses in results]
+        return [hypotheses[: self.returned] for hypotheses in results]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
         return side_by_side(count)

@@ -1,5 +1,6 @@
 """Translate texts of any number and length: one translation for each, in order."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -8,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tolka.data.buckets import evenly_longest_first, longest_first
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
 from tolka.system.progress import say
 from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
@@ -29,20 +30,62 @@ E = TypeVar("E", bound=Engine)
 
 
 @dataclass(frozen=True)
-class Translation:
-    """The translation of one text.
+class Candidate:
+    """One way to translate a text.
 
     segments: the parts that the model translated, none for a blank text: source ids and target ids, without `</s>`.
-    complete: whether every part ended with `</s>`. too_long: whether a part was split because it was longer than
-    max_length. sentences: how many the source has. split: how it was split, from `resolved_split`.
+    score: what translations of this text are ranked by, the sum over its segments; NaN if it was not asked for.
+    complete: whether every part ended with `</s>`.
     """
 
     text: str
     segments: list[tuple[list[int], list[int]]] = field(repr=False)
+    score: float
     complete: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Translation:
+    """The translation of one text.
+
+    candidates: the best one first; others where the search returns several (search.n_best). too_long: whether a part
+    was split because it was longer than max_length. sentences: how many the source has. split: how it was split, from
+    `resolved_split`.
+    """
+
+    candidates: list[Candidate]
     too_long: bool = False
     sentences: int = 1
     split: str = "length"
+
+    def __repr__(self) -> str:
+        score = "" if math.isnan(self.score) else f", score={self.score:.4g}"
+        return f"Translation(text={self.text!r}{score}, complete={self.complete}, sentences={self.sentences})"
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+        return self.candidates[0].text
+
+    @property
+    def score(self) -> float:
+        """What it was ranked by; NaN if that was not asked for."""
+        return self.candidates[0].score
+
+    @property
+    def alternatives(self) -> list[Candidate]:
+        """Other translations, likely ones first."""
+        return self.candidates[1:]
+
+    @property
+    def segments(self) -> list[tuple[list[int], list[int]]]:
+        """The parts that the model translated; see Candidate."""
+        return self.candidates[0].segments
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part ended with `</s>`."""
+        return self.candidates[0].complete
 
     @property
     def parts(self) -> int:
@@ -52,10 +95,14 @@ class Translation:
 
 @dataclass(frozen=True)
 class _Segment:
-    """A part of a text of at most max_length. separator: what joins its translation to the one before."""
+    """A part of a text of at most max_length.
+
+    separator: what joins its translation to the one before. wish: what is wanted of its translation.
+    """
 
     separator: str
     ids: list[int]
+    wish: Wish = NO_WISH
 
 
 @dataclass(frozen=True)
@@ -67,12 +114,16 @@ class _Source:
     too_long: bool
 
 
+_Rendered = tuple[str, Hypothesis]
+"""A hypothesis with its text."""
+
+
 @dataclass(frozen=True)
 class _PendingBatch:
     """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
 
     numbers: list[int]
-    hypotheses: Future[list[Hypothesis] | None]
+    hypotheses: Future[list[list[Hypothesis]] | None]
     tokens: int
 
 
@@ -139,25 +190,39 @@ class Translator(Generic[E]):
 
     def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
-        return [translation.text for translation in self.translate(texts, tick)]
+        return [translation.text for translation in self.translate(texts, tick, scored=False)]
 
-    def translate(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[Translation]:
-        """Translate each text and return details. tick: is called after each batch with its share of the texts."""
+    def translate(
+        self, texts: str | Iterable[str], tick: Tick = lambda share: None, scored: bool = True
+    ) -> list[Translation]:
+        """Translate each text and return details. tick: is called after each batch with its share of the texts.
+
+        scored: whether scores are needed; greedy search is faster without.
+        """
         sources = [self._segment(text) for text in _as_list(texts)]
-        rows = [segment.ids for source in sources for segment in source.segments]
-        results = iter(self._translate_rows(rows, lambda count: tick(count / len(rows) * len(sources))))
+        segments = [segment for source in sources for segment in source.segments]
+        share = len(sources) / max(1, len(segments))
+        results = iter(self._translate_segments(segments, lambda count: tick(count * share), scored))
         return [self._join(source, list(islice(results, len(source.segments)))) for source in sources]
 
-    def _join(self, source: _Source, results: Sequence[tuple[str, Hypothesis]]) -> Translation:
-        """Join the translations of a text's segments."""
-        return Translation(
-            "".join(segment.separator + text for segment, (text, _) in zip(source.segments, results, strict=True)),
-            [(segment.ids, best.tokens) for segment, (_, best) in zip(source.segments, results, strict=True)],
-            all(best.finished for _, best in results),
-            source.too_long,
-            source.sentences,
-            self.split,
-        )
+    def _join(self, source: _Source, results: Sequence[Sequence[_Rendered]]) -> Translation:
+        """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
+
+        A segment with fewer of them has its last one in all further places.
+        """
+        candidates = []
+        for place in range(max(map(len, results), default=1)):
+            chosen = [each[min(place, len(each) - 1)] for each in results]
+            pairs = list(zip(source.segments, chosen, strict=True))
+            candidates.append(
+                Candidate(
+                    "".join(segment.separator + text for segment, (text, _) in pairs),
+                    [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
+                    sum(hypothesis.score for _, hypothesis in chosen),
+                    all(hypothesis.finished for _, hypothesis in chosen),
+                )
+            )
+        return Translation(candidates, source.too_long, source.sentences, self.split)
 
     def _segment(self, text: str) -> _Source:
         """Split a text into segments; none for a blank text, which never reaches the model."""
@@ -187,9 +252,10 @@ class Translator(Generic[E]):
         separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])
         yield from self._split(text[cut.start :], separator)
 
-    def _translate_rows(self, sources: list[list[int]], tick: Tick) -> list[tuple[str, Hypothesis]]:
-        """Translate rows of ids in batches of similar length; return text and hypothesis of each, in order."""
-        results: dict[int, tuple[str, Hypothesis]] = {}
+    def _translate_segments(self, segments: Sequence[_Segment], tick: Tick, scored: bool) -> list[list[_Rendered]]:
+        """Translate in batches of similar length; return texts and hypotheses of each segment, in order."""
+        sources = [segment.ids for segment in segments]
+        results: dict[int, list[_Rendered]] = {}
         remaining = self._batches(sources, range(len(sources)))
         workers = max(1, min(self.workers, len(remaining)))
         most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
@@ -198,18 +264,24 @@ class Translator(Generic[E]):
             while remaining or pending:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
-                    job = threads.submit(self.engine.translate, [sources[i] for i in numbers])
-                    pending.append(_PendingBatch(numbers, job, self.tokens))
+                    given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
+                    pending.append(
+                        _PendingBatch(numbers, threads.submit(self.engine.translate, *given, scored), self.tokens)
+                    )
                 batch = pending.popleft()
                 hypotheses = batch.hypotheses.result()
                 if hypotheses is None:
                     self._reduce_batches(batch, max(len(sources[i]) + 1 for i in batch.numbers))
                     remaining = self._batches(sources, [*batch.numbers, *chain.from_iterable(remaining)])
                     continue
-                texts = self.tokenizer.decode_target([hypothesis.tokens for hypothesis in hypotheses])
-                results.update(zip(batch.numbers, zip(texts, hypotheses, strict=True), strict=True))
+                results.update(zip(batch.numbers, self._rendered(hypotheses), strict=True))
                 tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
+
+    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[_Rendered]]:
+        """Return each hypothesis with its text."""
+        texts = iter(self.tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
+        return [[(next(texts), each) for each in found] for found in hypotheses]
 
     def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
         """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""
@@ -224,7 +296,8 @@ class Translator(Generic[E]):
         sources = [segment.ids for text in texts for segment in self._segment(text).segments]
         if sources:
             longest = islice(self._batches(sources, range(len(sources))), self.workers)
-            self._translate_rows([sources[i] for i in chain.from_iterable(longest)], lambda share: None)
+            chosen = [_Segment("", sources[i]) for i in chain.from_iterable(longest)]
+            self._translate_segments(chosen, lambda share: None, scored=False)
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
         """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads."""
