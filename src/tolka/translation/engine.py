@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 
+from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 
 
@@ -36,6 +37,13 @@ class Engine(ABC):
 
         CheckpointError if the model's scores are not finite.
         """
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+        """Return the log-probability, in nats, of each target token and of `</s>`, given those before it.
+
+        sources, targets: ids without `</s>`. None if the batch does not fit in memory.
+        """
+        raise ConfigError(f"{type(self).__name__} does not score given translations")
 
     @abstractmethod
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:

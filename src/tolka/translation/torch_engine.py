@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from itertools import accumulate
 
 import torch
 
-from tolka.data.batch import Flat
+from tolka.data.batch import Flat, collate
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig
@@ -17,6 +18,8 @@ from tolka.system.threads import side_by_side
 from tolka.translation.dtypes import check_dtype, convert_model
 from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig
+
+_SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary are in memory
 
 
 class TorchEngine(Engine):
@@ -74,6 +77,26 @@ class TorchEngine(Engine):
                 "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
             )
         return [hypotheses[: self.returned] for hypotheses in results]
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+        batch = collate(sources, targets).to(self.device)
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                features, references = self.model(batch), batch.targets
+                found = [
+                    self.model.logits(part).float().log_softmax(dim=-1).gather(1, ids[:, None])[:, 0]
+                    for part, ids in zip(
+                        features.split(_SCORED_AT_ONCE), references.split(_SCORED_AT_ONCE), strict=True
+                    )
+                ]
+                scores = torch.cat(found).tolist()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        ends = list(accumulate(len(target) + 1 for target in targets))
+        return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
         return side_by_side(count)

@@ -291,6 +291,28 @@ class Translator(Generic[E]):
             self.tokens = max(1, min(self.tokens, failed) // 2)
             say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
+    def token_scores(
+        self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = lambda share: None
+    ) -> list[list[float]]:
+        """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
+
+        tick: is called after each batch with the number of its segments.
+        """
+        found: dict[int, list[float]] = {}
+        lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
+        remaining = deque(longest_first(lengths, self.tokens))
+        while remaining:
+            numbers = remaining.popleft()
+            scores = self.engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
+            if scores is None:
+                self.engine.free_memory()
+                middle = len(numbers) // 2
+                remaining.extendleft([numbers[middle:], numbers[:middle]])
+                continue
+            found.update(zip(numbers, scores, strict=True))
+            tick(len(numbers))
+        return [found[number] for number in range(len(pairs))]
+
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest texts, one batch per worker, to check that they fit in memory."""
         sources = [segment.ids for text in texts for segment in self._segment(text).segments]
