@@ -227,7 +227,7 @@ def _translated(
 ) -> Iterator[tuple[Translator[TorchEngine], list[Translation]]]:
     """Yield the translations of one window at a time."""
     keep_freed_memory()
-    translator = Translator.of(load_ensemble(model), config.search, config.decoding)
+    translator = Translator.of(load_ensemble(model, config.decoding.weights), config.search, config.decoding)
     for window in windows:
         yield translator, translator.translate(window, tick)
 
@@ -281,7 +281,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         )
     perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
     if model:
-        saved = load_ensemble(model)
+        saved = load_ensemble(model, config.decoding.weights)
         keep_freed_memory()
         language = language or languages(saved.config)[1]
         translator = Translator.of(saved, config.search, config.decoding)

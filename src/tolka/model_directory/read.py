@@ -102,20 +102,26 @@ def _tensor_names(path: Path) -> list[str]:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
-def load_ensemble(folders: Folders) -> SavedModel:
-    """Load one model directory, or several as an ensemble.
+def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
+    """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
 
     An ensemble has the folder, configuration and scores of the first model, and the smallest of each statistic of the
-    sources. CheckpointError if the models are incompatible.
+    sources. CheckpointError if the models are incompatible, ConfigError if there are not as many weights as models.
     """
-    first, *others = [load_model(Path(folder)) for folder in _as_list(folders)]
+    listed = _as_list(folders)
+    if weights and len(weights) != len(listed):
+        raise ConfigError(
+            f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
+            "for each, in their order, or leave it out"
+        )
+    first, *others = [load_model(Path(folder)) for folder in listed]
     if not others:
         return first
     for other in others:
         reasons = incompatibilities(first, other)
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
-    ensemble = Ensemble([first.model, *(other.model for other in others)])
+    ensemble = Ensemble([first.model, *(other.model for other in others)], weights)
     longest = min(saved.sources.longest for saved in (first, *others))
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)

@@ -169,7 +169,8 @@ class Translator(Generic[E]):
         from tolka.model_directory.read import load_ensemble
         from tolka.search.beam import BeamConfig
 
-        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
+        decoding = decoding or DecodingConfig()
+        return Translator.of(load_ensemble(folders, decoding.weights), search or BeamConfig(), decoding)
 
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
