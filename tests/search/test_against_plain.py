@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 
 import pytest
 import torch
@@ -60,7 +59,7 @@ SAMPLES = [
 ]
 WISHES = [
     Wish(prefix=(7, 8), banned=((9,), (4, 5))),
-    Wish(banned=((4,), (5, 6, 7), (6,))),
+    Wish(banned=((4,), (5, 8, 7), (6,))),
     NO_WISH,
     Wish(prefix=(5, 5, 5), banned=((5, 5), (6, 7))),
 ]
@@ -272,9 +271,21 @@ def test_translations_keep_the_rules(kind: type[SearchConfig]) -> None:
     for token, tokens in zip(common, best(wishes, min_length=7), strict=True):
         assert tokens[:2] == [8, 4]
         assert token not in tokens[2:]
-    pairs = [(tokens[0], tokens[1]) for tokens in best(min_length=7)]
-    for pair, tokens in zip(pairs, best([Wish(banned=(pair,)) for pair in pairs], min_length=7), strict=True):
-        assert pair not in pairwise(tokens)
+    for length in (2, 3, 4):
+        phrases = [tuple(tokens[1 : 1 + length]) for tokens in best(min_length=7)]
+        wishes = [Wish(banned=(phrase,)) for phrase in phrases]
+        for phrase, tokens in zip(phrases, best(wishes, min_length=7), strict=True):
+            assert phrase not in [tuple(tokens[start : start + length]) for start in range(len(tokens))]
+
+
+def test_greedy_search_keeps_the_rules_without_scores() -> None:
+    """Without rules it takes another path when no score is wanted."""
+    model, batch = plain("transformer", 1).model, collate(SOURCES, SOURCES)
+    search = GreedyConfig(min_length=7, no_repeat_ngram=1).build()
+    with torch.inference_mode():
+        scores, none = (search.search(model, batch.source, batch.source_lengths, scored) for scored in (True, False))
+    assert [found.tokens for [found] in none] == [found.tokens for [found] in scores]
+    assert all(len(found.tokens) >= 7 for [found] in none)
 
 
 def test_a_high_penalty_forbids_repetition() -> None:
