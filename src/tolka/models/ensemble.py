@@ -37,7 +37,8 @@ class Ensemble(Seq2Seq):
         super().__init__()
         weights = weights or [1.0] * len(members)
         assert len(weights) == len(members)
-        self._log_weights = [math.log(weight) - math.log(math.fsum(weights)) for weight in weights]
+        self._log_weights = [math.log(weight) for weight in weights]
+        self._log_total = math.log(math.fsum(weights))
         (self.vocabulary_size,) = {member.vocabulary_size for member in members}
         self.feature_size = sum(member.feature_size for member in members)
         self.members = nn.ModuleList(members)
@@ -56,7 +57,7 @@ class Ensemble(Seq2Seq):
             member.logits(part).log_softmax(dim=-1) + log_weight
             for member, part, log_weight in zip(self._members, parts, self._log_weights, strict=True)
         ]
-        return torch.stack(log_p).logsumexp(dim=0)
+        return torch.stack(log_p).logsumexp(dim=0) - self._log_total  # last, as `logits` promises
 
     def quantize_output(self) -> None:
         """Convert the output layer of every member."""
