@@ -17,7 +17,9 @@ from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.registry import Registry
+from tolka.options.settings import setting
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.system.surrogates import printable
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
 _MAX_PENALTY = 100.0
@@ -28,6 +30,8 @@ class SearchConfig(ABC):
     """Options that every search has."""
 
     RESUMABLE: ClassVar[bool] = True
+    MEETS_TERMS: ClassVar[bool] = False
+    """Whether the search considers the terms of a wish."""
 
     max_length_factor: float = 2.0
     """a translation may have this many times the source's subwords (and at least one) ..."""
@@ -41,8 +45,14 @@ class SearchConfig(ABC):
     """no sequence of this many subwords appears twice in a translation; 0 = off"""
     repetition_penalty: float = 1.0
     """the log-probability of a subword that the translation has already is multiplied by it; 1 = off"""
+    glossary: str = setting("", literal=True, any_bytes=True)
+    """file of terms and their translations (TSV or TBX), for beam search; see glossary_mode"""
+    banned: str = setting("", literal=True, any_bytes=True)
+    """file of words and phrases that translations must not contain, one a line"""
 
     def __post_init__(self) -> None:
+        if self.glossary and not self.MEETS_TERMS:
+            raise ConfigError(f"search.glossary ({printable(self.glossary)}) needs beam search: set search=beam")
         if self.max_length_factor < 0 or self.max_length_extra < 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
         if self.max_length_factor == 0 and self.max_length_extra == 0:

@@ -5,6 +5,7 @@ Shapes: B active sentences, k beam size, c = 2k candidates a sentence, t tokens 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
+from tolka.options.settings import setting
 from tolka.search.base import (
     SEARCHES,
     Search,
@@ -21,6 +23,7 @@ from tolka.search.base import (
     first_tokens,
     next_log_probabilities,
 )
+from tolka.search.constrained import TermOptions, search_with_terms
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
@@ -28,13 +31,18 @@ from tolka.search.rules import Rules
 
 _MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
 _NEVER = float("-inf")
+_MAX_BONUS = 1000.0
 _NORMALIZATIONS = ("gnmt", "plain", "none")
+_GLOSSARY_MODES = ("hard", "soft")
+_NEEDS_GLOSSARY = ("search.glossary", "a glossary (search.glossary)")
 
 
 @SEARCHES.register("beam")
 @dataclass(frozen=True)
 class BeamConfig(SearchConfig):
     """Options of beam search."""
+
+    MEETS_TERMS: ClassVar[bool] = True
 
     name: str = "beam"
     """the kind of search: beam"""
@@ -48,13 +56,19 @@ class BeamConfig(SearchConfig):
     """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
     n_best: int = 1
     """translations returned for each sentence, at most beam_size"""
+    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
+    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
+    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
+    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "search", 1, "beam_size", "n_best")
         at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
         one_of(self, "search", "length_normalization", _NORMALIZATIONS)
-        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty")
+        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
+        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty", "glossary_bonus")
+        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
         at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
         if self.n_best > self.beam_size:
             raise ConfigError(
@@ -91,6 +105,12 @@ class BeamConfig(SearchConfig):
         base = (5.0 + lengths) / 6.0 if self.length_normalization == "gnmt" else lengths.float()
         return base**self.length_penalty
 
+    @property
+    def term_options(self) -> TermOptions:
+        """The options as `search_with_terms` takes them."""
+        bonus = self.glossary_bonus if self.glossary_mode == "soft" else None
+        return TermOptions(self, self.beam_size, self.compared, self.penalty, self.penalties, bonus)
+
     def build(self) -> Search:
         return BeamSearch(self)
 
@@ -112,11 +132,23 @@ class BeamSearch(Search):
         """
         if self.config.coverage_penalty:
             check_attention(model, source.device)
+        if any(wish.terms for wish in wishes):
+            results = search_with_terms(
+                self.config.term_options, model, source, lengths, wishes, self._search_without_terms
+            )
+        else:
+            results = self._search_without_terms(model, source, lengths, wishes)
+        if self.config.coverage_penalty:
+            return covered(model, source, results, self.config.coverage_penalty)
+        return results
+
+    def _search_without_terms(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
+    ) -> list[list[Hypothesis]]:
+        """Return the finished hypotheses of each sentence, best first."""
         beam = _Beam(self.config, model, source, lengths, wishes)
         while len(beam.active):
             beam.advance()
-        if self.config.coverage_penalty:
-            return covered(model, source, beam.results, self.config.coverage_penalty)
         return beam.results
 
 

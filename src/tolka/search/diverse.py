@@ -5,6 +5,7 @@ Shapes: B active sentences, G groups, w hypotheses of a group, k = G * w, V voca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,6 +29,8 @@ _MAX_DIVERSITY = 10**6
 @dataclass(frozen=True)
 class DiverseConfig(BeamConfig):
     """Options of diverse beam search."""
+
+    MEETS_TERMS: ClassVar[bool] = False
 
     name: str = "diverse"
     """the kind of search: diverse"""

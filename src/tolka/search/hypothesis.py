@@ -9,7 +9,8 @@ Ids = tuple[int, ...]
 class Wish:
     """What is wanted of the translation of one sentence.
 
-    prefix: target ids that it begins with. terms: for each term that has to stand in it, the alternatives as ids.
+    prefix: target ids that it begins with. terms: for each term that has to stand in it, the alternatives as ids; one
+    that begins with the id of `<s>` counts only at the beginning.
     banned: sequences of ids of which none may stand in it, except in the prefix.
     """
 
