@@ -1,5 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -120,6 +121,17 @@ def load_ensemble(folders: Folders) -> SavedModel:
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
     return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
+
+
+def digests(folders: Folders) -> list[str]:
+    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
+    return [hashlib.sha256(json.dumps(_digests_of(Path(each))).encode()).hexdigest() for each in _as_list(folders)]
+
+
+def _digests_of(folder: Path) -> list[str]:
+    """Return the checksums of a model directory's files that decide what it translates."""
+    files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
+    return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]
 
 
 def _as_list(folders: Folders) -> Sequence[str | Path]:
