@@ -1,5 +1,6 @@
 """mt-translate beside somebody who writes a line and waits for its translation: a program, or a person who types."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +58,23 @@ def test_a_program_that_waits_for_each_answer(trained: Path) -> None:
     assert answers[0] == answers[2] == answers[3]
     assert answers[0].strip()
     assert answers[1].count(b"\n") == 2
+
+
+@pytest.mark.parametrize("name", ["nbest", "jsonl"])
+def test_a_program_that_waits_for_each_answer_in_another_format(trained: Path, name: str) -> None:
+    settings = [f"output.format={name}", "input.format=tsv", "input.column=1"]
+    with running(trained, *settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, word in enumerate((b"ferry", b"", b"kettle")):
+            os.write(process.stdin.fileno(), word + b"\tmore\n")
+            answer = read_until(process.stdout.fileno(), b"\n").decode()
+            if name == "nbest":
+                assert answer.startswith(f"{number} ||| ")
+            else:
+                assert json.loads(answer)["source"] == word.decode()
+        process.stdin.close()
+        assert process.wait(_SECONDS) == 0
 
 
 def test_sigterm_leaves_nothing_of_an_output_file(trained: Path, tmp_path: Path) -> None:

@@ -70,12 +70,14 @@ def run(arguments: Sequence[str]) -> int:
     title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
     with open_output(options.output, config, models, options.score) as out:
         journal = Journal(out, config.decoding.window)
+        translator = open_translator(models, config)
+        tally = Tally(translator.languages, options.score, journal.tally)
+        form = format_of(config, translator, options.attention, options.score, journal.done)
+        windows = _windows(texts, journal, config.decoding.window, options.output)
+        # The bar begins here, so that its rate, and the time left, are those of translating.
         with bar(title, total, " lines", journal.done, shown=shown) as progress:
-            translator = open_translator(models, config)
-            tally = Tally(translator.languages, options.score, journal.tally)
-            form = format_of(config, translator, options.attention, options.score, journal.done)
             try:
-                for window in _windows(texts, journal, config.decoding.window, options.output):
+                for window in windows:
                     results = _results(translator, window, options.score, form.scored, progress.update)
                     for line in form.lines(results):
                         out.write(f"{line}\n".encode())

@@ -15,7 +15,7 @@ from tolka.system.progress import say
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Candidate, Translation, Translator
 
-_DIGITS = 6  # of scores, after the point: about what fp32 has
+_DIGITS = 6  # significant ones of scores: about what fp32 has
 _END = "</s>"
 
 
@@ -86,7 +86,7 @@ class TextLines(Format):
         maps = self._attention.maps(results) if self._attention else [[]] * len(results)
         for result, of_line in zip(results, maps, strict=True):
             best = result.translation.candidates[0]
-            score = f"{_fixed(_given_score(best, self._score))}\t" if self._score else ""
+            score = f"{_shown(_given_score(best, self._score))}\t" if self._score else ""
             yield score + best.text + (f"\t{_pharaoh(of_line)}" if self._alignments else "")
 
 
@@ -104,9 +104,9 @@ class NBestLines(Format):
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         for result in results:
             for each in result.translation.candidates:
-                features = f"log_probability= {_fixed(each.log_probability)} tokens= {_tokens(each)}"
+                features = f"log_probability= {_shown(each.log_probability)} tokens= {_tokens(each)}"
                 score = _given_score(each, self._score) if self._score else each.score
-                yield f"{self._number} ||| {each.text} ||| {features} ||| {_fixed(score)}"
+                yield f"{self._number} ||| {each.text} ||| {features} ||| {_shown(score)}"
             self._number += 1
 
 
@@ -205,12 +205,12 @@ def _given_score(candidate: Candidate, kind: str) -> float:
     return candidate.log_probability / (max(1, _tokens(candidate)) if kind == "mean" else 1)
 
 
+def _shown(value: float) -> str:
+    return f"{value + 0.0:.{_DIGITS}g}"  # 0, not -0
+
+
 def _rounded(value: float) -> float:
-    return round(value, _DIGITS) + 0.0  # 0.0, not -0.0
-
-
-def _fixed(value: float) -> str:
-    return f"{_rounded(value):.{_DIGITS}f}"
+    return float(_shown(value))
 
 
 def _pharaoh(maps: Sequence[AttentionMap]) -> str:

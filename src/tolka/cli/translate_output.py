@@ -46,12 +46,13 @@ def open_output(
 def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFile]:
     """Yield a file that keeps what was recorded if it is interrupted, and report that."""
     with resumable_file(path, identity) as file:
-        if file.state:
+        before = file.state
+        if before:
             say(f"resuming after the {file.state['lines']} lines in {file.path}")
         try:
             yield file
-        except BaseException:
-            if file.state:
+        except BaseException as error:
+            if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
                 say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command goes on from there")
             raise
 

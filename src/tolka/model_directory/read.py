@@ -125,10 +125,11 @@ def load_ensemble(folders: Folders) -> SavedModel:
 
 def digests(folders: Folders) -> list[str]:
     """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
-    return [hashlib.sha256(json.dumps(_digests_of(Path(each))).encode()).hexdigest() for each in _as_list(folders)]
+    checksums = [json.dumps(_checksums(Path(each))) for each in _as_list(folders)]
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
 
 
-def _digests_of(folder: Path) -> list[str]:
+def _checksums(folder: Path) -> list[str]:
     """Return the checksums of a model directory's files that decide what it translates."""
     files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
     return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]

@@ -16,12 +16,13 @@ _FORMAT = 1
 class ResumableFile:
     """The unfinished content of a file, in a hidden file beside it, and a record of how far it is complete.
 
-    identity: what the content depends on, by name. state: what `record` was last given; {} if there is nothing yet.
+    identity: what the content depends on, by name, as JSON has it. state: what `record` was last given; {} if there is
+    nothing yet.
     """
 
     def __init__(self, final: Path, identity: Mapping[str, Any]) -> None:
         """Open the content of an interrupted process, or a new one; DataError if the identity is another."""
-        self.path, self.identity, self.state = partial(final), dict(identity), dict[str, Any]()
+        self.path, self.identity, self.state = partial(final), json.loads(json.dumps(identity)), dict[str, Any]()
         self._final, self._record = final, record_path(final)
         size = self._recorded_size()
         self._stream = open(self.path, "r+b" if size else "ab")  # noqa: SIM115  (closed by `close`)
