@@ -41,7 +41,7 @@ def test_another_process_is_kept_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"bytes": 100},
+        {"bytes": 10**9},
         {"format": 2},
         {"state": None},
         {"identity": 3},
