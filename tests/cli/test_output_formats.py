@@ -50,7 +50,7 @@ def test_nbest_has_all_candidates_of_a_line(command: Command, trained: Path, mon
     assert "is written" not in outcome.err
     rows = [split_nbest(line) for line in outcome.out.split("\n")[:-1]]
     assert [number for number, *_ in rows] == [0, 0, 0, 1, 2, 2, 2]
-    best = {}
+    best: dict[int, str] = {}
     for number, best_text, features, score in rows:
         best.setdefault(number, best_text)
         if features["tokens"]:
