@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from tolka.cli.translate_input import TextsToTranslate
+from tolka.text.lines import LineLimit
+from tolka.translation.input_output import InputConfig
 from tolka.translation.translator import Translation, Translator
 
 Command = Callable[..., Any]
@@ -186,6 +189,16 @@ def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
         [""],
     ]
     assert not translator._begun(translator._segment(""), "mirka").segments
+
+
+def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text").write_text("a\nb\nc")
+    with open(tmp_path / "text", encoding="utf-8") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        texts = TextsToTranslate([], InputConfig(), LineLimit())
+        assert stream.buffer.readline() == b"a\n"
+        assert texts.count() == 2
+        assert [pair.source for pair in texts.read()] == ["b", "c"]
 
 
 def test_jsonl_in_and_out(command: Command, trained: Path, tmp_path: Path) -> None:

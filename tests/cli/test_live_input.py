@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
 from typing import Any
@@ -106,3 +107,44 @@ def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
     assert greeting == b"type a line to translate it; end with Ctrl-D\r\n"
     assert answer.strip()
     assert b"translating" not in answer
+
+
+@pytest.mark.parametrize("place", ["file", "redirected", "pipe"])
+def test_a_terminal_shows_progress_rate_and_time_left(trained: Path, tmp_path: Path, place: str) -> None:
+    import pty
+    import termios
+
+    (tmp_path / "text").write_text("ferry kettle\n" * 3000)
+    master, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 100))
+    given = [str(tmp_path / "text")] if place == "file" else []
+    with (
+        open(tmp_path / "text", "rb") as text,
+        running(
+            trained,
+            *given,
+            "-o",
+            str(tmp_path / "out"),
+            "decoding.window=100",
+            stdin={"file": subprocess.DEVNULL, "redirected": text, "pipe": subprocess.PIPE}[place],
+            stderr=terminal,
+        ) as process,
+    ):
+        os.close(terminal)
+        if process.stdin is not None:
+            process.stdin.write(text.read())
+            process.stdin.close()
+        shown = b""
+        with suppress(OSError):  # the terminal's end
+            while part := os.read(master, 1000):
+                shown += part
+        assert process.wait(_SECONDS) == 0
+    os.close(master)
+    lines = [line for line in re.split(r"\r|\n", shown.decode()) if "lines/s" in line]
+    assert lines, shown
+    if place == "pipe":  # where it ends is not known
+        assert re.search(r"translating: [\d.]+k? lines \[\d\d:\d\d, +[\d.]+k? lines/s\]", lines[-1]), lines[-1]
+    else:
+        pattern = r"translating: +\d+%\|.*\| [\d.]+k?/3.00k \[\d\d:\d\d<\d\d:\d\d, +[\d.]+k? lines/s\]"
+        assert re.search(pattern, lines[-1]), lines[-1]
+    assert (tmp_path / "out").read_text().count("\n") == 3000
