@@ -196,7 +196,7 @@ def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path, monkeypa
     with open(tmp_path / "text", encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
         texts = TextsToTranslate([], InputConfig(), LineLimit())
-        assert stream.buffer.readline() == b"a\n"
+        assert stream.buffer.read(2) == b"a\n"
         assert texts.count() == 2
         assert [pair.source for pair in texts.read()] == ["b", "c"]
 
