@@ -1,5 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -126,6 +127,18 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
     return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
+
+
+def digests(folders: Folders) -> list[str]:
+    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
+    checksums = [json.dumps(_checksums(Path(each))) for each in _as_list(folders)]
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
+
+
+def _checksums(folder: Path) -> list[str]:
+    """Return the checksums of a model directory's files that decide what it translates."""
+    files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
+    return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]
 
 
 def _as_list(folders: Folders) -> Sequence[str | Path]:
