@@ -26,12 +26,19 @@ from typing import Any
 import numpy as np
 
 from tolka.errors import ConfigError, TolkaError
-from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment, word_numbers
 from tolka.metrics.tables import table
 from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.attention_maps import (
+    AttentionConfig,
+    AttentionMap,
+    AttentionReader,
+    word_alignment,
+    word_numbers,
+)
+from tolka.translation.results import Candidate, Translation
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Candidate, Translation, Translator
+from tolka.translation.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data" / "sample" / "generator"))
 from sample_corpus import korean as ko

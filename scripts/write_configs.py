@@ -14,7 +14,6 @@ from typing import Any
 
 from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
-from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.metrics.scores import MetricsConfig
 from tolka.report.page import ReportConfig
 from tolka.text.cleaning.steps import CleaningConfig
@@ -22,6 +21,7 @@ from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
+from tolka.translation.attention_maps import AttentionConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 

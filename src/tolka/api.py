@@ -42,8 +42,10 @@ from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
+from tolka.translation.batch_decoder import Tick
+from tolka.translation.results import Translation
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Tick, Translation, Translator
+from tolka.translation.translator import Translator
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
 

@@ -20,8 +20,8 @@ from attention_hits import (
     without_marks,
 )
 from sample_corpus.sentences import Sentence, random_sentence
-from tolka.evaluation.attention_maps import AttentionMap
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.attention_maps import AttentionMap
 from tolka.translation.translator import Translator
 
 

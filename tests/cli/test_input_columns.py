@@ -12,7 +12,8 @@ import pytest
 from tolka.cli.translate_input import TextsToTranslate
 from tolka.text.lines import LineLimit
 from tolka.translation.input_output import InputConfig
-from tolka.translation.translator import Translation, Translator
+from tolka.translation.results import Translation
+from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3"]
@@ -183,12 +184,12 @@ def test_prefixes_of_another_number(
 
 def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
     translator = Translator.load(trained)
-    source = translator._begun(translator._segment("ferry . kettle ."), " mirka ")
+    source = translator.segmenter.segmented("ferry . kettle .", " mirka ")
     assert [translator.tokenizer.decode_target([segment.wish.prefix]) for segment in source.segments] == [
         ["mirka"],
         [""],
     ]
-    assert not translator._begun(translator._segment(""), "mirka").segments
+    assert not translator.segmenter.segmented("", "mirka").segments
 
 
 def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from tolka.cli import translate
 from tolka.cli.translate_notes import Tally
 from tolka.search.beam import BeamConfig
-from tolka.translation.translator import Translation, Translator
+from tolka.translation.results import Translation
+from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 LINES = "ferry lantern .\n\nvélvet 한국\u2028 ||| x\n".encode()
@@ -68,7 +69,7 @@ def test_jsonl_has_an_object_for_each_line(command: Command, trained: Path) -> N
     objects = [json.loads(line) for line in outcome.out.split("\n")[:-1]]
     assert [each["source"] for each in objects] == LINES.decode().split("\n")[:-1]
     assert [each["hypotheses"][0]["text"] for each in objects] == plain
-    assert all(set(each) == {"source", "hypotheses", "flags"} for each in objects)
+    assert all(set(each) == {"source", "hypotheses", "quality", "flags"} for each in objects)
     assert all(isinstance(each["flags"], list) for each in objects)
     (blank,) = objects[1]["hypotheses"]
     assert blank == {"text": "", "score": 0.0, "tokens": [], "token_scores": [], "alignment": []}
@@ -163,7 +164,7 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
 
 def _tally(languages: tuple[str, str], lines: list[str]) -> Tally:
     from tolka.cli.translate_formats import Result
-    from tolka.translation.translator import Candidate
+    from tolka.translation.results import Candidate
 
     tally = Tally(languages, False, {})
     tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])

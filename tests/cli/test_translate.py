@@ -80,7 +80,7 @@ def test_a_line_of_100000_characters(command: Command, trained: Path, line: str)
 )
 def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -> None:
     translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
-    parts = list(translator._split(text, ""))
+    parts = list(translator.segmenter.split(text))
     assert len(parts) > 1 or text == "a" * 50
     assert "".join(part.separator + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from tolka.cli.translate_output import Journal
     from tolka.config.schemas import TranslateConfig
     from tolka.text.pairs import Pair
+    from tolka.translation.batch_decoder import Tick
     from tolka.translation.torch_engine import TorchEngine
-    from tolka.translation.translator import Tick, Translator
+    from tolka.translation.translator import Translator
 
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample

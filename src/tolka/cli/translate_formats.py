@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from tolka.config.schemas import TranslateConfig
-from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import json_text
 from tolka.system.progress import say
+from tolka.translation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
+from tolka.translation.quality import Estimate, Features, estimate
+from tolka.translation.results import Candidate, Translation
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Candidate, Translation, Translator
+from tolka.translation.translator import Translator
 
 _DIGITS = 6  # significant ones of scores: about what fp32 has
 _END = "</s>"
@@ -111,7 +113,7 @@ class NBestLines(Format):
 
 
 class JsonLines(Format):
-    """An object a line: source, hypotheses with scores of their tokens and word alignments, flags."""
+    """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
     def __init__(
         self,
@@ -132,14 +134,26 @@ class JsonLines(Format):
         if self._attention:
             self._attention.maps(results)
         candidates = [each for result in results for each in result.translation.candidates]
-        scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
+        all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
         for result in results:
+            of_result = result.translation.candidates
+            scores = list(islice(all_scores, len(of_result)))
             hypotheses = [
-                self._hypothesis(each, next(scores), next(alignments)) for each in result.translation.candidates
+                self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
             ]
+            quality = self._quality(scores[0], of_result)
+            [found] = self._translator.flags([result.source], [result.translation], [quality])
+            value = quality and {quality.kind: _rounded(quality.value)}
             yield json_text(
-                {"source": result.source, "hypotheses": hypotheses, "flags": _flags(result)}, ensure_ascii=False
+                {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": found},
+                ensure_ascii=False,
             )
+
+    def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
+        """Return the estimate of the first candidate's quality; None for a blank text."""
+        if not token_scores:
+            return None
+        return estimate(Features.of(token_scores, [each.text for each in candidates]), self._translator.calibration)
 
     def _hypothesis(
         self, candidate: Candidate, scores: Sequence[float], alignment: list[tuple[int, int]] | None
@@ -188,12 +202,6 @@ def format_of(
     if name == "nbest":
         return NBestLines(score, done)
     return TextLines(attention, config.attention.alignments, score)
-
-
-def _flags(result: Result) -> list[str]:
-    """Return what is suspicious about a translation."""
-    best = result.translation.candidates[0]
-    return ["missing_term"] * bool(best.missing) + ["banned_phrase"] * bool(best.banned)
 
 
 def _tokens(candidate: Candidate) -> int:

@@ -9,7 +9,7 @@ from tolka.text.scripts import letters_of
 
 if TYPE_CHECKING:
     from tolka.cli.translate_formats import Result
-    from tolka.translation.translator import Translation
+    from tolka.translation.results import Translation
 
 _LOOKED_AT = 200  # characters of a line that show its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and loanwords

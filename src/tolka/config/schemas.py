@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError, TolkaError
-from tolka.evaluation.attention_maps import AttentionConfig
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
@@ -27,6 +26,7 @@ from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
+from tolka.translation.attention_maps import AttentionConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 

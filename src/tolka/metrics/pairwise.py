@@ -1,6 +1,6 @@
 """Sentence chrF and BLEU of every text against every other one, as sacreBLEU computes them.
 
-Shapes: M texts, G different n-grams of one order in them. A matrix (M, M) has hypotheses in rows, references in columns.
+Shapes: M texts, G different n-grams of one order in them. Of a matrix (M, M), rows are hypotheses, columns references.
 """
 
 from abc import ABC, abstractmethod

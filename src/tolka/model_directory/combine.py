@@ -71,10 +71,13 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
 
 
 def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """Return the largest of each statistic; the share of several sentences is None if one model has none."""
+    """Return the largest of each statistic, and the first ratio of lengths.
+
+    The share of several sentences is None if one model has none.
+    """
     shares = [each.several_sentences for each in sources]
     share = None if None in shares else max(share for share in shares if share is not None)
-    return TrainingSources(max(each.longest for each in sources), share)
+    return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio)
 
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:

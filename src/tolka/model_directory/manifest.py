@@ -5,8 +5,10 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+import math
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,37 @@ from tolka.version import __version__
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+QUALITY = "quality"  # the key in scores.json of the calibration of quality estimates
+_MOST_LOGARITHM = 20.0  # of a ratio of lengths
+
+
+@dataclass(frozen=True)
+class LengthRatio:
+    """How much longer targets are than their sources: mean and standard deviation of the logarithm of the ratio."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> "LengthRatio | None":
+        """Return the ratio in characters of (source, target) pairs; None without two pairs that have both."""
+        logarithms = [math.log(len(target) / len(source)) for source, target in pairs if source and target]
+        if len(logarithms) < 2:
+            return None
+        return cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
 
 
 @dataclass(frozen=True)
 class TrainingSources:
-    """Statistics of the source texts that a model was trained on.
+    """Statistics of the texts that a model was trained on.
 
-    longest: subwords of the longest one. several_sentences: share of texts with several sentences; None for a model
-    written by an earlier version.
+    longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratio:
+    of targets and sources. Both are None for a model written by an earlier version.
     """
 
     longest: int
     several_sentences: float | None = None
+    length_ratio: LengthRatio | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,7 @@ def write_manifest(folder: Path, sources: TrainingSources) -> None:
         "tolka": __version__,
         "longest_source": sources.longest,
         **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
+        **({} if sources.length_ratio is None else {"length_ratio": astuple(sources.length_ratio)}),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -81,7 +103,21 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
         raise ValueError(f"longest_source is {longest!r}")
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
         raise ValueError(f"several_sentences is {share!r}")
-    return TrainingSources(longest, share)
+    return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")))
+
+
+def _length_ratio(found: Any) -> LengthRatio | None:
+    """Read the ratio of lengths; ValueError if it is invalid."""
+    if found is None:
+        return None
+    if (
+        not isinstance(found, list)
+        or len(found) != 2
+        or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in found)
+        or found[1] < 0
+    ):
+        raise ValueError(f"length_ratio is {found!r}")
+    return LengthRatio(*map(float, found))
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

@@ -26,7 +26,7 @@ from tolka.model_directory.file_names import (
     ResumeState,
     unique_tensors,
 )
-from tolka.model_directory.manifest import MANIFEST, Manifest, TrainingSources, checked_manifest
+from tolka.model_directory.manifest import MANIFEST, QUALITY, Manifest, TrainingSources, checked_manifest
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
@@ -106,8 +106,9 @@ def _tensor_names(path: Path) -> list[str]:
 def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
     """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
 
-    An ensemble has the folder, configuration and scores of the first model, and the smallest of each statistic of the
-    sources. CheckpointError if the models are incompatible, ConfigError if there are not as many weights as models.
+    An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
+    and the smallest of each statistic of the sources. CheckpointError if the models are incompatible, ConfigError if
+    there are not as many weights as models.
     """
     listed = _as_list(folders)
     if weights and len(weights) != len(listed):
@@ -126,7 +127,9 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
     longest = min(saved.sources.longest for saved in (first, *others))
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
-    return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
+    scores = {name: value for name, value in first.scores.items() if name != QUALITY}
+    sources = TrainingSources(longest, share, first.sources.length_ratio)
+    return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
 def digests(folders: Folders) -> list[str]:

@@ -17,7 +17,7 @@ from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import DataError
 from tolka.metrics.scores import choose_bleu_tokenizer
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.system.outcomes import gather_outcomes
 from tolka.system.ranks import ALONE, Ranks
@@ -192,17 +192,20 @@ class Inputs:
     def training_sources(self) -> TrainingSources:
         """The longest source and the share of several sentences, in this text or the one of run.init_from.
 
-        The share is that of some thousand lines, spread evenly over the text and decoded from their ids.
+        The share, and the ratio of lengths, which is this text's, are those of some thousand lines, spread evenly over
+        the text and decoded from their ids.
         """
         store, tokenizer = self.prepared.store, self.prepared.tokenizer
         longest, rows = int(store.source_lengths.max()), np.linspace(0, len(store) - 1, min(len(store), _LOOKED_AT))
         lines = tokenizer.decode_source([store.source(int(row)).tolist() for row in rows])
+        targets = tokenizer.decode_target([store.target(int(row)).tolist() for row in rows])
         share = share_of_several(lines, self.config.corpus.source)
+        ratio = LengthRatio.of(list(zip(lines, targets, strict=True)))
         if not self.start:
-            return TrainingSources(longest, share)
+            return TrainingSources(longest, share, ratio)
         before = self.start.sources
         either = None if before.several_sentences is None else max(before.several_sentences, share)
-        return TrainingSources(max(before.longest, longest), either)
+        return TrainingSources(max(before.longest, longest), either, ratio)
 
     def loader(self) -> Batches:
         """Return batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tolka.errors import ConfigError
-from tolka.evaluation.attention_maps import AttentionConfig, AttentionReader
 from tolka.report.attention import AttentionFolder
 from tolka.text.pairs import Pair
+from tolka.translation.attention_maps import AttentionConfig, AttentionReader
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 

@@ -1,10 +1,23 @@
 """Score translations that are given, by forced decoding."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tolka.text.normalization import spelt
-from tolka.translation.translator import Candidate, E, Tick, Translation, Translator
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.batch_decoder import Tick
+from tolka.translation.results import Candidate, Translation
+
+
+class TokenScorer(Protocol):
+    """What scores segments of ids: a Translator."""
+
+    tokenizer: Tokenizer
+    unicode: str
+    max_length: int
+
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
+        """Return the log-probability, in nats, of each target token and of `</s>`."""
 
 
 class ScoredPair(NamedTuple):
@@ -13,9 +26,14 @@ class ScoredPair(NamedTuple):
     translation: Translation
     token_scores: list[float]
 
+    @property
+    def score(self) -> float:
+        """The log-probability of the whole translation, in nats."""
+        return self.translation.score
+
 
 def score_given(
-    translator: Translator[E], sources: Sequence[str], targets: Sequence[str], tick: Tick = lambda share: None
+    translator: TokenScorer, sources: Sequence[str], targets: Sequence[str], tick: Tick = lambda share: None
 ) -> list[ScoredPair]:
     """Return the log-probability of each target, given its source: the sum over its tokens, `</s>` included.
 

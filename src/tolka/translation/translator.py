@@ -1,22 +1,25 @@
 """Translate texts of any number and length: one translation for each, in order."""
 
-import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tolka.data.buckets import evenly_longest_first, longest_first
-from tolka.search.hypothesis import NO_WISH, Hypothesis, Rendered, Wish
-from tolka.system.progress import say
+from tolka.model_directory.manifest import LengthRatio
+from tolka.search.hypothesis import NO_WISH, Rendered
 from tolka.text.glossary import Match
-from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.text.windows import full_windows
+from tolka.translation.batch_decoder import BatchDecoder, Tick
+from tolka.translation.batching import SharedCalls
 from tolka.translation.engine import Engine
+from tolka.translation.flags import flags
 from tolka.translation.options import DecodingConfig, resolved_split
-from tolka.translation.splitting import best_cut, sentences, separator_between
+from tolka.translation.quality import Calibration, Estimate, estimates
+from tolka.translation.results import Candidate, Translation
+from tolka.translation.scoring import ScoredPair, score_given
+from tolka.translation.segments import Segment, SegmentedText, Segmenter
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
@@ -24,112 +27,20 @@ if TYPE_CHECKING:
     from tolka.search.base import SearchConfig
     from tolka.translation.torch_engine import TorchEngine
 
-_MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
-_DEFAULT_WORKERS = 2  # at most, since each needs memory for a batch of its own
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
-_CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
-Tick = Callable[[float], object]
+_MOST_SHARED = 256  # texts that calls of several threads or tasks translate together, at most
+_WAIT_SECONDS = 0.002  # of a text given to `translate_async`, for others
 E = TypeVar("E", bound=Engine)
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One way to translate a text.
+class _Call:
+    """What one call of `Translator.translate` asks for; prefixes: one for each text, or none at all."""
 
-    segments: the parts that the model translated, none for a blank text: source ids and target ids, without `</s>`.
-    score: what translations of this text are ranked by, the sum over its segments; NaN if it was not asked for.
-    complete: whether every part ended with `</s>`. log_probability: in nats, the sum over its segments; NaN if it was
-    not asked for. missing: translations of the glossary's terms that it lacks. banned: banned phrases that it has.
-    """
-
-    text: str
-    segments: list[tuple[list[int], list[int]]] = field(repr=False)
-    score: float
-    complete: bool
-    log_probability: float = field(default=math.nan, repr=False)
-    missing: list[str] = field(default_factory=list, repr=False)
-    banned: list[str] = field(default_factory=list, repr=False)
-
-
-@dataclass(frozen=True, repr=False)
-class Translation:
-    """The translation of one text.
-
-    candidates: the best one first; others where the search returns several (search.n_best). too_long: whether a part
-    was split because it was longer than max_length. sentences: how many the source has. split: how it was split, from
-    `resolved_split`.
-    """
-
-    candidates: list[Candidate]
-    too_long: bool = False
-    sentences: int = 1
-    split: str = "length"
-
-    def __repr__(self) -> str:
-        score = "" if math.isnan(self.score) else f", score={self.score:.4g}"
-        return f"Translation(text={self.text!r}{score}, complete={self.complete}, sentences={self.sentences})"
-
-    @property
-    def text(self) -> str:
-        """The translation."""
-        return self.candidates[0].text
-
-    @property
-    def score(self) -> float:
-        """What it was ranked by; NaN if that was not asked for."""
-        return self.candidates[0].score
-
-    @property
-    def alternatives(self) -> list[Candidate]:
-        """Other translations, likely ones first."""
-        return self.candidates[1:]
-
-    @property
-    def segments(self) -> list[tuple[list[int], list[int]]]:
-        """The parts that the model translated; see Candidate."""
-        return self.candidates[0].segments
-
-    @property
-    def complete(self) -> bool:
-        """Whether every part ended with `</s>`."""
-        return self.candidates[0].complete
-
-    @property
-    def parts(self) -> int:
-        """Number of segments."""
-        return len(self.segments)
-
-
-@dataclass(frozen=True)
-class _Segment:
-    """A part of a text of at most max_length.
-
-    separator: what joins its translation to the one before. wish: what is wanted of its translation. matches: the
-    glossary's terms in it.
-    """
-
-    separator: str
-    ids: list[int]
-    wish: Wish = NO_WISH
-    matches: tuple[Match, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A text split into segments: how many sentences it has, and whether one of them was too long."""
-
-    segments: list[_Segment]
-    sentences: int
-    too_long: bool
-
-
-@dataclass(frozen=True)
-class _PendingBatch:
-    """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
-
-    numbers: list[int]
-    hypotheses: Future[list[list[Hypothesis]] | None]
-    tokens: int
+    texts: list[str]
+    tick: Tick
+    scored: bool
+    prefixes: Sequence[str]
 
 
 class Translator(Generic[E]):
@@ -137,6 +48,9 @@ class Translator(Generic[E]):
 
     translator = Translator.load("runs/sample")
     translator(["I love you.", "A lion sleeps."])  # a list of two translations
+
+    It may be called from several threads and asyncio tasks. Calls that come while another one runs are translated
+    together afterwards, up to 256 texts at once; a call with more texts runs by itself.
     """
 
     def __init__(
@@ -150,21 +64,25 @@ class Translator(Generic[E]):
         split: str = "length",
         languages: tuple[str, str] = ("", ""),
         terminology: Terminology | None = None,
+        calibration: Calibration | None = None,
+        length_ratio: LengthRatio | None = None,
     ) -> None:
         """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
 
         unicode: Unicode form of the model's training text, from CleaningConfig. split: from `resolved_split`.
         languages: the codes of source and target, to split and join sentences. terminology: terms that translations
-        must contain, for a search that considers them, and phrases that they must not.
+        must contain, for a search that considers them, and phrases that they must not. calibration: of the estimates
+        of quality. length_ratio: of the training text, for `flags`.
         """
         self.engine = engine
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.tokens = tokens
         self.unicode = unicode
         self.split, self.languages, self.terminology = split, languages, terminology
-        self._selection = engine.selection(languages[1])
-        self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
+        self.calibration, self.length_ratio = calibration, length_ratio
+        self.segmenter = Segmenter(tokenizer, max_length, unicode, split, languages, terminology)
+        self._decoder = BatchDecoder(engine, tokenizer, tokens, workers, languages[1])
+        self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
     @staticmethod
     def load(
@@ -192,12 +110,23 @@ class Translator(Generic[E]):
         split = resolved_split(decoding.split, saved.sources.several_sentences)
         of_languages = languages(saved.config)
         terminology = Terminology.of(search, saved.tokenizer, limits[2], of_languages, decoding.line_limit)
-        return Translator(engine, saved.tokenizer, *limits, split, of_languages, terminology)
+        others = terminology, Calibration.of(saved.scores), saved.sources.length_ratio
+        return Translator(engine, saved.tokenizer, *limits, split, of_languages, *others)
 
     def __repr__(self) -> str:
         source, target = self.languages
         direction = f"{source} to {target}, " if source and target else ""
         return f"Translator({direction}{self.engine}, split={self.split!r}, max_length={self.max_length})"
+
+    @property
+    def tokens(self) -> int:
+        """The ceiling on a batch, as in DecodingConfig; halved whenever a batch did not fit in memory."""
+        return self._decoder.tokens
+
+    @property
+    def workers(self) -> int:
+        """Batches that are translated side by side, at most."""
+        return self._decoder.workers
 
     def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
@@ -215,16 +144,80 @@ class Translator(Generic[E]):
         scored: whether scores are needed; greedy search is faster without. prefixes: the beginning of each
         translation, "" where it is free; none at all by default.
         """
-        sources = [self._segment(text) for text in _as_list(texts)]
-        if prefixes:
-            sources = [self._begun(*each) for each in zip(sources, prefixes, strict=True)]
-        segments = [segment for source in sources for segment in source.segments]
-        share = len(sources) / max(1, len(segments))
-        found = self._translate_segments(segments, lambda count: tick(count * share), scored)
-        results = iter(self._without_banned(segments, found, scored))
-        return [self._join(source, list(islice(results, len(source.segments)))) for source in sources]
+        return self._calls.call(_Call(_as_list(texts), tick, scored, prefixes))
 
-    def _join(self, source: _Source, results: Sequence[Sequence[Rendered]]) -> Translation:
+    async def translate_async(
+        self, texts: str | Iterable[str], scored: bool = True, prefixes: Sequence[str] = ()
+    ) -> list[Translation]:
+        """Translate as `translate` does, without blocking the event loop.
+
+        Texts of several tasks are translated together: a call waits 2 ms for others, or until those before it are done.
+        """
+        call = _Call(_as_list(texts), lambda share: None, scored, prefixes)
+        return await asyncio.wrap_future(self._calls.submit(call))
+
+    def stream(
+        self, texts: str | Iterable[str], window: int = DecodingConfig.window, scored: bool = True
+    ) -> Iterator[Translation]:
+        """Yield the translation of each text, in order; read `window` texts at a time, and no more than are needed."""
+        for each in full_windows([texts] if isinstance(texts, str) else texts, window):
+            yield from self.translate(each, scored=scored)
+
+    def score(self, pairs: Iterable[tuple[str, str]], tick: Tick = lambda share: None) -> list[ScoredPair]:
+        """Return the log-probability, in nats, of each target given its source: of the whole and of each token.
+
+        pairs: (source, target). A pair is scored as a whole, however long it is.
+        """
+        listed = list(pairs)
+        return score_given(self, [source for source, _ in listed], [target for _, target in listed], tick)
+
+    def align(
+        self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
+    ) -> list[list[tuple[int, int]]]:
+        """Return the word alignment of each translation: (source word, target word), numbered from 0.
+
+        It is read from the attention of the last decoder layer to the source, which another forward pass computes.
+        ConfigError for a model without such attention, and for an ensemble.
+        """
+        from tolka.translation.attention_maps import AttentionConfig, AttentionReader, word_alignment
+
+        return [word_alignment(maps) for maps in AttentionReader(self, AttentionConfig())(translations)]
+
+    def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
+        """Return an estimate of the quality of each translation, as tolka.translation.quality describes it."""
+        return estimates(self, translations, self.calibration)
+
+    def flags(
+        self, sources: Sequence[str], translations: Sequence[Translation], quality: Sequence[Estimate | None] = ()
+    ) -> list[list[str]]:
+        """Return what a person should check in each translation, as tolka.translation.flags describes it.
+
+        quality: from `quality`; without it, no translation is flagged for it.
+        """
+        estimated = quality or [None] * len(sources)
+        each = zip(sources, translations, estimated, strict=True)
+        return [flags(source, translation, estimate, self.length_ratio) for source, translation, estimate in each]
+
+    def _translate(self, calls: Sequence[_Call]) -> list[list[Translation]]:
+        """Translate the texts of several calls together."""
+        texts = [
+            self.segmenter.segmented(text, prefix)
+            for call in calls
+            for text, prefix in zip(call.texts, call.prefixes or [""] * len(call.texts), strict=True)
+        ]
+        segments = [segment for text in texts for segment in text.segments]
+        share = len(texts) / max(1, len(segments))
+        # Of several calls each learns of its progress at its end.
+        tick: Tick = (lambda count: calls[0].tick(count * share)) if len(calls) == 1 else (lambda count: None)
+        scored = any(call.scored for call in calls)
+        found = self._decoder.translate(segments, tick, scored)
+        results = iter(self._without_banned(segments, found, scored))
+        joined = iter([self._join(text, list(islice(results, len(text.segments)))) for text in texts])
+        for call in calls if len(calls) > 1 else ():
+            call.tick(len(call.texts))
+        return [list(islice(joined, len(call.texts))) for call in calls]
+
+    def _join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
 
         A segment with fewer of them has its last one in all further places.
@@ -232,19 +225,19 @@ class Translator(Generic[E]):
         candidates = []
         for place in range(max(map(len, results), default=1)):
             chosen = [each[min(place, len(each) - 1)] for each in results]
-            pairs = list(zip(source.segments, chosen, strict=True))
-            text = "".join(segment.separator + text for segment, (text, _) in pairs)
+            pairs = list(zip(text.segments, chosen, strict=True))
+            joined = "".join(segment.separator + part for segment, (part, _) in pairs)
             candidates.append(
                 Candidate(
-                    text,
+                    joined,
                     [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
                     sum(hypothesis.score for _, hypothesis in chosen),
                     all(hypothesis.finished for _, hypothesis in chosen),
                     sum(hypothesis.log_probability for _, hypothesis in chosen),
-                    *self._complaints(text, [(segment.matches, text) for segment, (text, _) in pairs]),
+                    *self._complaints(joined, [(segment.matches, part) for segment, (part, _) in pairs]),
                 )
             )
-        return Translation(candidates, source.too_long, source.sentences, self.split)
+        return Translation(candidates, text.too_long, text.sentences, self.split)
 
     def _complaints(self, text: str, segments: Sequence[tuple[Sequence[Match], str]]) -> tuple[list[str], list[str]]:
         """Return the terms that a translation lacks and the banned phrases that it has.
@@ -257,13 +250,13 @@ class Translator(Generic[E]):
         return missing, self.terminology.banned_in(text)
 
     def _without_banned(
-        self, segments: Sequence[_Segment], results: list[list[_Rendered]], scored: bool
-    ) -> list[list[_Rendered]]:
+        self, segments: Sequence[Segment], results: list[list[Rendered]], scored: bool
+    ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
         if self.terminology is None:
             return results
         for _ in range(_ROUNDS):
-            again = dict[int, _Segment]()
+            again = dict[int, Segment]()
             for number, (segment, found) in enumerate(zip(segments, results, strict=True)):
                 spellings = [self.terminology.banned_spellings(text, each.tokens) for text, each in found]
                 banned = tuple(dict.fromkeys((*segment.wish.banned, *chain.from_iterable(spellings))))
@@ -272,89 +265,10 @@ class Translator(Generic[E]):
             if not again:
                 break
             segments = [again.get(number, segment) for number, segment in enumerate(segments)]
-            found_again = self._translate_segments(list(again.values()), lambda share: None, scored)
+            found_again = self._decoder.translate(list(again.values()), lambda share: None, scored)
             for number, found in zip(again, found_again, strict=True):
                 results[number] = found
         return results
-
-    def _segment(self, text: str) -> _Source:
-        """Split a text into segments; none for a blank text, which never reaches the model."""
-        text = spelt(text.strip(), self.unicode)
-        if not text:
-            return _Source([], 0, False)
-        parts = sentences(text, self.languages[0])
-        segments, separator, too_long = list[_Segment](), "", False
-        for part in parts if self.split == "sentences" else [text]:
-            content = part.rstrip()
-            segments += (part_segments := list(self._split(content, separator)))
-            separator = separator_between(part[len(content) :], True, self.languages[1])
-            too_long |= len(part_segments) > 1
-        return _Source(segments, len(parts), too_long)
-
-    def _begun(self, source: _Source, prefix: str) -> _Source:
-        """Return the source with the wish that the translation of its first segment begins with the prefix."""
-        (ids,) = self.tokenizer.encode_target([spelt(prefix.strip(), self.unicode)])
-        if not ids or not source.segments:
-            return source
-        first, *others = source.segments
-        return replace(source, segments=[replace(first, wish=replace(first.wish, prefix=tuple(ids))), *others])
-
-    def _split(self, text: str, separator: str) -> Iterator[_Segment]:
-        """Split at the best place near the middle until each part has at most max_length subwords.
-
-        A single character is never split, however many subwords it has.
-        """
-        (ids,) = self.tokenizer.encode_source([text])
-        cut = best_cut(text) if len(ids) > self.max_length and self.split != "never" else None
-        if cut is None:
-            matches = self.terminology.matches(text) if self.terminology else ()
-            wish = self.terminology.wish(matches) if self.terminology else NO_WISH
-            yield _Segment(separator, ids, wish, matches)
-            return
-        yield from self._split(text[: cut.end], separator)
-        separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])
-        yield from self._split(text[cut.start :], separator)
-
-    def _translate_segments(self, segments: Sequence[_Segment], tick: Tick, scored: bool) -> list[list[Rendered]]:
-        """Translate in batches of similar length; return texts and hypotheses of each segment, in order."""
-        sources = [segment.ids for segment in segments]
-        results: dict[int, list[Rendered]] = {}
-        remaining = self._batches(sources, range(len(sources)))
-        workers = max(1, min(self.workers, len(remaining)))
-        most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
-        pending: deque[_PendingBatch] = deque()
-        with self.engine.side_by_side(workers) as threads:
-            while remaining or pending:
-                while remaining and len(pending) < most_pending:
-                    numbers = remaining.popleft()
-                    given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    pending.append(
-                        _PendingBatch(numbers, threads.submit(self.engine.translate, *given, scored), self.tokens)
-                    )
-                batch = pending.popleft()
-                hypotheses = batch.hypotheses.result()
-                if hypotheses is None:
-                    self._reduce_batches(batch, max(len(sources[i]) + 1 for i in batch.numbers))
-                    remaining = self._batches(sources, [*batch.numbers, *chain.from_iterable(remaining)])
-                    continue
-                results.update(zip(batch.numbers, self._rendered(hypotheses), strict=True))
-                tick(len(batch.numbers))
-        return [results[number] for number in range(len(sources))]
-
-    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[Rendered]]:
-        """Return each hypothesis with its text; where the search has a selection, those that it chooses."""
-        texts = iter(self.tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
-        if self._selection is not None:
-            return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
-        return [[(next(texts), each) for each in found] for found in hypotheses]
-
-    def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
-        """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""
-        self.engine.free_memory()
-        if self.tokens == batch.tokens:  # else another batch under the same ceiling has failed before
-            failed = len(batch.numbers) * longest * self.engine.width
-            self.tokens = max(1, min(self.tokens, failed) // 2)
-            say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
     def token_scores(
         self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = lambda share: None
@@ -363,40 +277,13 @@ class Translator(Generic[E]):
 
         tick: is called after each batch with the number of its segments.
         """
-        found: dict[int, list[float]] = {}
-        lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
-        remaining = deque(longest_first(lengths, self.tokens))
-        while remaining:
-            numbers = remaining.popleft()
-            scores = self.engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
-            if scores is None:
-                self.engine.free_memory()
-                middle = len(numbers) // 2
-                remaining.extendleft([numbers[middle:], numbers[:middle]])
-                continue
-            found.update(zip(numbers, scores, strict=True))
-            tick(len(numbers))
-        return [found[number] for number in range(len(pairs))]
+        return self._decoder.token_scores(pairs, tick)
 
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest texts, one batch per worker, to check that they fit in memory."""
-        sources = [segment.ids for text in texts for segment in self._segment(text).segments]
-        if sources:
-            longest = islice(self._batches(sources, range(len(sources))), self.workers)
-            chosen = [_Segment("", sources[i]) for i in chain.from_iterable(longest)]
-            self._translate_segments(chosen, lambda share: None, scored=False)
-
-    def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads."""
-        # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
-        lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
-        ceiling = self.tokens // self.engine.width
-        if self.engine.cpu_threads:
-            fewest = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
-            batches = evenly_longest_first(lengths, ceiling, fewest, _DEFAULT_WORKERS)
-        else:
-            batches = longest_first(lengths, ceiling)
-        return deque([numbers[i] for i in rows] for rows in batches)
+        segments = [replace(each, wish=NO_WISH) for text in texts for each in self.segmenter.segmented(text).segments]
+        if segments:
+            self._decoder.translate(self._decoder.longest(segments), lambda share: None, scored=False)
 
 
 def _as_list(texts: object) -> list[str]:

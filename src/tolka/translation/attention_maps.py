@@ -5,7 +5,7 @@ Shapes: S source positions with </s>, T target positions with </s>.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
 from tolka.options.settings import setting
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.results import Candidate, Translation
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Candidate, Translation, Translator
 
 _KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
 _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
@@ -71,10 +72,21 @@ class AttentionMap:
         }
 
 
+class Inspected(Protocol):
+    """What attention maps are computed with: a Translator."""
+
+    engine: TorchEngine
+    tokenizer: Tokenizer
+
+    @property
+    def tokens(self) -> int:
+        """The ceiling on a batch."""
+
+
 class AttentionReader:
     """Computes the attention maps of translations."""
 
-    def __init__(self, translator: Translator[TorchEngine], config: AttentionConfig) -> None:
+    def __init__(self, translator: Inspected, config: AttentionConfig) -> None:
         self._translator, self._config = translator, config
 
     def __call__(self, translations: Sequence[Translation | Candidate]) -> list[list[AttentionMap]]:

@@ -7,9 +7,9 @@ import torch
 
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.evaluation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
+from tolka.translation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
 from tolka.translation.options import DecodingConfig
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator

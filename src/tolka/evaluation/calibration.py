@@ -1,0 +1,157 @@
+"""Calibrate estimates of quality on text with references, and measure how good they are.
+
+Shapes: L lines, F features of a line.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tolka.errors import DataError
+from tolka.metrics.pairwise import PairwiseChrf
+from tolka.metrics.tables import table
+from tolka.translation.quality import Calibration, Features, LinearMap, features_of
+from tolka.translation.results import Translation
+from tolka.translation.torch_engine import TorchEngine
+from tolka.translation.translator import Translator
+
+_FEWEST = 100  # lines to fit on
+_FOLDS = 5
+_WORST = 0.1  # share of lines that are called the worst
+_BINS = 5
+_Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EstimateQuality:
+    """How well estimates tell the chrF of lines.
+
+    pearson, spearman: correlation coefficients. worst_found: share of the tenth of the lines with the lowest chrF that
+    is in the tenth with the lowest estimates; by chance it is 0.1. bins: fifths of the lines, from the lowest estimates
+    to the highest: their number, mean estimate and mean chrF.
+    """
+
+    name: str
+    pearson: float
+    spearman: float
+    worst_found: float
+    bins: list[tuple[int, float, float]]
+
+
+def estimate_quality(name: str, estimates: Sequence[float], chrf: Sequence[float]) -> EstimateQuality:
+    """Compare estimates with the chrF of the same lines."""
+    x, y = np.array(estimates), np.array(chrf)
+    order = np.argsort(x, kind="stable")
+    count = max(1, round(_WORST * len(x)))
+    worst = set(np.argsort(y, kind="stable")[:count].tolist())
+    found = len(worst & set(order[:count].tolist())) / count
+    bins = [(len(part), float(x[part].mean()), float(y[part].mean())) for part in np.array_split(order, _BINS)]
+    return EstimateQuality(name, _correlation(x, y), _correlation(_ranks(x), _ranks(y)), found, bins)
+
+
+def _correlation(x: _Values, y: _Values) -> float:
+    """Return Pearson's coefficient; NaN if one side is constant."""
+    x, y = x - x.mean(), y - y.mean()
+    below = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    return float((x * y).sum()) / below if below else float("nan")
+
+
+def _ranks(x: _Values) -> _Values:
+    """Return the rank of each value; equal values have the mean of their ranks."""
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    ranks: _Values = (last - (counts - 1) / 2)[inverse]
+    return ranks
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A calibration, and how good its estimates are for lines that it was not fitted on."""
+
+    calibration: Calibration
+    qualities: list[EstimateQuality]
+
+    def __str__(self) -> str:
+        rows = [
+            [each.name, f"{each.pearson:.2f}", f"{each.spearman:.2f}", f"{100 * each.worst_found:.0f} %"]
+            for each in self.qualities
+        ]
+        best = self.qualities[-1]
+        curve = [[str(count), f"{estimate:.1f}", f"{chrf:.1f}"] for count, estimate, chrf in best.bins]
+        return "\n".join(
+            (
+                table(rows, ["estimate from", "Pearson", "Spearman", "worst tenth found"], "lrrr"),
+                "",
+                f"lines by their estimate from {best.name}, lowest first",
+                "",
+                table(curve, ["lines", "expected chrF", "measured chrF"], "rrr"),
+                "",
+                f"{self.calibration.lines} lines; chrF2 of each sentence (sacreBLEU's, nc:6|nw:0|space:no); "
+                f"{_FOLDS}-fold cross-validation",
+            )
+        )
+
+
+def calibrate(translator: Translator[TorchEngine], sources: Sequence[str], references: Sequence[str]) -> Calibrated:
+    """Fit the calibration of a model on sources and references, with the translator's search.
+
+    Lines with a blank side are left out. DataError if fewer than 100 are left.
+    """
+    pairs = [pair for pair in zip(sources, references, strict=True) if all(map(str.strip, pair))]
+    if len(pairs) < _FEWEST:
+        raise DataError(
+            f"a calibration needs at least {_FEWEST} lines with both sides, and there are {len(pairs)}: add some"
+        )
+    translations = translator.translate([source for source, _ in pairs])
+    features = [each for each in features_of(translator, translations) if each is not None]
+    assert len(features) == len(pairs), "only a blank text has no features"
+    chrf = sentence_chrf(translations, [reference for _, reference in pairs])
+    return fitted(features, chrf, type(translator.engine.config).__name__)
+
+
+def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]) -> list[float]:
+    """Return the chrF2 of each translation."""
+    metric = PairwiseChrf()
+    return [metric.score(each.text, reference) for each, reference in zip(translations, references, strict=True)]
+
+
+def fitted(features: Sequence[Features], chrf: Sequence[float], search: str) -> Calibrated:
+    """Fit the calibration by least squares, on features (L) and chrF (L), and measure it by cross-validation."""
+    plain, predicted = _fit(features, chrf, with_agreement=False)
+    qualities = [
+        estimate_quality("mean probability alone", [each.mean for each in features], chrf),
+        estimate_quality("token probabilities", predicted, chrf),
+    ]
+    with_agreement = None
+    if sum(each.agreement is not None for each in features) >= _FEWEST:
+        rows = [number for number, each in enumerate(features) if each.agreement is not None]
+        chosen = [features[row] for row in rows], [chrf[row] for row in rows]
+        with_agreement, predicted = _fit(*chosen, with_agreement=True)
+        qualities.append(estimate_quality("probabilities and agreement", predicted, chosen[1]))
+    return Calibrated(Calibration(plain, with_agreement, len(features), search), qualities)
+
+
+def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bool) -> tuple[LinearMap, list[float]]:
+    """Return the map of all lines, and an estimate of each line by a map of the other folds."""
+    values = np.array([each.values(with_agreement) for each in features])  # (L, F)
+    y = np.array(chrf)
+    predicted = np.zeros(len(y))
+    for fold in _folds(len(y)):
+        others = np.setdiff1d(np.arange(len(y)), fold)
+        weights = _least_squares(values[others], y[others])
+        predicted[fold] = (values[fold] @ weights).clip(0, 100)
+    low = float(np.quantile(predicted, _WORST))
+    return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
+
+
+def _folds(lines: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the numbers of the lines of each fold: every fifth line."""
+    return (np.arange(start, lines, _FOLDS) for start in range(_FOLDS))
+
+
+def _least_squares(values: _Values, y: _Values) -> _Values:
+    """values (L, F), y (L) -> the weights (F)."""
+    weights = np.linalg.lstsq(values, y, rcond=None)[0]
+    return weights.astype(np.float64)

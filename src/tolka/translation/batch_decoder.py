@@ -1,0 +1,121 @@
+"""Translate and score segments in batches of similar length."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import chain, islice
+from threading import Lock
+
+from tolka.data.buckets import evenly_longest_first, longest_first
+from tolka.search.hypothesis import Hypothesis, Rendered
+from tolka.system.progress import say
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.engine import Engine
+from tolka.translation.segments import Segment
+
+_MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
+_DEFAULT_WORKERS = 2  # at most, since each needs memory for a batch of its own
+_CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
+Tick = Callable[[float], object]
+
+
+@dataclass(frozen=True)
+class _PendingBatch:
+    """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
+
+    numbers: list[int]
+    hypotheses: Future[list[list[Hypothesis]] | None]
+    tokens: int
+
+
+class BatchDecoder:
+    """An engine that is given batches of similar length, and gives the results back in order; safe for threads."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, workers: int, language: str) -> None:
+        """tokens, workers: see DecodingConfig. language: the code of the target language."""
+        self.tokens = tokens
+        self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
+        self._engine, self._tokenizer = engine, tokenizer
+        self._selection = engine.selection(language)
+        self._reducing = Lock()
+
+    def translate(self, segments: Sequence[Segment], tick: Tick, scored: bool) -> list[list[Rendered]]:
+        """Return texts and hypotheses of each segment, in order. tick: is called with the number of segments done."""
+        sources = [segment.ids for segment in segments]
+        results: dict[int, list[Rendered]] = {}
+        remaining = self._batches(sources, range(len(sources)))
+        workers = max(1, min(self.workers, len(remaining)))
+        most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
+        pending: deque[_PendingBatch] = deque()
+        with self._engine.side_by_side(workers) as threads:
+            while remaining or pending:
+                while remaining and len(pending) < most_pending:
+                    numbers = remaining.popleft()
+                    given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
+                    pending.append(
+                        _PendingBatch(numbers, threads.submit(self._engine.translate, *given, scored), self.tokens)
+                    )
+                batch = pending.popleft()
+                hypotheses = batch.hypotheses.result()
+                if hypotheses is None:
+                    self._reduce_batches(batch, max(len(sources[i]) + 1 for i in batch.numbers))
+                    remaining = self._batches(sources, [*batch.numbers, *chain.from_iterable(remaining)])
+                    continue
+                results.update(zip(batch.numbers, self._rendered(hypotheses), strict=True))
+                tick(len(batch.numbers))
+        return [results[number] for number in range(len(sources))]
+
+    def longest(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Return the longest segments: one batch of them per worker."""
+        sources = [segment.ids for segment in segments]
+        batches = islice(self._batches(sources, range(len(sources))), self.workers)
+        return [segments[i] for i in chain.from_iterable(batches)]
+
+    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[Rendered]]:
+        """Return each hypothesis with its text; where the search has a selection, those that it chooses."""
+        texts = iter(self._tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
+        if self._selection is not None:
+            return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
+        return [[(next(texts), each) for each in found] for found in hypotheses]
+
+    def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
+        """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""
+        self._engine.free_memory()
+        with self._reducing:
+            if self.tokens == batch.tokens:  # else another batch under the same ceiling has failed before
+                failed = len(batch.numbers) * longest * self._engine.width
+                self.tokens = max(1, min(self.tokens, failed) // 2)
+                say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
+
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick) -> list[list[float]]:
+        """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
+
+        tick: is called after each batch with the number of its segments.
+        """
+        found: dict[int, list[float]] = {}
+        lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
+        remaining = deque(longest_first(lengths, self.tokens))
+        while remaining:
+            numbers = remaining.popleft()
+            scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
+            if scores is None:
+                self._engine.free_memory()
+                middle = len(numbers) // 2
+                remaining.extendleft([numbers[middle:], numbers[:middle]])
+                continue
+            found.update(zip(numbers, scores, strict=True))
+            tick(len(numbers))
+        return [found[number] for number in range(len(pairs))]
+
+    def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
+        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads."""
+        # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
+        lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
+        ceiling = self.tokens // self._engine.width
+        if self._engine.cpu_threads:
+            fewest = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
+            batches = evenly_longest_first(lengths, ceiling, fewest, _DEFAULT_WORKERS)
+        else:
+            batches = longest_first(lengths, ceiling)
+        return deque([numbers[i] for i in rows] for rows in batches)

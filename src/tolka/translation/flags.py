@@ -1,0 +1,249 @@
+"""Flags: what a person should check in a translation.
+
+    flags("Call 555-0199.", translation)    # ["missing_number"] if the translation lacks it
+
+| flag | the translation |
+|---|---|
+| low_confidence | has an estimate of quality that is low (see tolka.translation.quality) |
+| unfinished | reached the length limit before its end |
+| copy | equals the source, or nearly, and the source has several words |
+| repetition | has a word or a phrase several times in a row, more often than the source |
+| length | is much shorter or longer than translations in the training text |
+| missing_number | lacks a number of the source; a date or a number may be written in another way |
+| missing_placeholder | lacks a placeholder, a tag, an address of a page or of a person that the source has |
+| missing_term | lacks a translation that the glossary has for a term of the source |
+| banned_phrase | has a banned phrase |
+
+They are found by rules, without a model. A flag says that something is unusual, not that it is wrong. Needs no torch.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import regex
+
+from tolka.model_directory.manifest import LengthRatio
+from tolka.translation.results import Translation
+
+if TYPE_CHECKING:
+    from tolka.translation.quality import Estimate
+
+FLAGS = (
+    "low_confidence",
+    "unfinished",
+    "copy",
+    "repetition",
+    "length",
+    "missing_number",
+    "missing_placeholder",
+    "missing_term",
+    "banned_phrase",
+)
+
+_PLACEHOLDER = re.compile(
+    r"""
+    (?:https?://|www\.)[!-~]*[A-Za-z0-9/]               # addresses of pages, without a particle that follows
+    | [A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+  # e-mail
+    | \$?\{\{?[^{}\s]{0,60}\}?\}                        # {name} ${name} {{name}} {0} {}
+    | %\(\w+\)[-+0\ \#]*\d*(?:\.\d+)?[a-zA-Z]           # %(name)s
+    | %(?:\d+\$)?[-+0\#]*\d*(?:\.\d+)?(?:hh?|ll?)?[sdiufgxXc@](?![a-zA-Z])  # %s %d %1$s %.2f, but not 100 % safe
+    | %\d+(?![A-Za-z0-9]) | %[A-Z][A-Z_]+               # %1 %PRODUCTNAME
+    | </?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>                # tags
+    | &(?:[A-Za-z]{2,8}|\#\d{1,6});                     # references such as &nbsp;
+    """,
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009٫٬ -]?\d+)*")
+_DIGITS = re.compile(r"\d+")
+_TIME = re.compile(r"\d{1,2}[:.]\d{2}")
+_LAST_MONTH = 12
+_MYRIAD = re.compile("[万萬億亿兆만억조천百千]")  # powers of ten that stand beside digits, as in 2万
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+# Written without blanks between words: each character counts as a word.
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_COPIED = 0.9  # share of the source's words that a copy has, at least
+_FEWEST_COPIED = 3  # words: shorter texts may be names
+_LONGEST_PHRASE = 6  # words, of those that are repeated
+_FEWEST_REPEATED = 4  # words in all that a repetition has, or characters of a single word's
+_LONGEST_RUN = 5  # times that a character may follow itself
+_DEVIATIONS = 4.0  # of the logarithm of the length ratio
+_FREE_CHARACTERS = 15  # by which any translation may differ from the expected length
+_WIDTH = 2  # characters of an alphabet that an ideograph or a syllable block counts as
+_MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratio of widths where nothing is known of the training text
+
+
+def flags(
+    source: str,
+    translation: Translation,
+    estimate: "Estimate | None" = None,
+    ratio: LengthRatio | None = None,
+) -> list[str]:
+    """Return those of FLAGS that a translation deserves, in their order.
+
+    estimate: of its quality, from `Translator.quality`. ratio: of the lengths in the training text, from
+    `Translator.length_ratio`. Without them, low_confidence is never returned, and length only for a ratio that is
+    unlikely in any two languages.
+    """
+    best, target = translation.candidates[0], translation.text
+    found = {
+        "low_confidence": estimate is not None and estimate.is_low,
+        "unfinished": not translation.complete,
+        "copy": is_copy(source, target),
+        "repetition": repeats(source, target),
+        "length": has_odd_length(source, target, ratio),
+        "missing_number": bool(missing_numbers(source, target)),
+        "missing_placeholder": bool(missing_placeholders(source, target)),
+        "missing_term": bool(best.missing),
+        "banned_phrase": bool(best.banned),
+    }
+    return [flag for flag in FLAGS if found[flag]]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case; of one without blanks between words, its characters."""
+    return [
+        part for word in _WORD.findall(text.casefold()) for part in (list(word) if _UNSPACED.search(word) else [word])
+    ]
+
+
+def is_copy(source: str, target: str) -> bool:
+    """Return whether the translation has nearly all words of the source in their order, and hardly any others.
+
+    Placeholders and numbers are not counted: they are to be copied.
+    """
+    texts = [[word for word in words(_PLACEHOLDER.sub(" ", text)) if not word.isdecimal()] for text in (source, target)]
+    if len(texts[0]) < _FEWEST_COPIED:
+        return False
+    return _common(*texts) >= _COPIED * max(len(texts[0]), len(texts[1]))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence, in O(len(one) * len(other)) steps at most."""
+    if sum((Counter(one) & Counter(other)).values()) < _COPIED * max(len(one), len(other)):
+        return 0  # too few words in common, in whatever order
+    row = [0] * (len(other) + 1)
+    for word in one:
+        above = row
+        row = [0]
+        for place, each in enumerate(other):
+            row.append(above[place] + 1 if each == word else max(row[-1], above[place + 1]))
+    return row[-1]
+
+
+def repeats(source: str, target: str) -> bool:
+    """Return whether a phrase follows itself in the translation more often than any does in the source."""
+    if _longest_run(target) > max(_LONGEST_RUN, _longest_run(source)):
+        return True
+    of_source, of_target = ([word for word in words(text) if not word.isdecimal()] for text in (source, target))
+    for size in range(1, _LONGEST_PHRASE + 1):
+        times, phrase = _most_in_a_row(of_target, size)
+        # "very, very good" and "go, go, go" are no mistakes, "the the" is one where the source has nothing alike.
+        least = 2 if size > 2 else 3
+        if len(phrase) == 1 and _UNSPACED.search(phrase[0]):
+            least = _FEWEST_REPEATED
+        if times >= least and times > _most_in_a_row(of_source, size)[0]:
+            return True
+    return False
+
+
+def _most_in_a_row(listed: Sequence[str], size: int) -> tuple[int, Sequence[str]]:
+    """Return how many times, at most, a phrase of `size` words follows itself, and this phrase."""
+    most, phrase, run = 1, listed[:size], 0
+    for place in range(size, len(listed)):
+        run = run + 1 if listed[place] == listed[place - size] else 0
+        times = 1 + run // size
+        if times > most:
+            most, phrase = times, listed[place - size + 1 : place + 1]
+    return most, phrase
+
+
+def _longest_run(text: str) -> int:
+    """Return how often a letter follows itself, at most."""
+    longest, run, last = 0, 0, ""
+    for character in text:
+        run = run + 1 if character == last else 1
+        last = character
+        if character.isalpha():
+            longest = max(longest, run)
+    return longest
+
+
+def has_odd_length(source: str, target: str, ratio: LengthRatio | None) -> bool:
+    """Return whether a translation is too short or too long for its source, more than 15 characters."""
+    source, target = source.strip(), target.strip()
+    if not source:
+        return bool(target)
+    if not target:
+        return True
+    if ratio is not None:
+        expected, found = math.exp(ratio.mean) * len(source), len(target)
+        if abs(found - expected) <= _FREE_CHARACTERS:
+            return False
+        return abs(math.log(found / expected)) > _DEVIATIONS * ratio.deviation
+    expected, found = float(_width(source)), _width(target)
+    if abs(found - expected) <= 2 * _FREE_CHARACTERS:
+        return False
+    return not _LEAST_UNKNOWN <= found / expected <= _MOST_UNKNOWN
+
+
+def _width(text: str) -> int:
+    """Return the number of characters, of which wide ones (ideographs, kana, Hangul) count twice."""
+    return sum(_WIDTH if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def missing_numbers(source: str, target: str) -> list[str]:
+    """Return the numbers of the source, in its digits, that the translation lacks.
+
+    Only digits are compared: 1,000.5 is in "1.000,5", and 3/4/2024 in "4.3.2024". Of a date or time, the parts up to 12
+    may be missing, as in "4 March 2024" and "3:30 pm". Numbers in placeholders are left out.
+    """
+    source, target = (_digits(_PLACEHOLDER.sub(" ", text)) for text in (source, target))
+    plain = _without_zeros if _MYRIAD.search(source + target) else _plain
+    joined = Counter(plain(number) for number in _NUMBER.findall(target))
+    parts = Counter(int(part) for part in _DIGITS.findall(target))
+    missing = []
+    for number in _NUMBER.findall(source):
+        if joined[plain(number)] > 0:
+            joined[plain(number)] -= 1
+            continue
+        of_number = [int(part) for part in _DIGITS.findall(number)]
+        # Several numbers may stand in a row, and parts of a date in another order.
+        if len(of_number) == 1 or not all(_is_there(part, number, parts) for part in of_number):
+            missing.append(number)
+    return missing
+
+
+def _is_there(part: int, number: str, parts: Counter[int]) -> bool:
+    """Return whether a part of a number with several parts is in the translation, or may be spelt out there."""
+    is_afternoon = _TIME.fullmatch(number) is not None and parts[part - 12] > 0
+    return parts[part] > 0 or part <= _LAST_MONTH or is_afternoon
+
+
+def _digits(text: str) -> str:
+    """Return the text with digits of every script as ASCII ones."""
+    return "".join(str(unicodedata.decimal(each)) if not each.isascii() and each.isdecimal() else each for each in text)
+
+
+def _plain(number: str) -> str:
+    """Return the digits of a number alone, without zeros before them."""
+    return re.sub(r"\D", "", number).lstrip("0")
+
+
+def _without_zeros(number: str) -> str:
+    """Return the digits of a number without zeros before and after them: 20,000 is 2 times ten thousand."""
+    return _plain(number).rstrip("0")
+
+
+def missing_placeholders(source: str, target: str) -> list[str]:
+    """Return the placeholders, tags and addresses of the source that the translation lacks, or has too few times."""
+    lacking = _counted(_PLACEHOLDER.findall(source))
+    lacking.subtract(_counted(_PLACEHOLDER.findall(target)))
+    return [placeholder for placeholder, count in lacking.items() if count > 0 for _ in range(count)]
+
+
+def _counted(placeholders: Iterable[str]) -> Counter[str]:
+    return Counter(re.sub(r"\s+", " ", each) for each in placeholders)

@@ -1,0 +1,154 @@
+"""Estimates of how good translations are, from the model's own probabilities; no reference is needed.
+
+A translation's features are the geometric mean of its tokens' probabilities, the lowest of these, and, where the search
+returns several translations, its mean chrF to the others. `mt-eval calibrate` fits a linear map from them to the
+sentence's chrF. Without it, the estimate is the geometric mean, which ranks lines but is no score.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from tolka.errors import CheckpointError
+from tolka.metrics.pairwise import PairwiseChrf
+from tolka.model_directory.manifest import QUALITY
+from tolka.translation.batch_decoder import Tick
+from tolka.translation.results import Translation
+
+LOW_PROBABILITY = 0.4
+"""Geometric mean of the token probabilities below which an estimate without calibration is low."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the estimate of a translation is made of.
+
+    mean, lowest: of the probabilities of its tokens, `</s>` included; the mean is the geometric one. agreement: mean
+    chrF, 0 to 100, of the translation with each of its alternatives as the reference; None without alternatives.
+    """
+
+    mean: float
+    lowest: float
+    agreement: float | None
+
+    @classmethod
+    def of(cls, token_scores: Sequence[float], texts: Sequence[str]) -> "Features":
+        """Return the features of the first of several translations of a text.
+
+        token_scores: log-probabilities of its tokens, in nats, at least one. texts: of all of them.
+        """
+        mean = math.exp(sum(token_scores) / len(token_scores))
+        agreement = None
+        if len(texts) > 1:
+            agreement = float(PairwiseChrf().matrix(texts)[0, 1:].mean())
+        return cls(mean, math.exp(min(token_scores)), agreement)
+
+    def values(self, with_agreement: bool) -> list[float]:
+        """Return the values that a LinearMap multiplies, a constant first."""
+        return [1.0, self.mean, self.lowest, *([self.agreement or 0.0] if with_agreement else [])]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of the quality of a translation.
+
+    kind: chrf = the expected chrF2 of the sentence, 0 to 100; probability = the geometric mean of the token
+    probabilities, 0 to 1. is_low: with a calibration, whether it is below nine tenths of the estimates for the lines of
+    the calibration; without it, whether it is below LOW_PROBABILITY.
+    """
+
+    kind: str
+    value: float
+    is_low: bool
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A linear map from features to chrF. weights: of `Features.values`. low: the lowest tenth is below it."""
+
+    weights: list[float]
+    low: float
+
+    def chrf(self, values: Sequence[float]) -> float:
+        """Return the expected chrF, from 0 to 100."""
+        return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Maps from features to the chrF of a sentence, fitted on `lines` pairs of text.
+
+    plain: of the token probabilities alone. with_agreement: of these and the agreement with the alternatives, for
+    translations that have some; None if there were too few to fit it. search: the search that it was fitted with.
+    """
+
+    plain: LinearMap
+    with_agreement: LinearMap | None
+    lines: int
+    search: str
+
+    @classmethod
+    def of(cls, scores: Mapping[str, Any]) -> "Calibration | None":
+        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged."""
+        found = scores.get(QUALITY)
+        if found is None:
+            return None
+        try:
+            plain, agreement = _map(found["plain"], 3), found["with_agreement"]
+            with_agreement = None if agreement is None else _map(agreement, 4)
+            return cls(plain, with_agreement, int(found["lines"]), str(found["search"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as `of` reads them."""
+        return asdict(self)
+
+    def estimate(self, features: Features) -> Estimate:
+        """Return the expected chrF of a translation."""
+        with_agreement = self.with_agreement if features.agreement is not None else None
+        chosen = with_agreement or self.plain
+        value = chosen.chrf(features.values(with_agreement is not None))
+        return Estimate("chrf", value, value < chosen.low)
+
+
+def _map(found: Mapping[str, Any], count: int) -> LinearMap:
+    """Read a LinearMap of `count` weights; ValueError if it is another thing."""
+    weights, low = [float(weight) for weight in found["weights"]], float(found["low"])
+    if len(weights) != count or not all(map(math.isfinite, (*weights, low))):
+        raise ValueError(f"{count} finite weights and a limit were expected, not {weights} and {low}")
+    return LinearMap(weights, low)
+
+
+def estimate(features: Features, calibration: Calibration | None) -> Estimate:
+    """Return the estimate of a translation with these features."""
+    if calibration is not None:
+        return calibration.estimate(features)
+    return Estimate("probability", features.mean, features.mean < LOW_PROBABILITY)
+
+
+class SegmentScorer(Protocol):
+    """What scores segments of ids: a Translator."""
+
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
+        """Return the log-probability, in nats, of each target token and of `</s>`."""
+
+
+def features_of(scorer: SegmentScorer, translations: Sequence[Translation]) -> list[Features | None]:
+    """Return the features of each translation, from another forward pass; None for that of a blank text."""
+    scores = iter(scorer.token_scores([segment for each in translations for segment in each.segments]))
+    found = list[Features | None]()
+    for each in translations:
+        tokens = [score for part in islice(scores, len(each.segments)) for score in part]
+        found.append(Features.of(tokens, [one.text for one in each.candidates]) if tokens else None)
+    return found
+
+
+def estimates(
+    scorer: SegmentScorer, translations: Sequence[Translation], calibration: Calibration | None
+) -> list[Estimate | None]:
+    """Return the estimate of each translation; None for that of a blank text."""
+    found = features_of(scorer, translations)
+    return [None if each is None else estimate(each, calibration) for each in found]

@@ -1,0 +1,87 @@
+"""Split texts into segments that the model can translate; needs no torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tolka.search.hypothesis import NO_WISH, Wish
+from tolka.text.glossary import Match
+from tolka.text.normalization import spelt
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.splitting import best_cut, sentences, separator_between
+from tolka.translation.terminology import Terminology
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a text of at most max_length.
+
+    separator: what joins its translation to the one before. wish: what is wanted of its translation. matches: the
+    glossary's terms in it.
+    """
+
+    separator: str
+    ids: list[int]
+    wish: Wish = NO_WISH
+    matches: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True)
+class SegmentedText:
+    """A text split into segments: how many sentences it has, and whether one of them was too long."""
+
+    segments: list[Segment]
+    sentences: int
+    too_long: bool
+
+
+@dataclass(frozen=True)
+class Segmenter:
+    """Splits texts into segments; see Translator for the fields."""
+
+    tokenizer: Tokenizer
+    max_length: int
+    unicode: str
+    splitting: str
+    languages: tuple[str, str]
+    terminology: Terminology | None
+
+    def segmented(self, text: str, prefix: str = "") -> SegmentedText:
+        """Split a text; into no segments if it is blank, since such a text never reaches the model.
+
+        prefix: that the translation of the first segment has to begin with.
+        """
+        text = spelt(text.strip(), self.unicode)
+        if not text:
+            return SegmentedText([], 0, False)
+        parts = sentences(text, self.languages[0])
+        segments, separator, too_long = list[Segment](), "", False
+        for part in parts if self.splitting == "sentences" else [text]:
+            content = part.rstrip()
+            segments += (part_segments := list(self.split(content, separator)))
+            separator = separator_between(part[len(content) :], True, self.languages[1])
+            too_long |= len(part_segments) > 1
+        return self._begun(SegmentedText(segments, len(parts), too_long), prefix)
+
+    def _begun(self, text: SegmentedText, prefix: str) -> SegmentedText:
+        """Return the text with the wish that the translation of its first segment begins with the prefix."""
+        (ids,) = self.tokenizer.encode_target([spelt(prefix.strip(), self.unicode)]) if prefix else ([],)
+        if not ids:
+            return text
+        first, *others = text.segments
+        return replace(text, segments=[replace(first, wish=replace(first.wish, prefix=tuple(ids))), *others])
+
+    def split(self, text: str, separator: str = "") -> Iterator[Segment]:
+        """Split at the best place near the middle until each part has at most max_length subwords.
+
+        A single character is never split, however many subwords it has.
+        """
+        (ids,) = self.tokenizer.encode_source([text])
+        cut = best_cut(text) if len(ids) > self.max_length and self.splitting != "never" else None
+        if cut is None:
+            matches = self.terminology.matches(text) if self.terminology else ()
+            wish = self.terminology.wish(matches) if self.terminology else NO_WISH
+            yield Segment(separator, ids, wish, matches)
+            return
+        yield from self.split(text[: cut.end], separator)
+        separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])
+        yield from self.split(text[cut.start :], separator)
