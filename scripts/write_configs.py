@@ -22,6 +22,7 @@ from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
+from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 
 # File -> the config that it holds; those of registered classes stand beside these, as PRESETS.
@@ -60,6 +61,8 @@ FILES: dict[str, Any] = {
     "tracking/default": TrackingConfig(),
     "decoding/default": DecodingConfig(),
     "attention/default": AttentionConfig(),
+    "input/default": InputConfig(),
+    "output/default": OutputConfig(),
     "files/default": FilesToScore(),
 }
 

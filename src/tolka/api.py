@@ -18,7 +18,6 @@ from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, r
 from tolka.config.typed import as_overrides
 from tolka.data.preparation import Prepared
 from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError, TolkaError
-from tolka.evaluation.attention_maps import AttentionMap, AttentionReader
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
@@ -207,29 +206,15 @@ def translate_windows(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[list[Translation]]:
     """Translate groups of lines; each group is translated before the next one is read."""
-    for _, window in _translated(model, windows, config, tick):
-        yield window
-
-
-def translate_and_look(
-    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
-) -> Iterator[list[tuple[Translation, list[AttentionMap]]]]:
-    """Translate as `translate_windows`, with the attention maps that config.attention asks for.
-
-    ConfigError when the model has no such map.
-    """
-    for translator, window in _translated(model, windows, config, tick):
-        yield list(zip(window, AttentionReader(translator, config.attention)(window), strict=True))
-
-
-def _translated(
-    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
-) -> Iterator[tuple[Translator[TorchEngine], list[Translation]]]:
-    """Yield the translations of one window at a time."""
-    keep_freed_memory()
-    translator = Translator.of(load_ensemble(model), config.search, config.decoding)
+    translator = open_translator(model, config)
     for window in windows:
-        yield translator, translator.translate(window, tick)
+        yield translator.translate(window, tick)
+
+
+def open_translator(model: Folders, config: TranslateConfig) -> Translator[TorchEngine]:
+    """Load a model, or several that translate together, with the search and the options of a configuration."""
+    keep_freed_memory()
+    return Translator.of(load_ensemble(model, config.decoding.weights), config.search, config.decoding)
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,7 +266,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         )
     perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
     if model:
-        saved = load_ensemble(model)
+        saved = load_ensemble(model, config.decoding.weights)
         keep_freed_memory()
         language = language or languages(saved.config)[1]
         translator = Translator.of(saved, config.search, config.decoding)

@@ -1,11 +1,13 @@
 """mt-translate beside somebody who writes a line and waits for its translation: a program, or a person who types."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from select import select
 from typing import Any
@@ -59,6 +61,23 @@ def test_a_program_that_waits_for_each_answer(trained: Path) -> None:
     assert answers[1].count(b"\n") == 2
 
 
+@pytest.mark.parametrize("name", ["nbest", "jsonl"])
+def test_a_program_that_waits_for_each_answer_in_another_format(trained: Path, name: str) -> None:
+    settings = [f"output.format={name}", "input.format=tsv", "input.column=1"]
+    with running(trained, *settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, word in enumerate((b"ferry", b"", b"kettle")):
+            os.write(process.stdin.fileno(), word + b"\tmore\n")
+            answer = read_until(process.stdout.fileno(), b"\n").decode()
+            if name == "nbest":
+                assert answer.startswith(f"{number} ||| ")
+            else:
+                assert json.loads(answer)["source"] == word.decode()
+        process.stdin.close()
+        assert process.wait(_SECONDS) == 0
+
+
 def test_sigterm_leaves_nothing_of_an_output_file(trained: Path, tmp_path: Path) -> None:
     with running(trained, "-o", str(tmp_path / "out"), stdin=subprocess.PIPE) as process:
         deadline = time.monotonic() + _SECONDS
@@ -88,3 +107,44 @@ def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
     assert greeting == b"type a line to translate it; end with Ctrl-D\r\n"
     assert answer.strip()
     assert b"translating" not in answer
+
+
+@pytest.mark.parametrize("place", ["file", "redirected", "pipe"])
+def test_a_terminal_shows_progress_rate_and_time_left(trained: Path, tmp_path: Path, place: str) -> None:
+    import pty
+    import termios
+
+    (tmp_path / "text").write_text("ferry kettle\n" * 3000)
+    master, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 100))
+    given = [str(tmp_path / "text")] if place == "file" else []
+    with (
+        open(tmp_path / "text", "rb") as text,
+        running(
+            trained,
+            *given,
+            "-o",
+            str(tmp_path / "out"),
+            "decoding.window=100",
+            stdin={"file": subprocess.DEVNULL, "redirected": text, "pipe": subprocess.PIPE}[place],
+            stderr=terminal,
+        ) as process,
+    ):
+        os.close(terminal)
+        if process.stdin is not None:
+            process.stdin.write(text.read())
+            process.stdin.close()
+        shown = b""
+        with suppress(OSError):  # the terminal's end
+            while part := os.read(master, 1000):
+                shown += part
+        assert process.wait(_SECONDS) == 0
+    os.close(master)
+    lines = [line for line in re.split(r"\r|\n", shown.decode()) if "lines/s" in line]
+    assert lines, shown
+    if place == "pipe":  # where it ends is not known
+        assert re.search(r"translating: [\d.]+k? lines \[\d\d:\d\d, +[\d.]+k? lines/s\]", lines[-1]), lines[-1]
+    else:
+        pattern = r"translating: +\d+%\|.*\| [\d.]+k?/3.00k \[\d\d:\d\d<\d\d:\d\d, +[\d.]+k? lines/s\]"
+        assert re.search(pattern, lines[-1]), lines[-1]
+    assert (tmp_path / "out").read_text().count("\n") == 3000

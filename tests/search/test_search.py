@@ -4,57 +4,19 @@ import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from known_model import LENGTHS, SOURCE, TABLE, A, B, C, Known
 
-from tolka.data.batch import BOS, EOS, Batch
-from tolka.errors import ConfigError
-from tolka.models.base import DecoderState, Seq2Seq
-from tolka.search.base import SEARCHES, most_likely, most_likely_token
+from tolka.data.batch import BOS, EOS
+from tolka.errors import ConfigError, DataError
+from tolka.models.ensemble import Ensemble
+from tolka.models.rnn.config import RnnConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.search.base import SEARCHES, SearchConfig, most_likely, most_likely_token
 from tolka.search.beam import BeamConfig
+from tolka.search.diverse import DiverseConfig
 from tolka.search.greedy import GreedyConfig
-
-C, A, B = 3, 4, 5
-# P(next | last): greedy takes A (0.6), which then spreads out; B (0.4) surely ends.
-TABLE = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 0.36, A: 0.34, B: 0.3}, B: {EOS: 0.99, A: 0.01}}
-
-
-class Prefix(DecoderState):
-    """An empty state: only the last token matters."""
-
-    def select(self, rows: Tensor) -> "Prefix":
-        return self
-
-
-class Known(Seq2Seq):
-    """A first-order chain with the probabilities of TABLE."""
-
-    vocabulary_size = 6
-
-    def __init__(self, table: dict[int, dict[int, float]]) -> None:
-        super().__init__()
-        self.table = torch.zeros(6, 6)
-        for last, following in table.items():
-            self.table[last] = float("-inf")
-            for token, p in following.items():
-                self.table[last, token] = math.log(p)
-
-    def forward(self, batch: Batch) -> Tensor:
-        return batch.valid(self.table[batch.target_in])
-
-    def logits(self, features: Tensor) -> Tensor:
-        return features.clone()
-
-    def logits_parameters(self) -> list[nn.Parameter]:
-        return []
-
-    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        return Prefix()
-
-    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        return self.table[token], state
-
-
-SOURCE, LENGTHS = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([2, 2])
+from tolka.search.hypothesis import Wish
+from tolka.search.sampling import SamplingConfig
 
 
 def test_greedy_takes_the_likeliest_token() -> None:
@@ -127,7 +89,7 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
 
 
 def test_registered_names_and_complaints() -> None:
-    assert SEARCHES.names() == ["beam", "greedy"]
+    assert {"beam", "diverse", "greedy", "sampling"} <= set(SEARCHES.names())
     with pytest.raises(ConfigError, match=r"unknown search 'beem'\. Did you mean 'beam'"):
         SEARCHES.get("beem")
     with pytest.raises(ConfigError, match=r"search.beam_size \(0\)"):
@@ -136,6 +98,76 @@ def test_registered_names_and_complaints() -> None:
         BeamConfig(length_penalty=-1)
     with pytest.raises(ConfigError, match="nothing could be said"):
         GreedyConfig(max_length_factor=0, max_length_extra=0)
+    with pytest.raises(ConfigError, match=r"search.n_best \(6\) must be at most search.beam_size \(5\)"):
+        BeamConfig(n_best=6)
+    with pytest.raises(ConfigError, match=r"search.length_normalization \('plane'\) is unknown. Did you mean 'plain'"):
+        BeamConfig(length_normalization="plane")
+    with pytest.raises(ConfigError, match=r"search.beam_size \(6\) must be a multiple of search.groups \(4\)"):
+        DiverseConfig(groups=4)
+    with pytest.raises(ConfigError, match=r"search.repetition_penalty \(0.5\) must be at least 1"):
+        GreedyConfig(repetition_penalty=0.5)
+    with pytest.raises(ConfigError, match=r"search.min_length \(-1\) must be 0 \(off\) or more"):
+        DiverseConfig(min_length=-1)
+
+
+@pytest.mark.parametrize("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
+@pytest.mark.parametrize(
+    ("wish", "complaint"),
+    [
+        (Wish(prefix=(A,) * 24), "a prefix of 24 subwords does not fit into a translation of at most 23: shorten it"),
+        (Wish(prefix=(A, EOS)), "a prefix has a special symbol in it"),
+        (Wish(banned=((A, BOS),)), "a banned phrase has a special symbol in it"),
+        (Wish(banned=((),)), "a banned phrase has no subwords"),
+    ],
+)
+def test_wishes_that_cannot_be(config: SearchConfig, wish: Wish, complaint: str) -> None:
+    """The sources have 2 tokens, their translations 2 * 2 + 20 at most, of which one is `</s>`."""
+    with pytest.raises(DataError, match=complaint):
+        config.build().search(Known(TABLE), SOURCE, LENGTHS, True, [Wish(), wish])
+
+
+def test_a_prefix_may_fill_a_translation() -> None:
+    table = {BOS: {A: 0.5, B: 0.5}, A: {A: 0.5, EOS: 0.5}, B: {B: 1.0}}
+    for config in (GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()):
+        (_, (found, *_)) = config.build().search(Known(table), SOURCE, LENGTHS, True, [Wish(), Wish((A,) * 23)])
+        assert found.tokens[:23] == [A] * 23
+
+
+@pytest.mark.parametrize("config", [BeamConfig(coverage_penalty=0.2), DiverseConfig(coverage_penalty=0.2)])
+def test_a_coverage_penalty_needs_attention(config: BeamConfig) -> None:
+    for model in (
+        Known(TABLE),
+        RnnConfig(d_model=8).build(6, 6, True),
+        Ensemble([TransformerConfig(d_model=8, heads=1, layers=1).build(6, 6, True)]),
+    ):
+        with pytest.raises(ConfigError, match=r"search\.coverage_penalty needs attention from target"):
+            config.build().search(model.eval(), SOURCE, LENGTHS)
+
+
+@pytest.mark.parametrize("beam_size", [2, 3])
+def test_n_best_lists_are_the_best_of_what_a_full_search_finishes(beam_size: int) -> None:
+    """[B] (0.81) is certain to be the best after 2 steps, when neither [B, C] (0.09) nor [A, C] (0.08) is finished."""
+    table = {BOS: {B: 0.9, A: 0.1}, B: {EOS: 0.9, C: 0.1}, A: {A: 0.2, C: 0.8}, C: {EOS: 1.0}}
+    for n_best in range(1, beam_size + 1):
+        config = BeamConfig(beam_size=beam_size, n_best=n_best, length_penalty=0.0)
+        found = config.build().search(Known(table), SOURCE, LENGTHS)[0]
+        assert [each.tokens for each in found[: config.returned]] == [[B], [B, C], [A, C]][:n_best]
+
+
+def test_length_normalization() -> None:
+    """`</s>` at once has probability 0.4; [A] 0.6 * 0.6 = 0.36, two tokens: plain division of the logs prefers it."""
+    table = {BOS: {EOS: 0.4, A: 0.6}, A: {EOS: 0.6, A: 0.4}}
+    for normalization, penalty, best, divisor in (
+        ("none", 5.0, [], 1.0),
+        ("plain", 0.0, [], 1.0),
+        ("plain", 1.0, [A], 2.0),
+        ("gnmt", 1.0, [A], 7 / 6),
+        ("gnmt", 0.05, [], 1.0),
+    ):
+        config = BeamConfig(beam_size=3, length_normalization=normalization, length_penalty=penalty)
+        found = config.build().search(Known(table), SOURCE, LENGTHS)[0][0]
+        assert found.tokens == best, normalization
+        assert found.score == pytest.approx(found.log_probability / divisor, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,40 +2,35 @@
 
 import argparse
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from tolka.cli import common
-from tolka.cli.common import (
-    DONE,
-    MODEL_HELP,
-    Parser,
-    check_output,
-    models_of,
-    settings_help,
-    sort_out,
-    whole_file,
-)
-from tolka.errors import DataError
+from tolka.cli.common import DONE, MODEL_HELP, Parser, check_output, models_of, settings_help, sort_out
+from tolka.errors import ConfigError, DataError
 from tolka.system.progress import bar, say
-from tolka.text.lines import count_and_digest, decode_lines, read_lines, without_compression
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.evaluation.attention_maps import AttentionMap
-    from tolka.translation.options import DecodingConfig
-    from tolka.translation.translator import Translation
+    from tolka.cli.translate_formats import Result
+    from tolka.cli.translate_input import GivenTranslations, TextsToTranslate
+    from tolka.cli.translate_output import Journal
+    from tolka.config.schemas import TranslateConfig
+    from tolka.text.pairs import Pair
+    from tolka.translation.torch_engine import TorchEngine
+    from tolka.translation.translator import Tick, Translator
 
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
   mt-translate runs/sample news.en -o news.ko search.beam_size=10
-  mt-translate runs/a,runs/b,runs/c news.en               three models together: the mean of their probabilities
-  mt-translate runs/sample news.en --attention maps       where it looked: maps/000001.png and .json, and so on
-  mt-translate runs/sample news.en alignments=true        each line with its word alignment: ... TAB 0-0 1-2
+  mt-translate runs/sample book.en -o book.ko resume=true    go on where the same command was interrupted
+  mt-translate runs/sample news.en output.format=jsonl       with scores of the tokens, and word alignments
+  mt-translate runs/sample news.tsv input.column=2           one column of a table
+  mt-translate runs/sample --score news.en news.ko           log-probabilities of given translations
+  mt-translate runs/a,runs/b,runs/c news.en                  three models together: the mean of their probabilities
+  mt-translate runs/sample news.en --attention maps          where it looked: maps/000001.png and .json, and so on
+  mt-translate runs/sample news.en alignments=true           each line with its word alignment: ... TAB 0-0 1-2
 
 settings (key=value):
 """
@@ -47,46 +42,55 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse the arguments, translate, and report on stderr what was unusual."""
+    """Parse the arguments, translate or score, and report on stderr what was unusual."""
     options = _parsed(arguments)
     files, settings = sort_out(options.inputs)
     models = models_of(options.model)
-    _check(files, options.output, options.attention)
 
-    from tolka.api import translate_and_look, translate_windows
+    from tolka.cli.translate_input import check_files
+
+    check_files(files)
+    _check_places(options.output, options.attention)
+
+    from tolka.cli.translate_formats import format_of
+    from tolka.cli.translate_notes import Tally
+    from tolka.cli.translate_output import Journal, open_output
     from tolka.config.command_line import translate_config
 
+    config = translate_config(settings)
+    _cross_check(config, options)
+    texts = _texts(files, config, options.score)
     typed = not files and sys.stdin.isatty()
     if typed:
         say("type a line to translate it; end with Ctrl-D")
-    config = translate_config(settings)
-    total = sum(count_and_digest(path, config.decoding.line_limit)[0] for path in files) if files else None
-    _note_documents(files)
-    looking = AttentionOutput(options.attention, config.attention.alignments)
-    windows = looking.at(_windows(files, options.output, config.decoding))
-    tally = Tally()
-    shown = not typed and not _on_screen(options.output)
-    with _output(options.output) as out, bar("translating", total, " lines", shown=shown) as progress:
-        if looking:
-            found = translate_and_look(models, windows, config, progress.update)
-        else:
-            plain = translate_windows(models, windows, config, progress.update)
-            found = ([(each, []) for each in window] for window in plain)
-        try:
-            for window in found:
-                for translation, maps in window:
-                    out.write(f"{translation.text}{looking.line(translation, maps)}\n".encode())
-                    tally.add(translation)
-                out.flush()  # whoever wrote these lines may be waiting
-        except DataError:  # a line that cannot be read: those before it are translated
-            progress.close()
-            looking.conclude()
-            tally.conclude()
-            raise
-    looking.conclude()
+    total = texts.count()
+
+    from tolka.api import open_translator
+
+    title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
+    with open_output(options.output, config, models, options.score) as out:
+        journal = Journal(out, config.decoding.window)
+        translator = open_translator(models, config)
+        tally = Tally(translator.languages, options.score, journal.tally)
+        form = format_of(config, translator, options.attention, options.score, journal.done)
+        windows = _windows(texts, journal, config.decoding.window, options.output)
+        # The bar begins here, so that its rate, and the time left, are those of translating.
+        with bar(title, total, " lines", journal.done, shown=shown) as progress:
+            try:
+                for window in windows:
+                    results = _results(translator, window, options.score, form.scored, progress.update)
+                    for line in form.lines(results):
+                        out.write(f"{line}\n".encode())
+                    out.flush()  # whoever wrote these lines may be waiting
+                    tally.add(results)
+                    journal.record(window, tally.as_dict())
+            except DataError:  # a line that cannot be read: those before it are translated
+                progress.close()
+                form.conclude()
+                tally.conclude()
+                raise
+    form.conclude()
     tally.conclude()
-    if not tally.count:
-        say("note: there was no line to translate")
     return DONE
 
 
@@ -103,6 +107,11 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "-o", "--output", type=Path, metavar="OUT", help="write there, all or nothing, not to standard output"
     )
     parser.add_argument(
+        "--score",
+        action="store_true",
+        help="score the second of two files as the translation of the first, line by line: score TAB translation",
+    )
+    parser.add_argument(
         "--attention",
         type=Path,
         metavar="DIR",
@@ -114,15 +123,8 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(arguments)
 
 
-def _check(files: Sequence[Path], output: Path | None, attention: Path | None) -> None:
-    """Raise DataError for what cannot be read or written; create the folder of the attention maps."""
-    for path in files:
-        if path.is_dir():
-            raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
-        if not path.is_file():
-            raise DataError(f"{path}: there is no such file")
-    if not files and sys.stdin is None:
-        raise DataError("standard input is closed; name a file to translate")
+def _check_places(output: Path | None, attention: Path | None) -> None:
+    """Raise DataError for what cannot be written; create the folder of the attention maps."""
     if output:
         check_output(output)
     if attention:
@@ -131,124 +133,66 @@ def _check(files: Sequence[Path], output: Path | None, attention: Path | None) -
         attention.mkdir(parents=True, exist_ok=True)
 
 
-@dataclass
-class Tally:
-    """Counts of lines that were treated in an unusual way."""
-
-    count: int = 0
-    apart: int = 0
-    together: int = 0
-    long: int = 0
-    cut: int = 0
-
-    def add(self, translation: "Translation") -> None:
-        """Count a translated line."""
-        several = translation.sentences > 1
-        self.count += 1
-        self.apart += several and translation.split == "sentences"
-        self.together += several and translation.split == "unknown"
-        self.long += translation.too_long
-        self.cut += not translation.complete
-
-    def conclude(self) -> None:
-        """Print a note for each count that a user should know of."""
-        lines = f"of {self.count} lines"
-        if self.apart:
-            say(f"note: {self.apart} {lines} have several sentences, translated one by one (decoding.split)")
-        if self.together:
-            say(
-                f"note: {self.together} {lines} have several sentences, translated at once: the model does not say "
-                "what it was trained on; try decoding.split=sentences if the translations lack some"
-            )
-        if self.long:
-            say(f"note: {self.long} {lines} were longer than the model was trained for: split, translated, rejoined")
-        if self.cut:
-            say(
-                f"note: {self.cut} of {self.count} translations reached the length limit (search.max_length_factor) "
-                "and may be cut"
-            )
+def _cross_check(config: "TranslateConfig", options: argparse.Namespace) -> None:
+    """Raise ConfigError for settings and options that do not go together; note what has no effect."""
+    output = config.output
+    if output.resume and options.output is None:
+        raise ConfigError("resume=true goes on with a file that was begun: name it with -o")
+    if output.resume and options.output.exists() and not options.output.is_file():
+        raise ConfigError(
+            f"resume=true needs a file that can be read again, and {options.output} is a pipe or a device"
+        )
+    if output.format == "nbest" and (options.attention or config.attention.alignments):
+        asked = "--attention" if options.attention else "attention.alignments=true"
+        raise ConfigError(f"output.format=nbest has no place for {asked}: choose text, or jsonl, which has alignments")
+    if output.score != "sum" and not options.score:
+        raise ConfigError(f"output.score={output.score} is for given translations: add --score, or leave it out")
+    if output.format == "text" and config.search.returned > 1 and not options.score:
+        say(
+            f"note: of {config.search.returned} translations of each line (search.n_best) the best one is written; "
+            "output.format=nbest or jsonl writes all"
+        )
 
 
-class AttentionOutput:
-    """What is done with attention maps, line by line: pictures and JSON files in a folder, word alignments."""
+def _texts(files: Sequence[Path], config: "TranslateConfig", scored: bool) -> "TextsToTranslate | GivenTranslations":
+    """Return what is read."""
+    from tolka.cli.translate_input import GivenTranslations, TextsToTranslate
 
-    def __init__(self, folder: Path | None, alignments: bool) -> None:
-        self._folder = None
-        if folder is not None:
-            from tolka.report.attention import AttentionFolder
-
-            self._folder = AttentionFolder(folder)
-        self._alignments = alignments
-        self._sources: deque[str] = deque()
-        self._count = 0
-
-    def __bool__(self) -> bool:
-        """Return whether anything is done with them."""
-        return self._folder is not None or self._alignments
-
-    def at(self, windows: Iterable[list[str]]) -> Iterator[list[str]]:
-        """Yield the same windows, and keep their lines until the translations come."""
-        for window in windows:
-            self._sources.extend(window)
-            yield window
-
-    def line(self, translation: "Translation", maps: "list[AttentionMap]") -> str:
-        """Return what follows the translation in its line; write the picture and the JSON file."""
-        if not self:
-            return ""
-        from tolka.evaluation.attention_maps import word_alignment
-
-        self._count += 1
-        source = self._sources.popleft()
-        if self._folder is not None:
-            self._folder.write(f"{self._count:06d}", source, translation.text, [each.as_dict() for each in maps])
-        if not self._alignments:
-            return ""
-        return "\t" + " ".join(f"{source}-{target}" for source, target in word_alignment(maps))
-
-    def conclude(self) -> None:
-        """Report where the maps are, and what could not be drawn."""
-        if self._folder is not None:
-            say(f"attention maps: {self._folder.path} ({self._count} lines)")
-            if self._folder.complaint:
-                say(f"note: {self._folder.complaint}")
+    limit = config.decoding.line_limit
+    if scored:
+        return GivenTranslations(files, config.input, limit)
+    texts = TextsToTranslate(files, config.input, limit)
+    texts.note_documents()
+    return texts
 
 
-def _note_documents(files: Sequence[Path]) -> None:
-    """Warn once for each file that looks like a document."""
-    from tolka.text.file_types import document_kind
+def _windows(
+    texts: "TextsToTranslate | GivenTranslations", journal: "Journal", size: int, output: Path | None
+) -> "Iterator[list[Pair]]":
+    """Yield the lines in groups that are translated at once: full ones, unless somebody may wait for an answer."""
+    from tolka.text.windows import full_windows
 
-    for path in dict.fromkeys(files):
-        kind, markup = document_kind(without_compression(path))
-        if kind:
-            say(f"note: {path} looks like {kind}: every line of it is translated as text, {markup} included")
+    if output is None and texts.are_still_written:
+        return texts.arriving(size)
+    return full_windows(journal.remaining(texts.read()), size)
 
 
-def _windows(files: Sequence[Path], output: Path | None, decoding: "DecodingConfig") -> Iterator[list[str]]:
-    """Yield the lines to translate, in groups that are translated at once."""
-    from tolka.text.windows import ArrivingLines, full_windows, is_still_written
+def _results(
+    translator: "Translator[TorchEngine]", window: "Sequence[Pair]", given: bool, scored: bool, tick: "Tick"
+) -> "list[Result]":
+    """Translate a window, or score its translations, which are given then. scored: whether scores are needed."""
+    from tolka.cli.translate_formats import Result
+    from tolka.translation.scoring import score_given
 
-    size, limit = decoding.window, decoding.line_limit
-    if files:
-        return full_windows((line for path in files for line in read_lines(path, limit=limit)), size)
-    if output is not None or not is_still_written(sys.stdin):
-        return full_windows(decode_lines(sys.stdin.buffer, "stdin", limit=limit), size)
-    # A reader of its own: Python ends with a fatal error where a thread still waits inside that of sys.stdin.
-    stream = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
-    return ArrivingLines(decode_lines(stream, "stdin", limit=limit), size).windows()
+    sources, targets = [pair.source for pair in window], [pair.target for pair in window]
+    if given:
+        scores = score_given(translator, sources, targets, tick)
+        return [Result(source, *each) for source, each in zip(sources, scores, strict=True)]
+    prefixes = targets if any(targets) else []
+    translations = translator.translate(sources, tick, scored, prefixes)
+    return [Result(source, translation) for source, translation in zip(sources, translations, strict=True)]
 
 
 def _on_screen(output: Path | None) -> bool:
     """Return whether the translations are printed where a progress bar would be."""
     return output is None and sys.stdout is not None and sys.stdout.isatty()
-
-
-@contextmanager
-def _output(path: Path | None) -> Iterator[BinaryIO]:
-    """Return standard output, or a file that gets its name once it is complete."""
-    if path is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with whole_file(path) as stream:
-        yield stream

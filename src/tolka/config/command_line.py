@@ -38,6 +38,8 @@ _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
     "legacy": "metrics.legacy",
     "alignments": "attention.alignments",
+    "resume": "output.resume",
+    "search.prefix": "input.prefix",
 }
 
 
@@ -194,7 +196,7 @@ def _settled(
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
-    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true."""
+    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true, and so on."""
     return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides))).values))
 
 

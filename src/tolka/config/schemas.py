@@ -27,6 +27,7 @@ from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
+from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 
 
@@ -123,6 +124,8 @@ class TranslateConfig:
     search: SearchConfig
     decoding: DecodingConfig
     attention: AttentionConfig
+    input: InputConfig
+    output: OutputConfig
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ _CLASSES: dict[str, type] = {
     "tracking": TrackingConfig,
     "decoding": DecodingConfig,
     "attention": AttentionConfig,
+    "input": InputConfig,
+    "output": OutputConfig,
     "files": FilesToScore,
 }
 

@@ -16,7 +16,7 @@ from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
 from tolka.options.settings import setting
 from tolka.translation.torch_engine import TorchEngine
-from tolka.translation.translator import Translation, Translator
+from tolka.translation.translator import Candidate, Translation, Translator
 
 _KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
 _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
@@ -77,7 +77,7 @@ class AttentionReader:
     def __init__(self, translator: Translator[TorchEngine], config: AttentionConfig) -> None:
         self._translator, self._config = translator, config
 
-    def __call__(self, translations: Sequence[Translation]) -> list[list[AttentionMap]]:
+    def __call__(self, translations: Sequence[Translation | Candidate]) -> list[list[AttentionMap]]:
         """Return the maps of each translation: for every segment in turn one, or one per head; none for a blank text.
 
         ConfigError when the model has no such map.
@@ -90,6 +90,16 @@ class AttentionReader:
                 maps_by_number[number] = maps
         ordered = iter(maps_by_number[number] for number in range(len(segments)))
         return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
+
+    def finds_any(self, segment: tuple[list[int], list[int]]) -> bool:
+        """Return whether the model has a map of the kind asked for, tried with one segment."""
+        batch = collate([segment[0]], [segment[1]]).to(self._translator.engine.device)
+        try:
+            with torch.inference_mode():
+                attention = self._translator.engine.model.eval().inspect(batch).attention
+        except ConfigError:  # as an ensemble says
+            return False
+        return bool(self._names(attention))
 
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> Iterator[list[AttentionMap]]:
         """Yield the maps of each segment, computed in one forward pass."""
@@ -109,8 +119,7 @@ class AttentionReader:
 
     def _map_name(self, attention: dict[str, Tensor]) -> str:
         """Return the name of the map that the options select."""
-        stack, kind = _KINDS[self._config.kind]
-        names = [name for name in attention if name.startswith(stack) and name.endswith(kind)]
+        names = self._names(attention)
         if not names:
             known = ", ".join(attention) or "no attention at all"
             raise ConfigError(f"attention.kind={self._config.kind}: this model has no such map; it has {known}")
@@ -121,6 +130,11 @@ class AttentionReader:
                 f"attention.layer ({self._config.layer}): the layers with such a map are 0 to {len(names) - 1}, or "
                 "-1 for the last"
             ) from None
+
+    def _names(self, attention: dict[str, Tensor]) -> list[str]:
+        """Return the names of all maps of the kind asked for."""
+        stack, kind = _KINDS[self._config.kind]
+        return [name for name in attention if name.startswith(stack) and name.endswith(kind)]
 
     def _select_heads(self, name: str, weights: Tensor) -> Tensor:
         """(B, H, T, S) -> the selected heads, or their mean."""

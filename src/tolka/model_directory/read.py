@@ -1,5 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -102,24 +103,42 @@ def _tensor_names(path: Path) -> list[str]:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
-def load_ensemble(folders: Folders) -> SavedModel:
-    """Load one model directory, or several as an ensemble.
+def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
+    """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
 
     An ensemble has the folder, configuration and scores of the first model, and the smallest of each statistic of the
-    sources. CheckpointError if the models are incompatible.
+    sources. CheckpointError if the models are incompatible, ConfigError if there are not as many weights as models.
     """
-    first, *others = [load_model(Path(folder)) for folder in _as_list(folders)]
+    listed = _as_list(folders)
+    if weights and len(weights) != len(listed):
+        raise ConfigError(
+            f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
+            "for each, in their order, or leave it out"
+        )
+    first, *others = [load_model(Path(folder)) for folder in listed]
     if not others:
         return first
     for other in others:
         reasons = incompatibilities(first, other)
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
-    ensemble = Ensemble([first.model, *(other.model for other in others)])
+    ensemble = Ensemble([first.model, *(other.model for other in others)], weights)
     longest = min(saved.sources.longest for saved in (first, *others))
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
     return replace(first, model=ensemble.eval(), sources=TrainingSources(longest, share))
+
+
+def digests(folders: Folders) -> list[str]:
+    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
+    checksums = [json.dumps(_checksums(Path(each))) for each in _as_list(folders)]
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
+
+
+def _checksums(folder: Path) -> list[str]:
+    """Return the checksums of a model directory's files that decide what it translates."""
+    files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
+    return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]
 
 
 def _as_list(folders: Folders) -> Sequence[str | Path]:

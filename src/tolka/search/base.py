@@ -15,11 +15,14 @@ from torch import Tensor
 from tolka.data.batch import BOS, PAD
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.options.checks import at_most
+from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.registry import Registry
+from tolka.options.settings import setting
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.system.surrogates import printable
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
+_MAX_PENALTY = 100.0
 
 
 @dataclass(frozen=True)
@@ -27,18 +30,38 @@ class SearchConfig(ABC):
     """Options that every search has."""
 
     RESUMABLE: ClassVar[bool] = True
+    MEETS_TERMS: ClassVar[bool] = False
+    """Whether the search considers the terms of a wish."""
 
     max_length_factor: float = 2.0
     """a translation may have this many times the source's subwords (and at least one) ..."""
     max_length_extra: int = 20
     """... plus this many"""
+    min_length: int = 0
+    """a translation has at least this many subwords, if the limit above allows them ..."""
+    min_length_factor: float = 0.0
+    """... and at least this many times the source's"""
+    no_repeat_ngram: int = 0
+    """no sequence of this many subwords appears twice in a translation; 0 = off"""
+    repetition_penalty: float = 1.0
+    """the log-probability of a subword that the translation has already is multiplied by it; 1 = off"""
+    glossary: str = setting("", literal=True, any_bytes=True)
+    """file of terms and their translations (TSV or TBX), for beam search; see glossary_mode"""
+    banned: str = setting("", literal=True, any_bytes=True)
+    """file of words and phrases that translations must not contain, one a line"""
 
     def __post_init__(self) -> None:
+        if self.glossary and not self.MEETS_TERMS:
+            raise ConfigError(f"search.glossary ({printable(self.glossary)}) needs beam search: set search=beam")
         if self.max_length_factor < 0 or self.max_length_extra < 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
         at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
+        zero_or_more(self, "search", "off", "min_length", "min_length_factor", "no_repeat_ngram")
+        at_most(self, "search", _MAX_LENGTH, "min_length", "min_length_factor", "no_repeat_ngram")
+        at_least(self, "search", 1, "repetition_penalty")
+        at_most(self, "search", _MAX_PENALTY, "repetition_penalty")
 
     @property
     @abstractmethod
@@ -55,11 +78,32 @@ class SearchConfig(ABC):
         """Return the search with these options."""
 
     def limits(self, lengths: Tensor) -> Tensor:
-        """Return (B,): how many tokens, `</s>` included, each sentence's translation may have."""
-        # In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
-        factor = Fraction(str(self.max_length_factor)).limit_denominator(10**6)
-        times = -(-lengths * factor.numerator // factor.denominator)  # rounded up
-        return times.clamp(min=1) + self.max_length_extra
+        """Return (B,): how many tokens, `</s>` included, each sentence's translation may have.
+
+        lengths: (B,) of the sources, `</s>` included.
+        """
+        return _times(lengths, self.max_length_factor).clamp(min=1) + self.max_length_extra
+
+    @property
+    def has_minimum(self) -> bool:
+        """Whether translations have a minimum length."""
+        return self.min_length > 0 or self.min_length_factor > 0
+
+    def minima(self, lengths: Tensor) -> Tensor:
+        """Return (B,): how many tokens, without `</s>`, each sentence's translation has at least.
+
+        lengths: as for `limits`.
+        """
+        return _times(lengths - 1, self.min_length_factor).clamp(min=self.min_length)
+
+
+def _times(lengths: Tensor, factor: float) -> Tensor:
+    """Return the product, rounded up.
+
+    In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
+    """
+    exact = Fraction(str(factor)).limit_denominator(10**6)
+    return -(-lengths * exact.numerator // exact.denominator)
 
 
 class Search(ABC):
@@ -93,9 +137,19 @@ def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> 
 
     features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
     """
-    log_p = _log_softmax(model.logits(features))  # (B, k, V)
+    return extensions(next_log_probabilities(model, features), total, count)
+
+
+def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
+    """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for `<pad>` and `<s>`."""
+    log_p = _log_softmax(model.logits(features))
     for symbol in (PAD, BOS):
         log_p[..., symbol] = float("-inf")
+    return log_p
+
+
+def extensions(log_p: Tensor, total: Tensor, count: int) -> Candidates:
+    """Return the `count` largest sums of the next tokens' log_p (B, k, V) and total (B, k), or all if fewer."""
     return Candidates(*_largest(log_p, total, count, _GROUPS))
 
 

@@ -17,11 +17,13 @@ from tolka.search.base import (
     Search,
     SearchConfig,
     active_rows,
+    extensions,
     first_tokens,
-    most_likely,
     most_likely_token,
+    next_log_probabilities,
 )
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.rules import Rules
 
 # Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
 _SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
@@ -61,6 +63,8 @@ class GreedySearch(Search):
         token = first_tokens(len(source), source.device)
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
+        rules = Rules(self.config, lengths, wishes)
+        scored = scored or bool(rules)
         total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
         limits = self.config.limits(lengths)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
@@ -69,7 +73,10 @@ class GreedySearch(Search):
         while len(active):
             features, state = model.step(token, state)
             if scored:
-                best = most_likely(model, features, total, count=1)
+                next_log_p = next_log_probabilities(model, features)
+                if rules:
+                    rules.apply(next_log_p, tokens[:, None], active)
+                best = extensions(next_log_p, total, count=1)
                 total, token = best.log_probability, best.token
             else:
                 token = most_likely_token(model, features)

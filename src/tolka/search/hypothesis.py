@@ -9,15 +9,18 @@ Ids = tuple[int, ...]
 class Wish:
     """What is wanted of the translation of one sentence.
 
-    prefix: target ids that it begins with. terms: for each term that has to stand in it, the alternatives as ids.
+    prefix: target ids that it begins with. terms: for each term that has to stand in it, the alternatives as ids; one
+    that begins with the id of `<s>` counts only at the beginning.
+    banned: sequences of ids of which none may stand in it, except in the prefix.
     """
 
     prefix: Ids = ()
     terms: tuple[tuple[Ids, ...], ...] = ()
+    banned: tuple[Ids, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether anything is wanted."""
-        return bool(self.prefix or self.terms)
+        return bool(self.prefix or self.terms or self.banned)
 
 
 NO_WISH = Wish()

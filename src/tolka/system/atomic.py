@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _DISK_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 
@@ -67,7 +67,7 @@ def replaced_files(folder: Path, last: str) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def try_lock(stream: IO[str], wait: bool = False) -> bool:
+def try_lock(stream: IO[Any], wait: bool = False) -> bool:
     """Lock an open file until it is closed; return False when another process has it and `wait` is off.
 
     Returns True also where the file system has no locks.
@@ -87,7 +87,7 @@ def try_lock(stream: IO[str], wait: bool = False) -> bool:
     return True
 
 
-def _lock_on_windows(stream: IO[str], wait: bool) -> bool:
+def _lock_on_windows(stream: IO[Any], wait: bool) -> bool:
     """Lock the first byte of a file, which need not exist."""
     if sys.platform != "win32":
         raise NotImplementedError

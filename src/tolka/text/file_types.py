@@ -39,6 +39,7 @@ _BINARY = {
     b"PK\x03\x04": ("a ZIP archive, as Word, OpenDocument and EPUB files are", _SAVE_AS_TEXT),
     b"%PDF-": ("a PDF", _SAVE_AS_TEXT),
     b"\xd0\xcf\x11\xe0": ("a Word, Excel or PowerPoint file of the old kind", _SAVE_AS_TEXT),
+    b"PAR1": ("Parquet", "name its column (input.column, corpus.columns), and let the file's name end in .parquet"),
     b"\x89PNG": ("a picture", "there is no text in it to read"),
     b"\xff\xd8\xff": ("a picture", "there is no text in it to read"),
     b"\x1f\x8b": ("compressed by gzip", "unpack it first, or let its name end in .gz"),

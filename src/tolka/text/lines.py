@@ -195,6 +195,15 @@ def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
     return count + (last != b"\n"), digest.hexdigest()
 
 
+def count_ahead(stream: IO[bytes]) -> int:
+    """Return how many lines a seekable stream has from here on; an unfinished last one counts. It stays where it is."""
+    start, count, last = stream.tell(), 0, b"\n"
+    while block := stream.read(2**20):
+        count, last = count + block.count(b"\n"), block[-1:]
+    stream.seek(start)
+    return count + (last != b"\n")
+
+
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of the content; DataError when it cannot be read to its end."""
     return str(_cache.recall("content", path, _digest_of))

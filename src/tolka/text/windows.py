@@ -5,17 +5,18 @@ import stat
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, Generic, TypeVar
 
 from tolka.errors import TolkaError
 
 _GATHER_SECONDS = 0.01  # wait for more lines after the first one: a program's single write arrives within this time
 _WAIT_SECONDS = 1.0  # on Windows, Ctrl-C takes effect only between waits
+T = TypeVar("T")
 
 
-def full_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+def full_windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of `size` lines, the last one shorter; a reading error comes after the lines before it."""
-    window: list[str] = []
+    window: list[T] = []
     try:
         for line in lines:
             window.append(line)
@@ -38,18 +39,18 @@ def is_still_written(stream: IO[str]) -> bool:
         return False
 
 
-class ArrivingLines:
+class ArrivingLines(Generic[T]):
     """Lines of a stream that is still being written, read in a thread."""
 
-    def __init__(self, lines: Iterable[str], size: int) -> None:
+    def __init__(self, lines: Iterable[T], size: int) -> None:
         """size: maximum number of lines per window, and of lines read ahead."""
         self._lines, self._size = lines, size
-        self._arrived: deque[str] = deque()
+        self._arrived: deque[T] = deque()
         self._ended = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
 
-    def windows(self) -> Iterator[list[str]]:
+    def windows(self) -> Iterator[list[T]]:
         """Yield the lines that have arrived, up to `size`, as soon as there are any; then raise a reading error."""
         # A daemon thread does not keep the process alive while it waits for a line.
         threading.Thread(target=self._read, daemon=True).start()
@@ -73,7 +74,7 @@ class ArrivingLines:
             self._ended = True
             self._changed.notify()
 
-    def _window(self) -> list[str]:
+    def _window(self) -> list[T]:
         with self._changed:
             while not self._arrived and not self._ended:
                 self._changed.wait(_WAIT_SECONDS)

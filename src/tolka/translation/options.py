@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from tolka.errors import ConfigError
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, zero_or_more
+from tolka.options.settings import setting
 from tolka.text.lines import LineLimit
 from tolka.translation.splitting import FEW, SPLITS
 
@@ -31,6 +33,8 @@ class DecodingConfig:
     """subwords of the longest part that is translated at once; 0 = of the longest source trained on"""
     split: str = "auto"
     """a line is cut into its sentences, at max_length (length), never, or as the model was trained (auto)"""
+    weights: list[float] = setting(default_factory=list)
+    """of each model of several that translate together, as in [0.6,0.4], positive; empty = all the same"""
 
     def __post_init__(self) -> None:
         at_least(self, "decoding", 1, "tokens", "window", "max_line_bytes")
@@ -41,6 +45,10 @@ class DecodingConfig:
         zero_or_more(self, "decoding", "torch's own choice", "threads")
         zero_or_more(self, "decoding", "two if there are two threads", "workers")
         at_most(self, "decoding", MOST_THREADS, "workers")
+        if any(weight <= 0 for weight in self.weights):
+            raise ConfigError(
+                f"decoding.weights ({self.weights}) must all be above 0: leave out a model without weight"
+            )
 
     @property
     def line_limit(self) -> LineLimit:

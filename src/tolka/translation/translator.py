@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -35,13 +35,15 @@ class Candidate:
 
     segments: the parts that the model translated, none for a blank text: source ids and target ids, without `</s>`.
     score: what translations of this text are ranked by, the sum over its segments; NaN if it was not asked for.
-    complete: whether every part ended with `</s>`.
+    complete: whether every part ended with `</s>`. log_probability: in nats, the sum over its segments; NaN if it was
+    not asked for.
     """
 
     text: str
     segments: list[tuple[list[int], list[int]]] = field(repr=False)
     score: float
     complete: bool
+    log_probability: float = field(default=math.nan, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +171,8 @@ class Translator(Generic[E]):
         from tolka.model_directory.read import load_ensemble
         from tolka.search.beam import BeamConfig
 
-        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
+        decoding = decoding or DecodingConfig()
+        return Translator.of(load_ensemble(folders, decoding.weights), search or BeamConfig(), decoding)
 
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
@@ -193,13 +196,20 @@ class Translator(Generic[E]):
         return [translation.text for translation in self.translate(texts, tick, scored=False)]
 
     def translate(
-        self, texts: str | Iterable[str], tick: Tick = lambda share: None, scored: bool = True
+        self,
+        texts: str | Iterable[str],
+        tick: Tick = lambda share: None,
+        scored: bool = True,
+        prefixes: Sequence[str] = (),
     ) -> list[Translation]:
         """Translate each text and return details. tick: is called after each batch with its share of the texts.
 
-        scored: whether scores are needed; greedy search is faster without.
+        scored: whether scores are needed; greedy search is faster without. prefixes: the beginning of each
+        translation, "" where it is free; none at all by default.
         """
         sources = [self._segment(text) for text in _as_list(texts)]
+        if prefixes:
+            sources = [self._begun(*each) for each in zip(sources, prefixes, strict=True)]
         segments = [segment for source in sources for segment in source.segments]
         share = len(sources) / max(1, len(segments))
         results = iter(self._translate_segments(segments, lambda count: tick(count * share), scored))
@@ -220,6 +230,7 @@ class Translator(Generic[E]):
                     [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
                     sum(hypothesis.score for _, hypothesis in chosen),
                     all(hypothesis.finished for _, hypothesis in chosen),
+                    sum(hypothesis.log_probability for _, hypothesis in chosen),
                 )
             )
         return Translation(candidates, source.too_long, source.sentences, self.split)
@@ -237,6 +248,14 @@ class Translator(Generic[E]):
             separator = separator_between(part[len(content) :], True, self.languages[1])
             too_long |= len(part_segments) > 1
         return _Source(segments, len(parts), too_long)
+
+    def _begun(self, source: _Source, prefix: str) -> _Source:
+        """Return the source with the wish that the translation of its first segment begins with the prefix."""
+        (ids,) = self.tokenizer.encode_target([spelt(prefix.strip(), self.unicode)])
+        if not ids or not source.segments:
+            return source
+        first, *others = source.segments
+        return replace(source, segments=[replace(first, wish=replace(first.wish, prefix=tuple(ids))), *others])
 
     def _split(self, text: str, separator: str) -> Iterator[_Segment]:
         """Split at the best place near the middle until each part has at most max_length subwords.

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import IO, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
+from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, decode_lines, digest_of, read_lines
 from tolka.text.pairs import PairSource
 
 
@@ -36,6 +37,15 @@ def register_reader(*endings: str) -> Callable[[R], R]:
     return add
 
 
+@dataclass(frozen=True)
+class ColumnSetting:
+    """The setting that names the columns, and how it does, for messages: by names, or by numbers."""
+
+    key: str = "corpus.columns"
+    names: str = "Name two of them with corpus.columns=[source,target]"
+    numbers: str = "or, where the first line is a pair already, their numbers: corpus.columns=[1,2]"
+
+
 class BothSides(PairSource):
     """One file with sources and targets."""
 
@@ -54,6 +64,9 @@ class BothSides(PairSource):
         self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
         self.limit = limit
         self.repair: Repair | None = None  # if set, a line that is not a row is a flawed pair, not an error
+        self.stream: IO[bytes] | None = None  # if set, it is read, once, and `path` is only its name
+        self.keeps_blank_lines = False  # whether a blank line is a pair of blank texts also where it is not a row
+        self.setting = ColumnSetting()
         self._digest = ""
         if self.columns and len(self.columns) != 2:
             raise ConfigError(
@@ -62,6 +75,8 @@ class BothSides(PairSource):
 
     def _text_lines(self) -> Iterator[str]:
         """Yield the lines of the file, decoded."""
+        if self.stream is not None:
+            return decode_lines(self.stream, str(self.path), self.repair, self.limit)
         return read_lines(self.path, self.repair, self.limit)
 
     def fingerprint(self) -> str:

@@ -26,7 +26,7 @@ class TsvFile(BothSides):
         if self._by_number:
             numbers = [int(column) for column in self.columns]
             if 0 in numbers:
-                raise ConfigError(f"corpus.columns ({', '.join(self.columns)}): columns are counted from 1")
+                raise ConfigError(f"{self.setting.key} ({', '.join(self.columns)}): columns are counted from 1")
         else:
             numbers = self._column_numbers(next(rows, (1, []))[1])
         for line, cells in rows:
@@ -64,9 +64,8 @@ class TsvFile(BothSides):
         for name in columns:
             if name not in names:
                 raise DataError(
-                    f"{self.path}:1: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
-                    "corpus.columns=[source,target]; or, where the first line is a pair already, their numbers: "
-                    "corpus.columns=[1,2]"
+                    f"{self.path}:1: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}; "
+                    f"{self.setting.numbers}"
                 )
         return [names.index(name) + 1 for name in columns]
 
@@ -92,6 +91,8 @@ class CsvFile(TsvFile):
         row_end = 0
         try:
             for cells in reader:
+                if not cells and self.keeps_blank_lines:
+                    yield reader.line_num, [""]
                 if cells:  # a blank line is not a row
                     yield reader.line_num, cells
                 row_end = reader.line_num

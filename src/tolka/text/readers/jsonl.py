@@ -15,12 +15,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogat
 
 @register_reader(".jsonl")
 class JsonLinesFile(BothSides):
-    """corpus.columns has the keys; without it they are the languages, in the object or in its "translation"."""
+    """corpus.columns has the keys, without it they are the languages; in the object or in its "translation"."""
 
     def read(self) -> Iterator[Pair]:
-        """Yield all pairs; blank lines are skipped."""
+        """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
         keys = self.columns or self.languages
         for number, line in enumerate(self._text_lines(), 1):
+            if not line.strip() and self.keeps_blank_lines:
+                yield Pair("", "")
             if line.strip():
                 try:
                     cells = self._object(line, number)
@@ -38,8 +40,9 @@ class JsonLinesFile(BothSides):
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path}:{number}: no JSON ({error})") from None
-        if isinstance(value, dict) and not self.columns and isinstance(value.get("translation"), dict):
-            value = value["translation"]
+        nested = value.get("translation") if isinstance(value, dict) else None
+        if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
+            value = nested
         if not isinstance(value, dict):
             raise DataError(f'{self.path}:{number}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
         return value
@@ -47,8 +50,7 @@ class JsonLinesFile(BothSides):
     def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
         if key not in cells:
             raise DataError(
-                f"{self.path}:{number}: no key '{key}'.{did_you_mean(key, list(cells))} Name two keys with "
-                "corpus.columns=[source,target]"
+                f"{self.path}:{number}: no key '{key}'.{did_you_mean(key, list(cells))} {self.setting.names}"
             )
         if not isinstance(cells[key], str | None):
             raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")

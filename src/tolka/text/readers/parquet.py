@@ -17,22 +17,31 @@ class ParquetFile(BothSides):
     def read(self) -> Iterator[Pair]:
         names = list(self._file.schema_arrow.names)
         columns = list(self.columns or self.languages)
-        nested = not self.columns and "translation" in names
+        nested = "translation" in names and (not self.columns or self._are_nested(columns))
         for name in [] if nested else columns:
             if name not in names:
                 raise DataError(
-                    f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} Name two of them with "
-                    "corpus.columns=[source,target]"
+                    f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}"
                 )
-        number = 0
+        wanted, number = ["translation"] if nested else list(dict.fromkeys(columns)), 0
         try:
-            for batch in self._file.iter_batches(columns=["translation"] if nested else columns):
+            for batch in self._file.iter_batches(columns=wanted):
                 for row in batch.to_pylist():
                     number += 1
                     yield self._pair(row["translation"] if nested else row, columns, number)
         except (OSError, ValueError) as error:  # the base classes of pyarrow's errors
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{self.path}, after row {number}: {reason}; is the file complete?") from None
+
+    def _are_nested(self, columns: list[str]) -> bool:
+        """Return whether the columns are fields of the column `translation`, and not columns themselves."""
+        from pyarrow import types
+
+        schema = self._file.schema_arrow
+        kind = schema.field("translation").type
+        if set(columns) <= set(schema.names) or not types.is_struct(kind):
+            return False
+        return set(columns) <= {field.name for field in kind}
 
     def _pair(self, cells: Any, columns: list[str], number: int) -> Pair:
         if not isinstance(cells, dict | None):

@@ -1,0 +1,108 @@
+"""Where mt-translate writes: standard output, a file that appears once it is complete, or one that can be resumed."""
+
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tolka.cli.common import whole_file
+from tolka.config.schemas import TranslateConfig
+from tolka.errors import DataError
+from tolka.model_directory.read import digests
+from tolka.system.progress import say
+from tolka.system.resumable import ResumableFile, record_path, resumable_file
+from tolka.text.pairs import Pair
+from tolka.version import __version__
+
+_ONLY_SPEED = {"decoding.threads", "decoding.workers", "output.resume"}  # settings that may differ when resuming
+
+
+@contextmanager
+def open_output(
+    path: Path | None, config: TranslateConfig, models: Sequence[Path], given: bool
+) -> Iterator[BinaryIO | ResumableFile]:
+    """Yield standard output, or a file that gets its name once it is complete, as output.resume says.
+
+    models, given (whether translations are scored that were given): a resumed job must have the same.
+    """
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif config.output.resume:
+        with _resumable(path, _identity(config, models, given)) as file:
+            yield file
+    else:
+        if record_path(path.resolve()).exists():
+            say(f"note: an interrupted job has left a part of {path}: resume=true goes on with it, this begins again")
+        with whole_file(path) as stream:
+            yield stream
+
+
+@contextmanager
+def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFile]:
+    """Yield a file that keeps what was recorded if it is interrupted, and report that."""
+    with resumable_file(path, identity) as file:
+        before = file.state
+        if before:
+            say(f"resuming after the {file.state['lines']} lines in {file.path}")
+        try:
+            yield file
+        except BaseException as error:
+            if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
+                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command goes on from there")
+            raise
+
+
+def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> dict[str, Any]:
+    """Return what decides the output, besides the input."""
+    settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
+    kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
+    return {"the model": digests(models), "--score": given, **kept, "tolka's version": __version__}
+
+
+class Journal:
+    """Follows how much of the input is done, so that an interrupted job can be resumed there.
+
+    done: lines that the interrupted job finished. tally: what was recorded with them.
+    """
+
+    def __init__(self, out: BinaryIO | ResumableFile, window: int) -> None:
+        """out: nothing is recorded unless it is a ResumableFile. window: lines of a full window."""
+        self._file = out if isinstance(out, ResumableFile) else None
+        self._window = window
+        self._digest = hashlib.sha256()
+        self._recorded = self._file.state if self._file else {}
+        self.done = int(self._recorded.get("lines", 0))
+        self.tally: dict[str, Any] = self._recorded.get("tally", {})
+
+    def remaining(self, rows: Iterator[Pair]) -> Iterator[Pair]:
+        """Return the rows after those that are done; DataError if these are not as they were."""
+        if self._file and self.done:
+            count = self._count(islice(rows, self.done))
+            if count != self.done or self._digest.hexdigest() != self._recorded["digest"]:
+                raise DataError(
+                    f"the first {self.done} lines of the input are not those of the interrupted job: give it what it "
+                    f"read, or remove {self._file.path} to begin again"
+                )
+        return rows
+
+    def _count(self, rows: Iterable[Pair]) -> int:
+        """Return the number of rows, and add them to the digest."""
+        count = 0
+        for row in rows:
+            self._digest.update(f"{row.source}\0{row.target}\n".encode())
+            count += 1
+        return count
+
+    def record(self, window: Sequence[Pair], tally: Mapping[str, Any]) -> None:
+        """Record that a full window is done; not a shorter one, which the input's end makes, or an error in it.
+
+        A resumed job so has the windows, and with them the batches, of an uninterrupted one.
+        """
+        if self._file and len(window) == self._window:
+            self.done += self._count(window)
+            self._file.record({"lines": self.done, "digest": self._digest.hexdigest(), "tally": dict(tally)})

@@ -1,0 +1,107 @@
+"""A file that is written step by step, so that another process can go on after the last step of one that was ended."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import DataError
+from tolka.system.atomic import naming, partial, replace_text, try_lock
+
+_FORMAT = 1
+
+
+class ResumableFile:
+    """The unfinished content of a file, in a hidden file beside it, and a record of how far it is complete.
+
+    identity: what the content depends on, by name, as JSON has it. state: what `record` was last given; {} if there is
+    nothing yet.
+    """
+
+    def __init__(self, final: Path, identity: Mapping[str, Any]) -> None:
+        """Open the content of an interrupted process, or a new one; DataError if the identity is another."""
+        self.path, self.identity, self.state = partial(final), json.loads(json.dumps(identity)), dict[str, Any]()
+        self._final, self._record = final, record_path(final)
+        size = self._recorded_size()
+        self._stream = open(self.path, "r+b" if size else "ab")  # noqa: SIM115  (closed by `close`)
+        if not (try_lock(self._stream) and self._is_in_place()):
+            self._stream.close()
+            raise DataError(f"{final}: another process writes it at this moment")
+        self._stream.truncate(size)
+        self._stream.seek(size)
+
+    def _is_in_place(self) -> bool:
+        """Return whether the open file still has its name; another process may have finished it in the meantime."""
+        return self.path.exists() and os.path.samestat(os.fstat(self._stream.fileno()), self.path.stat())
+
+    def _recorded_size(self) -> int:
+        """Read the record of an interrupted process; return how many bytes of its content are complete."""
+        try:
+            record = json.loads(self._record.read_text(encoding="utf-8"))
+            before, state, size = dict(record["identity"]), dict(record["state"]), int(record["bytes"])
+            if record["format"] != _FORMAT or self.path.stat().st_size < size:
+                raise ValueError("bytes are missing")
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise DataError(f"{self._record} is damaged ({error}); remove it to begin again") from None
+        for name in [*before, *self.identity]:
+            if before.get(name) != self.identity.get(name):
+                raise DataError(
+                    f"{self._final} cannot be resumed: {name} was {before.get(name)!r} when it was begun, and is "
+                    f"{self.identity.get(name)!r} now; change it back, or remove {self.path} to begin again"
+                )
+        self.state = state
+        return size
+
+    def write(self, data: bytes) -> None:
+        """Append bytes; they are kept once `record` has been called."""
+        with naming(self._final):
+            self._stream.write(data)
+
+    def flush(self) -> None:
+        """Do nothing: nobody reads the content yet."""
+
+    def record(self, state: Mapping[str, Any]) -> None:
+        """Make all that was written survive the end of the process, and of the machine. state: plain values."""
+        self._sync()
+        self.state = dict(state)
+        record = {"format": _FORMAT, "identity": self.identity, "bytes": self._stream.tell(), "state": self.state}
+        replace_text(self._record, json.dumps(record))
+
+    def _sync(self) -> None:
+        with naming(self._final):
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        self._sync()
+        self._stream.close()
+        os.replace(self.path, self._final)
+        self._record.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file; remove it if nothing was recorded."""
+        self._stream.close()
+        if not self.state:
+            self.path.unlink(missing_ok=True)
+
+
+def record_path(final: Path) -> Path:
+    """Return the path of the record that belongs to `partial(final)`."""
+    content = partial(final)
+    return content.with_name(f"{content.name}.json")
+
+
+@contextmanager
+def resumable_file(final: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFile]:
+    """Open a ResumableFile that gets its name if the block ends without an error, and else keeps what was recorded."""
+    file = ResumableFile(final.resolve(), identity)  # a link stays a link
+    try:
+        yield file
+        file.finish()
+    finally:
+        file.close()

@@ -1,0 +1,57 @@
+"""Options of what mt-translate reads and writes."""
+
+from dataclasses import dataclass
+
+from tolka.errors import ConfigError
+from tolka.options.checks import one_of
+from tolka.options.settings import setting
+
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+"""Input formats with columns."""
+INPUT_FORMATS = ("auto", "text", *TABLES)
+OUTPUT_FORMATS = ("text", "nbest", "jsonl")
+SCORES = ("sum", "mean")
+
+
+@dataclass(frozen=True)
+class InputConfig:
+    """Options of the texts to translate."""
+
+    format: str = "auto"
+    """text, tsv, csv, jsonl or parquet; auto = text, or where input.column is set, what the file's name ends in"""
+    column: str = setting("", literal=True)
+    """column to translate: its name, or in tsv and csv its number, from 1; the other columns are not copied"""
+    prefix: str = setting("", literal=True, any_bytes=True)
+    """file with the beginning of each translation, line by line; a blank line leaves the translation free"""
+    prefix_column: str = setting("", literal=True)
+    """column with the beginning of each translation"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "input", "format", INPUT_FORMATS)
+        if self.format == "text" and self.column:
+            raise ConfigError(f"input.column ({self.column}) names a column, and input.format=text has none")
+        if self.format in TABLES and not self.column:
+            raise ConfigError(f"input.format={self.format} has columns: name the one to translate with input.column")
+        if self.prefix_column and not self.column:
+            raise ConfigError(f"input.prefix_column ({self.prefix_column}) is of no use without input.column")
+        if self.prefix_column and self.prefix:
+            raise ConfigError("input.prefix_column and input.prefix both have the beginnings: leave one of them out")
+        for key in ("column", "prefix_column"):
+            if (value := getattr(self, key)).isdecimal() and int(value) == 0:
+                raise ConfigError(f"input.{key} ({value}): columns are counted from 1")
+
+
+@dataclass(frozen=True)
+class OutputConfig:
+    """Options of what is written."""
+
+    format: str = "text"
+    """text (the translation, a line each), nbest (Moses' list of several), or jsonl (an object a line, with scores)"""
+    score: str = "sum"
+    """of --score: sum = log-probability of the translation in nats, mean = that divided by its tokens, </s> included"""
+    resume: bool = False
+    """with -o: go on where the same command was interrupted, after the last full window (decoding.window)"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "output", "format", OUTPUT_FORMATS)
+        one_of(self, "output", "score", SCORES)

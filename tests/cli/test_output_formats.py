@@ -1,0 +1,192 @@
+"""mt-translate output.format=nbest and jsonl, beside text."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.cli import translate
+from tolka.cli.translate_notes import Tally
+from tolka.search.beam import BeamConfig
+from tolka.translation.translator import Translation, Translator
+
+Command = Callable[..., Any]
+LINES = "ferry lantern .\n\nvélvet 한국\u2028 ||| x\n".encode()
+QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=4"]
+
+
+def split_nbest(line: str) -> tuple[int, str, dict[str, float], float]:
+    """Number, text, features and score; the text may have ||| in it."""
+    number, rest = line.split(" ||| ", 1)
+    text, features, score = rest.rsplit(" ||| ", 2)
+    words = features.split(" ")
+    return (
+        int(number),
+        text,
+        {name.rstrip("="): float(value) for name, value in zip(words[::2], words[1::2], strict=True)},
+        float(score),
+    )
+
+
+def test_nbest_has_moses_four_fields(command: Command, trained: Path) -> None:
+    plain = command("mt-translate", trained, *QUICK, stdin=LINES).out.split("\n")[:-1]
+    outcome = command("mt-translate", trained, *QUICK, "output.format=nbest", stdin=LINES)
+    rows = [split_nbest(line) for line in outcome.out.split("\n")[:-1]]
+    assert [(number, text) for number, text, _, _ in rows] == list(enumerate(plain))
+    assert rows[1] == (1, "", {"log_probability": 0.0, "tokens": 0.0}, 0.0)
+    for _, text, features, score in rows:
+        assert score == features["log_probability"]  # greedy search ranks by it
+        assert (features["log_probability"] < 0) == (text != "")
+
+
+def test_nbest_has_all_candidates_of_a_line(command: Command, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BeamConfig, "returned", property(lambda config: 3))
+    options = ["search.beam_size=3", *QUICK[1:]]
+    text = command("mt-translate", trained, *options, stdin=LINES)
+    assert "note: of 3 translations of each line (search.n_best) the best one is written; output.format=" in text.err
+    outcome = command("mt-translate", trained, *options, "output.format=nbest", stdin=LINES)
+    assert "is written" not in outcome.err
+    rows = [split_nbest(line) for line in outcome.out.split("\n")[:-1]]
+    assert [number for number, *_ in rows] == [0, 0, 0, 1, 2, 2, 2]
+    best: dict[int, str] = {}
+    for number, best_text, features, score in rows:
+        best.setdefault(number, best_text)
+        if features["tokens"]:
+            lp = ((5 + features["tokens"]) / 6) ** 1.0
+            unfinished = ((5 + features["tokens"] - 1) / 6) ** 1.0
+            ratio = features["log_probability"] / score
+            assert ratio == pytest.approx(lp, abs=1e-3) or ratio == pytest.approx(unfinished, abs=1e-3)
+    assert list(best.values()) == text.out.split("\n")[:-1]
+
+
+def test_jsonl_has_an_object_for_each_line(command: Command, trained: Path) -> None:
+    plain = command("mt-translate", trained, "search=greedy", stdin=LINES).out.split("\n")[:-1]
+    outcome = command("mt-translate", trained, "search=greedy", "output.format=jsonl", stdin=LINES)
+    assert "vélvet 한국" in outcome.out  # as it is read, not as \u00e9
+    objects = [json.loads(line) for line in outcome.out.split("\n")[:-1]]
+    assert [each["source"] for each in objects] == LINES.decode().split("\n")[:-1]
+    assert [each["hypotheses"][0]["text"] for each in objects] == plain
+    assert all(set(each) == {"source", "hypotheses", "flags"} for each in objects)
+    assert all(isinstance(each["flags"], list) for each in objects)
+    (blank,) = objects[1]["hypotheses"]
+    assert blank == {"text": "", "score": 0.0, "tokens": [], "token_scores": [], "alignment": []}
+    for each in objects:
+        (hypothesis,) = each["hypotheses"]
+        assert len(hypothesis["tokens"]) == len(hypothesis["token_scores"])
+        words = len(hypothesis["text"].split(" ")) if hypothesis["text"] else 0
+        assert [target for _, target in hypothesis["alignment"]] == list(range(words))
+        subwords = [token for token in hypothesis["tokens"] if token != "</s>"]
+        assert "".join(subwords).replace("▁", " ").strip() == hypothesis["text"] or "<0x" in "".join(subwords)
+
+
+def test_token_scores_add_up_to_what_the_search_found(command: Command, trained: Path) -> None:
+    """The search extends hypotheses token by token; token scores come from one pass over the whole translation.
+
+    This model is hardly trained and goes on to the limit: its search has not seen the last token score, of `</s>`.
+    """
+    nbest = command("mt-translate", trained, *QUICK, "output.format=nbest", stdin=LINES)
+    found = command("mt-translate", trained, *QUICK, "output.format=jsonl", stdin=LINES)
+    assert "2 of 3 translations reached the length limit" in nbest.err
+    for line, text in zip(nbest.out.split("\n")[:-1], found.out.split("\n")[:-1], strict=True):
+        (hypothesis,) = json.loads(text)["hypotheses"]
+        _, _, features, score = split_nbest(line)
+        assert features["tokens"] == len(hypothesis["tokens"]) == len(hypothesis["token_scores"])
+        assert hypothesis["score"] == score
+        assert sum(hypothesis["token_scores"][:-1]) == pytest.approx(score, rel=1e-5)
+
+
+def test_alignments_are_those_of_text(command: Command, trained: Path) -> None:
+    text = command("mt-translate", trained, *QUICK, "alignments=true", stdin=LINES).out.split("\n")[:-1]
+    found = command("mt-translate", trained, *QUICK, "output.format=jsonl", stdin=LINES).out.split("\n")[:-1]
+    for line, each in zip(text, found, strict=True):
+        pairs = json.loads(each)["hypotheses"][0]["alignment"]
+        assert " ".join(f"{source}-{target}" for source, target in pairs) == line.split("\t")[1]
+
+
+def test_an_ensemble_has_no_alignments(command: Command, trained: Path) -> None:
+    outcome = command("mt-translate", f"{trained},{trained}", *QUICK, "output.format=jsonl", stdin=LINES)
+    assert outcome.code == 0
+    found = [json.loads(line)["hypotheses"][0] for line in outcome.out.split("\n")[:-1]]
+    assert [each["alignment"] for each in found] == [None, None, None]
+    assert all(each["token_scores"] for each in (found[0], found[2]))
+
+
+def test_pictures_beside_jsonl(command: Command, trained: Path, tmp_path: Path, without_matplotlib: None) -> None:
+    outcome = command("mt-translate", trained, *QUICK, "output.format=jsonl", "--attention", tmp_path, stdin=LINES)
+    assert (outcome.code, outcome.out.count("\n")) == (0, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000001.json", "000002.json", "000003.json"]
+
+
+@pytest.mark.parametrize("name", ["text", "nbest", "jsonl"])
+def test_no_input_is_no_output(command: Command, trained: Path, name: str) -> None:
+    outcome = command("mt-translate", trained, f"output.format={name}", stdin=b"")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "note: there was no line to translate\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["output.format=nbest", "alignments=true"], "output.format=nbest has no place for attention.alignments=true"),
+        (["output.format=nbest", "--attention", "maps"], "output.format=nbest has no place for --attention"),
+        (["output.format=json"], "output.format ('json') is unknown. Did you mean 'jsonl'?"),
+        (["output.score=mean"], "output.score=mean is for given translations: add --score, or leave it out"),
+        (["resume=true"], "resume=true goes on with a file that was begun: name it with -o"),
+        (["resume=true", "-o", "/dev/null"], "resume=true needs a file that can be read again, and /dev/null is"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    command: Command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = command("mt-translate", trained, *options, stdin=b"ferry\n")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.error.startswith(complaint)
+
+
+def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
+    command: Command, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    real = Translator.translate
+
+    def watched(self: Any, texts: Any, tick: Any, scored: bool = True, *rest: Any) -> list[Translation]:
+        asked.append(scored)
+        return real(self, texts, tick, scored, *rest)
+
+    monkeypatch.setattr(Translator, "translate", watched)
+    for name in ("text", "nbest", "jsonl"):
+        command("mt-translate", trained, *QUICK, f"output.format={name}", stdin=b"ferry\n")
+    assert asked == [False, True, True]
+
+
+def _tally(languages: tuple[str, str], lines: list[str]) -> Tally:
+    from tolka.cli.translate_formats import Result
+    from tolka.translation.translator import Candidate
+
+    tally = Tally(languages, False, {})
+    tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
+    return tally
+
+
+def test_lines_of_the_other_direction_are_noted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    korean = ["나는 당신을 사랑합니다.", "KBS는 방송국이다"]
+    _tally(("en", "ko"), [*korean, "I love you.", ""]).conclude()
+    assert capsys.readouterr().err == (
+        "note: 2 of 4 lines are in the script of ko, and the model translates from en to ko; is it the one for the "
+        "other direction?\n"
+    )
+    _tally(("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]).conclude()
+    _tally(("en", "de"), ["Ich liebe dich."]).conclude()  # one script: nothing can be said
+    _tally(("xa", "xb"), ["ferry"]).conclude()
+    _tally(("ko", "en"), [korean[0]] * 19 + ["KBS"]).conclude()  # a name is no other direction
+    assert capsys.readouterr().err == ""
+
+
+def test_help_names_the_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        translate.run(["--help"])
+    shown = capsys.readouterr().out
+    for words in ('output.format="text"', "input.column=", "--score", "output.resume=false"):
+        assert words in shown
