@@ -63,7 +63,7 @@ def every_translation(reference: PlainSearch, config: BeamConfig, source: list[i
             yield tokens, total + log_p[EOS], True
         if len(tokens) < limit(config, source) - 1:
             begun += [
-                ([*tokens, token], total + value) for token, value in enumerate(log_p) if EOS < token and value > NEVER
+                ([*tokens, token], total + value) for token, value in enumerate(log_p) if token > EOS and value > NEVER
             ]
 
 

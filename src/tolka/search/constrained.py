@@ -231,7 +231,9 @@ class _TermBeam:
             is_first = torch.ones_like(order, dtype=torch.bool)
             is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]
             place = position - torch.where(is_first, position, 0).cummax(dim=1).values
-        return _Candidates(log_p, rank, parent, token, state, missing, met, position).gather(order)._replace(place=place)
+        return (
+            _Candidates(log_p, rank, parent, token, state, missing, met, position).gather(order)._replace(place=place)
+        )
 
     def _is_finished(self, total: Tensor, chosen: _Candidates) -> Tensor:
         """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses.
