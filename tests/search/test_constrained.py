@@ -146,6 +146,9 @@ def test_terms_that_do_not_fit_are_left_out_and_the_others_met(name: str) -> Non
     assert [each.tokens for each in one] == [each.tokens for each in run(reference, config, SOURCES[:1], ())[0]]
     assert two[0].finished
     assert 5 in two[0].tokens
+    [four] = run(reference, config, SOURCES[3:], [Wish(terms=(long, ((6,),), ((4, 7),), ((7, 5, 5, 5, 5, 5),), long))])
+    assert four[0].finished
+    assert meets(four[0].tokens, Wish(terms=(((6,),), ((4, 7),))))
     assert three[0].finished
     assert contains(three[0].tokens, (4, 4, 4)) != contains(three[0].tokens, (7, 7, 7))
 

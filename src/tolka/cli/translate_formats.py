@@ -192,7 +192,8 @@ def format_of(
 
 def _flags(result: Result) -> list[str]:
     """Return what is suspicious about a translation."""
-    return []
+    best = result.translation.candidates[0]
+    return ["missing_term"] * bool(best.missing) + ["banned_phrase"] * bool(best.banned)
 
 
 def _tokens(candidate: Candidate) -> int:

@@ -17,7 +17,9 @@ _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and 
 
 @dataclass
 class Counts:
-    """Lines: all, with several sentences (apart: translated one by one), too long, cut, in the target's script."""
+    """Lines: all, with several sentences (apart: translated one by one), too long, cut, in the target's script, without
+    a term of the glossary (missing), with a banned phrase.
+    """
 
     lines: int = 0
     apart: int = 0
@@ -25,6 +27,8 @@ class Counts:
     long: int = 0
     cut: int = 0
     reversed: int = 0
+    missing: int = 0
+    banned: int = 0
 
 
 class Tally:
@@ -55,6 +59,8 @@ class Tally:
         counts.together += several and translation.split == "unknown"
         counts.long += translation.too_long
         counts.cut += not translation.complete
+        counts.missing += bool(translation.candidates[0].missing)
+        counts.banned += bool(translation.candidates[0].banned)
         counts.reversed += self._is_in_target_script(source)
 
     def _is_in_target_script(self, source: str) -> bool:
@@ -84,6 +90,12 @@ class Tally:
                 f"note: {counts.cut} of {counts.lines} translations reached the length limit "
                 "(search.max_length_factor) and may be cut"
             )
+        if counts.missing:
+            say(
+                f"note: {counts.missing} {of_lines} lack a translation that the glossary (search.glossary) has for them"
+            )
+        if counts.banned:
+            say(f"note: {counts.banned} {of_lines} contain a banned phrase (search.banned)")
         if counts.reversed > _SHARE_NOTED * counts.lines:
             source, target = self._languages
             say(

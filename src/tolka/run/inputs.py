@@ -31,6 +31,7 @@ from tolka.text.pairs import Pair
 from tolka.text.tokenizer.round_trip import round_trip_notes
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.splitting import share_of_several
+from tolka.translation.terminology import read_terms
 
 _LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
 
@@ -60,6 +61,7 @@ class Inputs:
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
         _ = self.test_pairs
+        read_terms(self.config.search, (self.config.corpus.source, self.config.corpus.target))
 
     @cached_property
     def corpus(self) -> Corpus:

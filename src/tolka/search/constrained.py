@@ -48,9 +48,10 @@ def search_with_terms(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; sentences without terms are searched apart, by `plain`.
 
-    source (B, S), lengths (B,). A sentence that meets only some terms before its length limit is searched again without
-    the others, so that it has a finished translation.
+    source (B, S), lengths (B,). A sentence whose terms are not all met before its length limit is searched again
+    without the longest of the missing ones, until the others are met.
     """
+    limits = options.general.limits(lengths).tolist()
     results: list[list[Hypothesis]] = [[] for _ in wishes]
     wishes, pending = list(wishes), list(range(len(wishes)))
     while pending:
@@ -68,11 +69,19 @@ def search_with_terms(
             for number, result in zip(with_terms, beam.results, strict=True):
                 results[number] = result.hypotheses
                 if result.missing:
-                    terms = enumerate(wishes[number].terms)
-                    left = tuple(term for place, term in terms if place not in result.missing)
-                    wishes[number] = replace(wishes[number], terms=left)
+                    wishes[number] = _with_fewer(wishes[number], result.missing, limits[number])
                     pending.append(number)
     return results
+
+
+def _with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
+    """Return the wish without the longest of the missing terms, or as many of them as make the others fit."""
+    sizes = [min(map(len, alternatives)) for alternatives in wish.terms]
+    longest_first, dropped = sorted(missing, key=lambda term: -sizes[term]), 1
+    while dropped < len(missing) and sum(sizes) - sum(sizes[term] for term in longest_first[:dropped]) >= limit:
+        dropped += 1
+    left = [term for number, term in enumerate(wish.terms) if number not in longest_first[:dropped]]
+    return replace(wish, terms=tuple(left))
 
 
 def _rows(source: Tensor, lengths: Tensor, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -256,9 +265,10 @@ class _TermBeam:
 
         tokens (B, k, t), total (B, k).
         """
-        pools = zip(*(part[rows].tolist() for part in self.pool), strict=True)
-        parts = (tokens, total, chosen.rank, chosen.missing)
-        actives = zip(*(part[rows].tolist() for part in parts), strict=True)
+        of_active = (tokens, total, chosen.rank, chosen.missing)
+        pools, actives = (
+            zip(*(part[rows].tolist() for part in parts), strict=True) for parts in (self.pool, of_active)
+        )
         for number, pool, active in zip(self.active[rows].tolist(), pools, actives, strict=True):
             finished = [
                 Hypothesis(ids[:length], log_p, score, finished=True)
@@ -280,10 +290,8 @@ class _TermBeam:
             if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
                 return _Result([], lacking)
             possible = [place for place in possible if not any(missing[place])]
-        hypotheses = [
-            Hypothesis(tokens[place], total[place], rank[place] / penalty, finished=False) for place in possible
-        ]
-        return _Result(sorted(hypotheses, key=lambda each: -each.score), [])
+        found = [Hypothesis(tokens[place], total[place], rank[place] / penalty, finished=False) for place in possible]
+        return _Result(sorted(found, key=lambda each: -each.score), [])
 
 
 def _gather(values: Tensor, indices: Tensor) -> Tensor:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
 from tolka.system.progress import say
+from tolka.text.glossary import Match
 from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.splitting import best_cut, sentences, separator_between
+from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
     from tolka.model_directory.read import Folders, SavedModel
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
 _DEFAULT_WORKERS = 2  # at most, since each needs memory for a batch of its own
+_ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
 E = TypeVar("E", bound=Engine)
@@ -36,7 +39,7 @@ class Candidate:
     segments: the parts that the model translated, none for a blank text: source ids and target ids, without `</s>`.
     score: what translations of this text are ranked by, the sum over its segments; NaN if it was not asked for.
     complete: whether every part ended with `</s>`. log_probability: in nats, the sum over its segments; NaN if it was
-    not asked for.
+    not asked for. missing: translations of the glossary's terms that it lacks. banned: banned phrases that it has.
     """
 
     text: str
@@ -44,6 +47,8 @@ class Candidate:
     score: float
     complete: bool
     log_probability: float = field(default=math.nan, repr=False)
+    missing: list[str] = field(default_factory=list, repr=False)
+    banned: list[str] = field(default_factory=list, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,12 +104,14 @@ class Translation:
 class _Segment:
     """A part of a text of at most max_length.
 
-    separator: what joins its translation to the one before. wish: what is wanted of its translation.
+    separator: what joins its translation to the one before. wish: what is wanted of its translation. matches: the
+    glossary's terms in it.
     """
 
     separator: str
     ids: list[int]
     wish: Wish = NO_WISH
+    matches: tuple[Match, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,18 +153,20 @@ class Translator(Generic[E]):
         workers: int = 0,
         split: str = "length",
         languages: tuple[str, str] = ("", ""),
+        terminology: Terminology | None = None,
     ) -> None:
         """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
 
         unicode: Unicode form of the model's training text, from CleaningConfig. split: from `resolved_split`.
-        languages: the codes of source and target, to split and join sentences.
+        languages: the codes of source and target, to split and join sentences. terminology: terms that translations
+        must contain, for a search that considers them, and phrases that they must not.
         """
         self.engine = engine
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.tokens = tokens
         self.unicode = unicode
-        self.split, self.languages = split, languages
+        self.split, self.languages, self.terminology = split, languages, terminology
         self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
 
     @staticmethod
@@ -184,7 +193,9 @@ class Translator(Generic[E]):
         limits = max_length, decoding.tokens, unicode_form(saved.config), decoding.workers
         engine = TorchEngine.of(saved.model, search, decoding)
         split = resolved_split(decoding.split, saved.sources.several_sentences)
-        return Translator(engine, saved.tokenizer, *limits, split, languages(saved.config))
+        of_languages = languages(saved.config)
+        terminology = Terminology.of(search, saved.tokenizer, limits[2], of_languages, decoding.line_limit)
+        return Translator(engine, saved.tokenizer, *limits, split, of_languages, terminology)
 
     def __repr__(self) -> str:
         source, target = self.languages
@@ -212,7 +223,8 @@ class Translator(Generic[E]):
             sources = [self._begun(*each) for each in zip(sources, prefixes, strict=True)]
         segments = [segment for source in sources for segment in source.segments]
         share = len(sources) / max(1, len(segments))
-        results = iter(self._translate_segments(segments, lambda count: tick(count * share), scored))
+        found = self._translate_segments(segments, lambda count: tick(count * share), scored)
+        results = iter(self._without_banned(segments, found, scored))
         return [self._join(source, list(islice(results, len(source.segments)))) for source in sources]
 
     def _join(self, source: _Source, results: Sequence[Sequence[_Rendered]]) -> Translation:
@@ -224,16 +236,49 @@ class Translator(Generic[E]):
         for place in range(max(map(len, results), default=1)):
             chosen = [each[min(place, len(each) - 1)] for each in results]
             pairs = list(zip(source.segments, chosen, strict=True))
+            text = "".join(segment.separator + text for segment, (text, _) in pairs)
             candidates.append(
                 Candidate(
-                    "".join(segment.separator + text for segment, (text, _) in pairs),
+                    text,
                     [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
                     sum(hypothesis.score for _, hypothesis in chosen),
                     all(hypothesis.finished for _, hypothesis in chosen),
                     sum(hypothesis.log_probability for _, hypothesis in chosen),
+                    *self._complaints(text, [(segment.matches, text) for segment, (text, _) in pairs]),
                 )
             )
         return Translation(candidates, source.too_long, source.sentences, self.split)
+
+    def _complaints(self, text: str, segments: Sequence[tuple[Sequence[Match], str]]) -> tuple[list[str], list[str]]:
+        """Return the terms that a translation lacks and the banned phrases that it has.
+
+        segments: of each, the glossary's terms in it, and its translation.
+        """
+        if self.terminology is None:
+            return [], []
+        missing = [term for each in segments for term in self.terminology.missing(*each)]
+        return missing, self.terminology.banned_in(text)
+
+    def _without_banned(
+        self, segments: Sequence[_Segment], results: list[list[_Rendered]], scored: bool
+    ) -> list[list[_Rendered]]:
+        """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
+        if self.terminology is None:
+            return results
+        for _ in range(_ROUNDS):
+            again = dict[int, _Segment]()
+            for number, (segment, found) in enumerate(zip(segments, results, strict=True)):
+                spellings = [self.terminology.banned_spellings(text, each.tokens) for text, each in found]
+                banned = tuple(dict.fromkeys((*segment.wish.banned, *chain.from_iterable(spellings))))
+                if banned != segment.wish.banned:
+                    again[number] = replace(segment, wish=replace(segment.wish, banned=banned))
+            if not again:
+                break
+            segments = [again.get(number, segment) for number, segment in enumerate(segments)]
+            found_again = self._translate_segments(list(again.values()), lambda share: None, scored)
+            for number, found in zip(again, found_again, strict=True):
+                results[number] = found
+        return results
 
     def _segment(self, text: str) -> _Source:
         """Split a text into segments; none for a blank text, which never reaches the model."""
@@ -265,7 +310,9 @@ class Translator(Generic[E]):
         (ids,) = self.tokenizer.encode_source([text])
         cut = best_cut(text) if len(ids) > self.max_length and self.split != "never" else None
         if cut is None:
-            yield _Segment(separator, ids)
+            matches = self.terminology.matches(text) if self.terminology else ()
+            wish = self.terminology.wish(matches) if self.terminology else NO_WISH
+            yield _Segment(separator, ids, wish, matches)
             return
         yield from self._split(text[: cut.end], separator)
         separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])

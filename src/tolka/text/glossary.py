@@ -1,0 +1,171 @@
+"""Glossaries: terms with their translations, and where they stand in a text; lists of banned phrases."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import regex
+
+from tolka.errors import DataError
+from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
+from tolka.text.tbx import read_tbx
+
+# A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
+# scripts of Chinese, Japanese, Thai, Lao, Khmer and Burmese, every character is one; so is every other mark.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
+_WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
+_BAR = re.compile(r"(?<!\\)\|")
+TBX_ENDINGS = (".tbx", ".xml")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term: its forms in the source language, any of which may stand for it, and in the target language."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass
+class _Forms:
+    """Source forms that are alike but for case: as they are written -> the targets of each."""
+
+    targets: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A source term that stands in a text: as it is written there, and its translations."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+class Glossary:
+    """Finds a glossary's terms in texts."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        """Entries with the same source form have their targets together."""
+        self._forms: dict[tuple[str, ...], _Forms] = {}
+        self._lengths: dict[str, list[int]] = {}  # first word -> numbers of words of the forms, the longest first
+        for entry in entries:
+            for source in entry.sources:
+                words = tuple(_WORD.findall(source))
+                key = _folded(words)
+                known = self._forms.setdefault(key, _Forms()).targets.setdefault(words, [])
+                known += [target for target in entry.targets if target not in known]
+                lengths = self._lengths.setdefault(key[0], [])
+                lengths[:] = sorted({*lengths, len(words)}, reverse=True)
+
+    def __len__(self) -> int:
+        """Return the number of source forms, those that differ in case only counted once."""
+        return len(self._forms)
+
+    def matches(self, text: str) -> list[Match]:
+        """Return the terms of a text, each once, in order; of overlapping ones the first, and of those the longest.
+
+        A term stands in a text as whole words, of which case matters only where the glossary has several.
+        """
+        spans = [match.span() for match in _WORD.finditer(text)]
+        words = [text[start:end] for start, end in spans]
+        folded, found, place = _folded(words), dict[Match, None](), 0
+        while place < len(words):
+            for length in self._lengths.get(folded[place], ()):
+                forms = self._forms.get(folded[place : place + length])
+                if forms is not None and place + length <= len(words):
+                    targets = forms.targets.get(tuple(words[place : place + length]))
+                    if targets is None:
+                        targets = list(dict.fromkeys(each for known in forms.targets.values() for each in known))
+                    found[Match(text[spans[place][0] : spans[place + length - 1][1]], tuple(targets))] = None
+                    place += length
+                    break
+            else:
+                place += 1
+        return _once(found)
+
+
+def _once(found: dict[Match, None]) -> list[Match]:
+    """Return the first of those matches that have the same translations."""
+    return list({match.targets: match for match in reversed(found)}.values())[::-1]
+
+
+def _folded(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in words)
+
+
+def stands_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
+    """Return whether a phrase stands in a text, exactly as written, from the beginning of a word.
+
+    Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: its last word
+    must not go on, as it may by default (a plural, an ending).
+    """
+    if phrase not in text or (only_at_start and not text.startswith(phrase)):
+        return False
+    spans = [match.span() for match in _WORD.finditer(text)]
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    places = [0] if only_at_start else [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
+    return any(place in starts and (not to_its_end or place + len(phrase) in ends) for place in places)
+
+
+def needs_blank(phrase: str) -> bool:
+    """Return whether the phrase can only follow a blank: it begins with a letter of a script with blanks."""
+    return regex.match(rf"(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]", phrase) is not None
+
+
+def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
+    """Read a glossary: TBX where the name says so (.tbx, .xml), else TSV. languages: of source and target.
+
+    A line of TSV is `source TAB target`, or with further columns of target forms; forms of one cell are separated by
+    bars. Blank lines and those that begin with # are ignored; \\| and \\# are the characters themselves. DataError with
+    file and line for anything else, and for a glossary without terms.
+    """
+    if without_compression(path).suffix.lower() in TBX_ENDINGS:
+        if not all(languages):
+            raise DataError(f"{path}: the model does not say its languages, which TBX needs; write the terms as TSV")
+        entries = [Entry(tuple(source), tuple(target)) for source, target in read_tbx(path, languages, limit)]
+        if not entries:
+            raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
+        return entries
+    entries = [_entry(line, f"{path}:{number}") for number, line in _lines(path, limit)]
+    if not entries:
+        raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
+    return entries
+
+
+def read_banned(path: Path, limit: LineLimit = LINE_LIMIT) -> list[str]:
+    """Read a list of phrases, one a line; DataError if there is none.
+
+    Blank lines and those that begin with # are ignored; \\# is the character itself.
+    """
+    phrases = [" ".join(re.sub(r"^\\#", "#", line).split()) for _, line in _lines(path, limit)]
+    if not phrases:
+        raise DataError(f"{path}: no phrase is in it; write one a line")
+    return list(dict.fromkeys(phrases))
+
+
+def _lines(path: Path, limit: LineLimit) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are neither blank nor comments."""
+    for number, line in enumerate(read_lines(path, limit=limit), start=1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+def _entry(line: str, place: str) -> Entry:
+    """Return the entry of a line of TSV. place: file and line, for errors."""
+    source, *targets = line.split("\t")
+    if not targets:
+        raise DataError(f"{place}: no tab; a line is: source TAB target")
+    sources = _forms(source)
+    if not sources:
+        raise DataError(f"{place}: the source term is empty")
+    forms = [form for target in targets for form in _forms(target)]
+    if not forms:
+        raise DataError(f"{place}: '{source}' has no target term")
+    return Entry(sources, tuple(forms))
+
+
+def _forms(cell: str) -> tuple[str, ...]:
+    """Return the forms of a cell, which bars separate."""
+    parts = (" ".join(re.sub(r"\\([|#])", r"\1", part).split()) for part in _BAR.split(cell))
+    return tuple(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,148 @@
+"""What a glossary and a list of banned phrases ask of translations: as subword ids for a search, and as text."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tolka.search.hypothesis import NO_WISH, Ids, Wish
+from tolka.text.glossary import Entry, Glossary, Match, needs_blank, read_banned, read_glossary, stands_in
+from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
+from tolka.text.normalization import spelt
+from tolka.text.tokenizer.special_tokens import BOS, UNK
+from tolka.text.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tolka.search.base import SearchConfig
+
+# Texts before a term when it is encoded: the first whose own subwords stay the same is left out of the result.
+_BEFORE_BLANK, _BEFORE = ("a", "1", ".", "-"), ("(", "“", "。", ".", "-", "、")
+
+
+def read_terms(
+    search: "SearchConfig", languages: tuple[str, str], limit: LineLimit = LINE_LIMIT
+) -> tuple[list[Entry], list[str]]:
+    """Read search.glossary and search.banned, if there are any. languages: of source and target.
+
+    DataError, in one line, where a file is not as it must be.
+    """
+    entries = read_glossary(user_path(search.glossary), languages, limit) if search.glossary else []
+    return entries, read_banned(user_path(search.banned), limit) if search.banned else []
+
+
+class Terminology:
+    """A glossary, phrases that translations must not contain, and the tokenizer that spells them."""
+
+    def __init__(
+        self, entries: Sequence[Entry], banned: Sequence[str], tokenizer: Tokenizer, unicode: str = "keep"
+    ) -> None:
+        """unicode: Unicode form of the model's training text, from CleaningConfig."""
+        self._tokenizer = tokenizer
+        self._glossary = Glossary([_spelt(entry, unicode) for entry in entries])
+        self._phrases = [spelt(phrase, unicode) for phrase in banned]
+        self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
+
+    @classmethod
+    def of(
+        cls,
+        search: "SearchConfig",
+        tokenizer: Tokenizer,
+        unicode: str,
+        languages: tuple[str, str],
+        limit: LineLimit = LINE_LIMIT,
+    ) -> "Terminology | None":
+        """Return what the files of a search ask for, as `read_terms` reads them; None without any."""
+        entries, banned = read_terms(search, languages, limit)
+        return cls(entries, banned, tokenizer, unicode) if entries or banned else None
+
+    def matches(self, text: str) -> tuple[Match, ...]:
+        """Return the glossary's terms that stand in a source text."""
+        return tuple(self._glossary.matches(text))
+
+    def wish(self, matches: Sequence[Match]) -> Wish:
+        """Return what is wanted of a translation in which these terms should stand, without those it cannot spell."""
+        terms = tuple(ids for ids in map(self._alternatives, matches) if ids)
+        return Wish(terms=terms, banned=self._banned_ids) if terms or self._banned_ids else NO_WISH
+
+    def missing(self, matches: Sequence[Match], translation: str) -> list[str]:
+        """Return the translations of those terms of which no form stands in a text; of each, its first form."""
+        return [match.targets[0] for match in matches if not any(_has(translation, form) for form in match.targets)]
+
+    def banned_in(self, translation: str) -> list[str]:
+        """Return the banned phrases that stand in a text."""
+        return [phrase for phrase in self._phrases if _has_banned(translation, phrase)]
+
+    def banned_spellings(self, translation: str, ids: Sequence[int]) -> tuple[Ids, ...]:
+        """Return the ids with which banned phrases are spelt in a translation, which has `translation` as its text.
+
+        A word may be spelt in other subwords than the tokenizer's own, of which a search knows only if it is told.
+        """
+        return tuple(self._spelling_in(phrase, ids) for phrase in self.banned_in(translation))
+
+    def _spelling_in(self, phrase: str, ids: Sequence[int]) -> Ids:
+        """Return the shortest part of the ids that has the phrase, the first one of it."""
+        end = next(end for end in range(1, len(ids) + 1) if _has_banned(self._decode(ids[:end]), phrase))
+        start = next(start for start in range(end - 1, -1, -1) if _has_banned(self._decode(ids[start:end]), phrase))
+        return tuple(ids[start:end])
+
+    def _alternatives(self, match: Match) -> tuple[Ids, ...]:
+        """Return the ids of all forms of a term; none if the tokenizer does not know its characters."""
+        if match.targets not in self._known:
+            found = [ids for form in match.targets for ids in self._spellings(form)]
+            self._known[match.targets] = tuple(dict.fromkeys(found))
+        return self._known[match.targets]
+
+    @cached_property
+    def _banned_ids(self) -> tuple[Ids, ...]:
+        """The ids of all banned phrases, also with a capital letter."""
+        forms = dict.fromkeys(form for phrase in self._phrases for form in (phrase, _capitalized(phrase)))
+        found = [ids[ids[0] == BOS :] for form in forms for ids in self._spellings(form)]
+        return tuple(dict.fromkeys(found))
+
+    def _spellings(self, form: str) -> list[Ids]:
+        """Return the ids of a form inside a sentence and at its beginning, there also with a capital letter.
+
+        Those at the beginning start with `<s>`, where they differ.
+        """
+        inside = [self._after(form, _BEFORE_BLANK, " ")]
+        if not needs_blank(form):
+            inside.append(self._after(form, _BEFORE, ""))
+        at_start = [self._encode(form), self._encode(_capitalized(form))]
+        found = [ids for ids in inside if ids]
+        found += [(BOS, *ids) for ids in at_start if ids and ids not in found]
+        return list(dict.fromkeys(ids for ids in found if UNK not in ids))
+
+    def _after(self, form: str, before: Sequence[str], blank: str) -> Ids:
+        """Return the ids of a form after another text, and a blank where there is one."""
+        for text in before:
+            head, whole = self._encode(text), self._encode(f"{text}{blank}{form}")
+            if whole[: len(head)] == head and UNK not in head:
+                return whole[len(head) :]
+        return self._encode(form)
+
+    def _encode(self, text: str) -> Ids:
+        (ids,) = self._tokenizer.encode_target([text])
+        return tuple(ids)
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        (text,) = self._tokenizer.decode_target([ids])
+        return text
+
+
+def _spelt(entry: Entry, unicode: str) -> Entry:
+    """Return the entry in a Unicode form."""
+    sources, targets = ([spelt(form, unicode) for form in forms] for forms in (entry.sources, entry.targets))
+    return Entry(tuple(sources), tuple(targets))
+
+
+def _capitalized(phrase: str) -> str:
+    return phrase[:1].upper() + phrase[1:]
+
+
+def _has(text: str, form: str) -> bool:
+    """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
+    return stands_in(form, text) or stands_in(_capitalized(form), text, only_at_start=True)
+
+
+def _has_banned(text: str, phrase: str) -> bool:
+    """Return whether a phrase stands in a text as whole words, as it is or with a capital letter."""
+    return any(stands_in(form, text, to_its_end=True) for form in (phrase, _capitalized(phrase)))

@@ -1,0 +1,242 @@
+"""Glossaries and banned phrases from file to translation, with small trained tokenizers and random models."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from oracle import perturb
+
+from tolka.data.batch import BOS
+from tolka.errors import ConfigError, DataError
+from tolka.models.rnn.config import RnnConfig
+from tolka.search.base import SEARCHES, SearchConfig
+from tolka.search.beam import BeamConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.search.sampling import SamplingConfig
+from tolka.text.glossary import Entry, Match
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.terminology import Terminology, read_terms
+from tolka.translation.torch_engine import TorchEngine
+from tolka.translation.translator import Translator
+
+PAIRS = [
+    Pair(
+        "red birds sing. blue fish swim, green frogs jump.", "rote Vögel singen. der blaue Fisch schwimmt, sie laufen."
+    ),
+    Pair("the old boat drifts home", "고래가 노래합니다. 달이 뜹니다。 一头鲸鱼游泳。鲸鱼和狗 鱼"),
+    Pair("dogs run and a dog barks", "Hunde laufen und ein Hund bellt (der Hund)"),
+] * 4
+
+
+@cache
+def tokenizer(kind: str = "bpe", byte_fallback: bool = True, normalization: str = "identity") -> Tokenizer:
+    size = 380 if byte_fallback else 120
+    config = TokenizerConfig(type=kind, vocab_size=size, byte_fallback=byte_fallback, normalization=normalization)
+    return train_tokenizer(config, lambda: iter(PAIRS), lambda remark: None)
+
+
+@cache
+def engine_of(search: SearchConfig, seed: int, used: Tokenizer) -> TorchEngine:
+    torch.manual_seed(seed)
+    model = RnnConfig(d_model=16).build(used.source_size, used.target_size, True).eval()
+    perturb(model, seed)
+    pieces = used.target_pieces(range(used.target_size))
+    unlikely = torch.tensor([-30.0 * piece.startswith("<0x") for piece in pieces])  # random bytes are no text
+    real = model.logits
+    model.logits = lambda features: real(features) + unlikely  # type: ignore[method-assign]
+    return TorchEngine(model, search, torch.device("cpu"))
+
+
+def translator(
+    entries: list[Entry],
+    banned: list[str] | None = None,
+    search: SearchConfig | None = None,
+    seed: int = 1,
+    used: Tokenizer | None = None,
+    max_length: int = 50,
+) -> Translator[TorchEngine]:
+    used = used or tokenizer()
+    terminology = Terminology(entries, banned or [], used) if entries or banned else None
+    engine = engine_of(search or BeamConfig(beam_size=3), seed, used)
+    return Translator(engine, used, max_length, split="length", terminology=terminology)
+
+
+ENTRIES = [
+    Entry(("dog", "dogs"), ("Hund", "Hunde")),
+    Entry(("boat",), ("laufen",)),
+    Entry(("birds",), ("rote Vögel",)),
+    Entry(("fish",), ("鲸鱼",)),
+    Entry(("frogs",), ("고래",)),
+    Entry(("home",), ("Zeppelin ☃",)),
+]
+TEXTS = [
+    "the dog barks",
+    "the old boat drifts home",
+    "red birds sing. blue fish swim, green frogs jump.",
+    "and a run",
+    "",
+    "dogs dogs dogs",
+]
+FORMS = [
+    [("Hund",)],
+    [("laufen", "Laufen"), ("Zeppelin ☃",)],
+    [("rote Vögel", "Rote Vögel"), ("鲸鱼",), ("고래",)],
+    [],
+    [],
+]
+FORMS += [[("Hund",)]]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_all_terms_stand_in_the_translations(kind: str, seed: int) -> None:
+    made = translator(ENTRIES, search=BeamConfig(beam_size=4, n_best=2), seed=seed, used=tokenizer(kind))
+    plain = translator([], search=BeamConfig(beam_size=4, n_best=2), seed=seed, used=tokenizer(kind))
+    for text, forms, translation, without in zip(
+        TEXTS, FORMS, made.translate(TEXTS), plain.translate(TEXTS), strict=True
+    ):
+        for candidate in translation.candidates:
+            assert candidate.missing == []
+            for alternatives in forms:
+                assert any(form in candidate.text for form in alternatives), (text, candidate.text)
+        if not forms:
+            assert translation.text == without.text
+            assert translation.score == pytest.approx(without.score, abs=1e-4)
+    assert all(each.candidates[0].missing == [] for each in plain.translate(TEXTS))
+
+
+def test_terms_of_each_part_of_a_split_text() -> None:
+    made = translator(ENTRIES, max_length=6)
+    [found] = made.translate(["a dog barks. red fish swim. the old boat drifts. a dog barks."])
+    assert found.parts >= 4
+    assert found.candidates[0].missing == []
+    assert found.text.count("Hund") >= 2, "once for each part that has the term"
+
+
+def test_what_cannot_be_met_is_reported() -> None:
+    """The length limit is short; and a tokenizer without bytes does not know some characters."""
+    entries = [Entry(("dog",), ("Hund " * 12 + "Hund",)), Entry(("barks",), ("laufen",))]
+    short = BeamConfig(beam_size=3, max_length_factor=0.0, max_length_extra=9)
+    [found] = translator(entries, search=short).translate(["the dog barks"])
+    assert found.candidates[0].missing == [entries[0].targets[0]]
+    assert "laufen" in found.text.casefold()
+    unknown = translator([Entry(("dog",), ("☃",)), Entry(("barks",), ("laufen",))], used=tokenizer(byte_fallback=False))
+    [found] = unknown.translate(["the dog barks"])
+    assert found.candidates[0].missing == ["☃"]
+
+
+def test_a_soft_glossary_reports_what_is_missing() -> None:
+    weak = BeamConfig(beam_size=3, glossary_mode="soft", glossary_bonus=0.0)
+    [found] = translator(ENTRIES, search=weak).translate(["the dog barks"])
+    assert found.candidates[0].missing == ["Hund"]
+    assert found.text == translator([])("the dog barks")[0]
+    strong = BeamConfig(beam_size=3, glossary_mode="soft", glossary_bonus=50.0)
+    [found] = translator(ENTRIES, search=strong).translate(["the dog barks"])
+    assert found.candidates[0].missing == []
+    assert "Hund" in found.text
+
+
+def test_the_ids_of_a_term_are_those_inside_a_sentence_and_at_its_beginning() -> None:
+    used = tokenizer()
+    terms = Terminology([], [], used)
+    for form, texts in {
+        "laufen": {"sie laufen", "laufen", "Laufen"},
+        "Hund": {"ein Hund", "Hund"},
+        "鲸鱼": {"一头 鲸鱼", "(鲸鱼", "鲸鱼"},
+    }.items():
+        [alternatives] = terms.wish([Match("", (form,))]).terms
+        decoded = {used.decode_target([each[each[0] == BOS :]])[0] for each in alternatives}
+        assert decoded <= {form, form.capitalize()}
+        for text in texts:
+            [ids] = used.encode_target([text])
+            begun = [BOS, *ids]
+            assert any(
+                list(each) == begun[start : start + len(each)] for each in alternatives for start in range(len(begun))
+            ), text
+
+
+def test_spelling_follows_the_unicode_form_of_the_training_text() -> None:
+    terms = Terminology([Entry(("cafe\u0301",), ("Vo\u0308gel",))], ["Vo\u0308gel"], tokenizer(), unicode="nfc")
+    [match] = terms.matches("ein caf\u00e9")
+    assert match.targets == ("V\u00f6gel",)
+    assert terms.missing([match], "rote V\u00f6gel") == []
+    assert terms.banned_in("rote V\u00f6gel") == ["V\u00f6gel"]
+
+
+@pytest.mark.parametrize("search", [BeamConfig(beam_size=3), GreedyConfig(), SamplingConfig(n_best=2)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_banned_phrases_stay_out_in_whatever_subwords(search: SearchConfig, seed: int) -> None:
+    """Words of the plain translations are banned; a character would otherwise come in another spelling."""
+    plain = translator([], search=search, seed=seed)
+    texts = TEXTS[:4]
+    before = [candidate.text for each in plain.translate(texts) for candidate in each.candidates]
+    words = {word for text in before for word in text.split() if word.isalpha()}
+    banned = sorted(words)[:3]
+    assert banned
+    made = translator([], banned, search=search, seed=seed)
+    found = [candidate for each in made.translate(texts) for candidate in each.candidates]
+    assert [candidate.text for candidate in found] != before
+    for candidate in found:
+        assert candidate.banned == []
+        assert not {*banned} & {*candidate.text.split()}
+
+
+def test_other_spellings_of_a_banned_phrase_are_found() -> None:
+    used = tokenizer()
+    terms = Terminology([], ["Hund"], used)
+    [letters] = [[used.encode_target([letter])[0][-1] for letter in "Hund"]]
+    [blank] = used.encode_target(["a b"])
+    ids = [*used.encode_target(["ein"])[0], *used.encode_target([" "])[0], *letters]
+    text = used.decode_target([ids])[0]
+    assert terms.banned_in("ein Hund") == ["Hund"]
+    assert terms.banned_in("Hunde") == []
+    assert terms.banned_in(text) == (["Hund"] if "ein Hund" in text else [])
+    assert blank
+    spelt = used.encode_target(["ein Hund bellt"])[0]
+    [found] = terms.banned_spellings("ein Hund bellt", spelt)
+    assert used.decode_target([list(found)]) == ["Hund"]
+
+
+def test_a_term_that_is_banned_is_reported() -> None:
+    [found] = translator([Entry(("dog",), ("Hund",))], ["Hund"]).translate(["the dog barks"])
+    assert found.candidates[0].missing == ["Hund"]
+    assert found.candidates[0].banned == []
+
+
+def test_prefix_and_glossary_together() -> None:
+    [found] = translator(ENTRIES).translate(["the dog barks"], prefixes=["sie laufen"])
+    assert found.text.startswith("sie laufen")
+    assert "Hund" in found.text
+    [found] = translator(ENTRIES).translate(["the dog barks"], prefixes=["ein Hund"])
+    assert found.text.startswith("ein Hund")
+
+
+@pytest.mark.parametrize("name", [name for name in SEARCHES.names() if name != "beam"])
+def test_searches_that_meet_no_terms_say_so(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"search\.glossary \(terms\.tsv\) needs beam search: set search=beam"):
+        SEARCHES.get(name)(glossary="terms.tsv")
+    assert SEARCHES.get(name)(banned="banned.txt").banned == "banned.txt"
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ConfigError, match=r"search\.glossary_mode \('sort'\) is unknown\. Did you mean 'soft'"):
+        BeamConfig(glossary_mode="sort")
+    with pytest.raises(ConfigError, match=r"search\.glossary_bonus \(-1\) must be 0 \(off\) or more"):
+        BeamConfig(glossary_bonus=-1)
+
+
+def test_files_are_read_once_and_early(tmp_path: Path) -> None:
+    glossary, banned = tmp_path / "terms.tsv", tmp_path / "banned.txt"
+    glossary.write_text("dog\tHund\n")
+    banned.write_text("Katze\n")
+    search = BeamConfig(glossary=str(glossary), banned=str(banned))
+    assert read_terms(search, ("en", "de")) == ([Entry(("dog",), ("Hund",))], ["Katze"])
+    assert Terminology.of(BeamConfig(), tokenizer(), "keep", ("en", "de")) is None
+    made = Terminology.of(search, tokenizer(), "keep", ("en", "de"))
+    assert made is not None
+    assert [match.targets for match in made.matches("a dog")] == [("Hund",)]
+    with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
+        read_terms(GreedyConfig(banned=str(tmp_path / "none.txt")), ("en", "de"))
