@@ -257,8 +257,8 @@ class Translator(Generic[E]):
         return missing, self.terminology.banned_in(text)
 
     def _without_banned(
-        self, segments: Sequence[_Segment], results: list[list[_Rendered]], scored: bool
-    ) -> list[list[_Rendered]]:
+        self, segments: Sequence[_Segment], results: list[list[Rendered]], scored: bool
+    ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
         if self.terminology is None:
             return results
