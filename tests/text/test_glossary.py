@@ -82,7 +82,8 @@ TBX_2 = """<?xml version="1.0" encoding="UTF-8"?>
  </termEntry>
  <termEntry id="2"><langSet xml:lang="en"><tig><term>gear</term></tig></langSet></termEntry>
  <termEntry id="3"><langSet xml:lang="en"><tig><term>old</term>
-   <termNote type="administrativeStatus">supersededTerm</termNote></tig></langSet><langSet xml:lang="de"><tig><term>alt</term></tig></langSet></termEntry>
+   <termNote type="administrativeStatus">supersededTerm</termNote></tig></langSet>
+  <langSet xml:lang="de"><tig><term>alt</term></tig></langSet></termEntry>
 </body></text></martif>"""
 TBX_3 = """<tbx style="dca" type="TBX-Basic" xmlns="urn:iso:std:iso:30042:ed-2" xmlns:b="urn:x"><text><body>
  <conceptEntry id="1"><langSec xml:lang="en"><termSec><term>dog</term></termSec></langSec>

@@ -15,6 +15,7 @@ from tolka.errors import DataError
 from tolka.model_directory.read import digests
 from tolka.system.progress import say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
+from tolka.text.lines import digest_of, user_path
 from tolka.text.pairs import Pair
 from tolka.version import __version__
 
@@ -61,7 +62,9 @@ def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> d
     """Return what decides the output, besides the input."""
     settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
-    return {"the model": digests(models), "--score": given, **kept, "tolka's version": __version__}
+    files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
+    contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
+    return {"the model": digests(models), "--score": given, **kept, **contents, "tolka's version": __version__}
 
 
 class Journal:
