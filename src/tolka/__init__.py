@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.api import evaluate, train, translate
+    from tolka.api import calibrate, evaluate, train, translate
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
@@ -28,6 +28,7 @@ __all__ = [
     "TrainConfig",
     "Translator",
     "__version__",
+    "calibrate",
     "evaluate",
     "train",
     "train_config",
@@ -39,6 +40,7 @@ _HOMES = {
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",
+    "calibrate": "tolka.api",
     "evaluate": "tolka.api",
     "train": "tolka.api",
     "train_config": "tolka.config.command_line",

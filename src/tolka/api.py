@@ -18,11 +18,15 @@ from tolka.config.schemas import EvaluateConfig, TrainConfig, TranslateConfig, r
 from tolka.config.typed import as_overrides
 from tolka.data.preparation import Prepared
 from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError, TolkaError
+from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.metrics.tables import score_table
-from tolka.model_directory.read import Folders, languages, load_ensemble
+from tolka.model_directory.file_names import CARD
+from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.read import Folders, languages, load_ensemble, load_model
+from tolka.model_directory.write import rescore
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.data_check import check_first
@@ -287,6 +291,35 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
     notes.append(_tokenizer_note(config.metrics, language))
     scores = score(hypotheses, references, config.metrics, language)
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
+
+
+def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **settings: Any) -> Calibrated:
+    """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
+
+    model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
+    are. ConfigError for several models; DataError for fewer than 100 lines.
+    """
+    if not isinstance(config, EvaluateConfig):
+        return calibrate(model, evaluate_config([*config, *as_overrides(settings)]))
+    _check_complete(settings)
+    files, limit = config.files, config.decoding.line_limit
+    if not files.source or not files.reference or files.hypothesis:
+        raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")
+    if not isinstance(model, str | Path):
+        if len(model) != 1:
+            raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")
+        (model,) = model
+    sources, references = _lines(files.source, limit), _lines(files.reference, limit)
+    if len(sources) != len(references):
+        raise DataError(f"{files.source} has {len(sources)} lines but {files.reference} has {len(references)}")
+    saved = load_model(Path(model))
+    keep_freed_memory()
+    translator = Translator.of(saved, config.search, config.decoding)
+    with bar("translating", len(sources), " lines") as progress:
+        found = calibrated(translator, sources, references, progress.update)
+    scores = {**saved.scores, QUALITY: found.calibration.as_dict()}
+    rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
+    return found
 
 
 def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:

@@ -6,81 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from copying_model import TOKENIZER, Copy, translator
+from torch import Tensor
 
-from tolka.data.batch import EOS, Batch
 from tolka.errors import ConfigError
-from tolka.models.base import DecoderState, Seq2Seq
+from tolka.models.base import DecoderState
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
-from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
-
-PAIRS = [
-    Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
-    Pair("the old boat drifts home", "고래가 노래합니다. 달이 뜹니다。"),
-] * 4
-
-
-class CopyState(DecoderState):
-    """The source, and how far it has been copied."""
-
-    def __init__(self, source: Tensor, position: int, beam: int) -> None:
-        self.source, self.position, self.beam = source, position, beam
-
-    def select(self, rows: Tensor) -> "CopyState":
-        return CopyState(self.source[rows[:, 0] // self.beam], self.position, rows.size(1))
-
-
-class Copy(Seq2Seq):
-    """Copies its source, and records the batches that it was given."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.vocabulary_size = vocabulary
-        self.batches: list[Tensor] = []
-
-    def forward(self, batch: Batch) -> Tensor:
-        raise NotImplementedError
-
-    def logits(self, features: Tensor) -> Tensor:
-        return nn.functional.one_hot(features.squeeze(-1), self.vocabulary_size).float() * 20
-
-    def logits_parameters(self) -> list[nn.Parameter]:
-        return []
-
-    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        self.batches.append(source)
-        return CopyState(torch.cat([source, torch.full_like(source[:, :1], EOS)], dim=1), 0, 1)
-
-    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        assert isinstance(state, CopyState)
-        now = state.source[:, min(state.position, state.source.size(1) - 1)]
-        features = now[:, None, None].expand(*token.shape, 1)
-        return features, CopyState(state.source, state.position + 1, token.size(1))
-
-
-TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
-
-
-def translator(
-    search: SearchConfig | None = None,
-    max_length: int = 50,
-    tokens: int = 200,
-    workers: int = 0,
-    split: str = "length",
-    languages: tuple[str, str] = ("", ""),
-) -> Translator[TorchEngine]:
-    model = Copy(TOKENIZER.target_size)
-    cpu = torch.device("cpu")
-    engine = TorchEngine(model, search or GreedyConfig(), cpu)
-    return Translator(engine, TOKENIZER, max_length, tokens, "keep", workers, split, languages)
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
@@ -317,14 +254,17 @@ def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
 def test_side_by_side_all_have_about_as_much_to_do() -> None:
     """Batches are the same with any number of threads."""
     sources = [[5] * (4 + number % 9) for number in range(120)]
-    made = [translator(tokens=1000, workers=workers)._batches(sources, range(120)) for workers in (1, 2, 3)]
+    decoders = [translator(tokens=1000, workers=workers)._decoder for workers in (1, 2, 3)]
+    made = [decoder._batches(sources, range(120)) for decoder in decoders]
     assert made[0] == made[1] == made[2]
     tokens = [sum(len(sources[i]) + 1 for i in numbers) for numbers in made[0]]
     assert sum(tokens) == sum(map(len, sources)) + 120
     assert len(tokens) == 2  # one of 1000, and one of what is left, would be unlike each other
     assert max(tokens) - min(tokens) < 0.2 * sum(tokens)
-    assert len(translator(tokens=100)._batches(sources, range(120))) >= 10
-    assert len(translator(tokens=16384)._batches(sources * 10, range(1200))) >= 4, "who is done early has more to do"
+    assert len(translator(tokens=100)._decoder._batches(sources, range(120))) >= 10
+    assert len(translator(tokens=16384)._decoder._batches(sources * 10, range(1200))) >= 4, (
+        "who is done early has more to do"
+    )
 
 
 def test_an_error_beside_others_ends_all() -> None:

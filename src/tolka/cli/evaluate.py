@@ -24,6 +24,8 @@ _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score
   mt-eval hypothesis=mine.de reference=test.de language=de only score
   mt-eval compare a.de b.de reference=test.de             is b better than a? paired bootstrap
+  mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
+                                                          let mt-translate estimate the quality of each line
 source, hypothesis, reference and language are short for files.source and so on, legacy for metrics.legacy.
 
 settings (key=value):
@@ -52,6 +54,8 @@ def run(arguments: Sequence[str]) -> int:
     plain, settings = sort_out(options.inputs)
     if plain[:1] == [Path("compare")]:
         return _compare(plain[1:], settings, options.json)
+    if plain[:1] == [Path("calibrate")]:
+        return _calibrate(plain[1:], settings)
     if len(plain) > 1:
         raise ConfigError(
             f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
@@ -117,4 +121,23 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     print("\np: how often so large a difference comes by chance (paired bootstrap); below 0.05 is taken as real")
     for result in results:
         print(f"{result.name}: {result.signature}")
+    return DONE
+
+
+def _calibrate(model: Sequence[Path], settings: Sequence[str]) -> int:
+    """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
+    if len(model) != 1:
+        raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
+
+    from tolka.api import calibrate
+    from tolka.config.command_line import evaluate_config
+
+    config = evaluate_config(settings)
+    found = calibrate(models_of(str(model[0])), config)
+    print(found)
+    if found.calibration.with_agreement is None:
+        print(
+            "note: with several translations of each line (search.n_best=5), estimates also use how alike they are",
+            file=sys.stderr,
+        )
     return DONE

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tolka.errors import DataError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.tables import table
+from tolka.translation.batch_decoder import Tick
 from tolka.translation.quality import Calibration, Features, LinearMap, features_of
 from tolka.translation.results import Translation
 from tolka.translation.torch_engine import TorchEngine
@@ -94,21 +95,26 @@ class Calibrated:
         )
 
 
-def calibrate(translator: Translator[TorchEngine], sources: Sequence[str], references: Sequence[str]) -> Calibrated:
+def calibrated(
+    translator: Translator[TorchEngine],
+    sources: Sequence[str],
+    references: Sequence[str],
+    tick: Tick = lambda share: None,
+) -> Calibrated:
     """Fit the calibration of a model on sources and references, with the translator's search.
 
-    Lines with a blank side are left out. DataError if fewer than 100 are left.
+    Lines with a blank side are left out. DataError if fewer than 100 are left. tick: as for `Translator.translate`.
     """
     pairs = [pair for pair in zip(sources, references, strict=True) if all(map(str.strip, pair))]
     if len(pairs) < _FEWEST:
         raise DataError(
             f"a calibration needs at least {_FEWEST} lines with both sides, and there are {len(pairs)}: add some"
         )
-    translations = translator.translate([source for source, _ in pairs])
+    translations = translator.translate([source for source, _ in pairs], tick)
     features = [each for each in features_of(translator, translations) if each is not None]
     assert len(features) == len(pairs), "only a blank text has no features"
     chrf = sentence_chrf(translations, [reference for _, reference in pairs])
-    return fitted(features, chrf, type(translator.engine.config).__name__)
+    return fitted(features, chrf, repr(translator.engine.config))
 
 
 def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]) -> list[float]:

@@ -4,12 +4,15 @@ Two workers with one torch thread each are faster than one with two: small opera
 no operation waits for the slowest of its parts.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class _InlineExecutor(Executor):
@@ -47,15 +50,18 @@ class _WorkerThreads(ThreadPoolExecutor):
 def side_by_side(count: int) -> Iterator[Executor]:
     """Yield an executor of `count` threads, each with its share of torch's; of one, the caller's own thread.
 
+    Of several threads that call it at the same time with a count above 1, one has its executor, and the others wait.
     If the block ends early, by an error or a signal, queued jobs are cancelled and running ones are waited for.
     """
     if count == 1:
         yield _InlineExecutor()
         return
-    threads = torch.get_num_threads()
-    pool = _WorkerThreads(count, max(1, threads // count))
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # the default for new threads
+    # The number of torch's threads is one for the process: a second caller would read the share of the first's workers.
+    with _ONE_AT_A_TIME:
+        threads = torch.get_num_threads()
+        pool = _WorkerThreads(count, max(1, threads // count))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(threads)  # the default for new threads

@@ -57,7 +57,7 @@ _PLACEHOLDER = re.compile(
     """,
     re.VERBOSE,
 )
-_NUMBER = re.compile(r"\d+(?:[.,:/'’\u00a0\u202f\u2009٫٬ -]?\d+)*")
+_NUMBER = re.compile(r"\d+(?:(?:[.,:/'’\u00a0\u202f\u2009٫٬ -]|[年月년월] ?)?\d+)*")
 _DIGITS = re.compile(r"\d+")
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}")
 _LAST_MONTH = 12

@@ -1,0 +1,65 @@
+"""Every text against every other one, compared with sacrebleu pair by pair."""
+
+import random
+
+import pytest
+from sacrebleu import sentence_bleu, sentence_chrf
+
+from tolka.metrics.pairwise import PairwiseBleu, PairwiseChrf, pairwise
+
+SENTENCES = [
+    "Ein Mann mit einem orangefarbenen Hut starrt auf etwas.",
+    "Die Katze, die gestern 1,5 Fische gefressen hat, schläft jetzt.",
+    "나는 너를 사랑합니다.",
+    "彼は言った。「行け！」そして去った。",
+    "a a a b a a a b",
+]
+ODD = ["", " ", "a", "  a b  ", "aaaaaaaaaaaaaaaaaaaaaa", "a a a a a a a", "…", "🙂 🙂", "\u3000x", "Hello ."]
+
+
+def changed(sentence: str, draw: random.Random) -> str:
+    """The sentence with some words left out, doubled or moved, and some letters changed."""
+    words = sentence.split(" ")
+    for _ in range(draw.randint(0, 3)):
+        place = draw.randrange(len(words))
+        kind = draw.randrange(4)
+        if kind == 0 and len(words) > 1:
+            words.pop(place)
+        elif kind == 1:
+            words.insert(place, words[place])
+        elif kind == 2:
+            words.append(words.pop(place))
+        else:
+            words[place] = words[place][1:] + draw.choice("xyzé")
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_sacrebleu_of_each_pair(seed: int) -> None:
+    draw = random.Random(seed)
+    texts = [changed(draw.choice(SENTENCES), draw) for _ in range(14)] + ODD
+    chrf, bleu = PairwiseChrf().matrix(texts), PairwiseBleu("13a").matrix(texts)
+    assert chrf.shape == bleu.shape == (len(texts), len(texts))
+    for row, hypothesis in enumerate(texts):
+        for column, reference in enumerate(texts):
+            pair = hypothesis, reference
+            assert chrf[row, column] == pytest.approx(sentence_chrf(hypothesis, [reference]).score, abs=1e-9), pair
+            assert bleu[row, column] == pytest.approx(sentence_bleu(hypothesis, [reference]).score, abs=1e-9), pair
+
+
+def test_rows_are_hypotheses() -> None:
+    texts = ["the old boat", "the old boat drifts home"]
+    matrix = PairwiseChrf().matrix(texts)
+    assert matrix[0, 1] == pytest.approx(sentence_chrf(*texts[:1], [texts[1]]).score)
+    assert matrix[0, 1] < matrix[1, 0]  # recall counts four times as much as precision
+
+
+def test_chinese_has_a_tokenizer_of_its_own() -> None:
+    pair = ["我愛你們。", "我愛他們。"]
+    expected = sentence_bleu(pair[0], [pair[1]], tokenize="zh").score
+    assert pairwise("bleu", "zh").score(*pair) == pytest.approx(expected)
+    assert expected != sentence_bleu(pair[0], [pair[1]]).score
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert PairwiseChrf().matrix([]).shape == PairwiseBleu().matrix([]).shape == (0, 0)

@@ -1,0 +1,74 @@
+"""A translator with a model that copies its source, so that every output is known."""
+
+import torch
+from torch import Tensor, nn
+
+from tolka.data.batch import EOS, Batch
+from tolka.models.base import DecoderState, Seq2Seq
+from tolka.search.base import SearchConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.torch_engine import TorchEngine
+from tolka.translation.translator import Translator
+
+PAIRS = [
+    Pair("red birds sing. blue fish swim, green frogs jump.", "red birds sing! blue fish swim; green frogs jump?"),
+    Pair("the old boat drifts home", "고래가 노래합니다. 달이 뜹니다。"),
+] * 4
+
+
+class CopyState(DecoderState):
+    """The source, and how far it has been copied."""
+
+    def __init__(self, source: Tensor, position: int, beam: int) -> None:
+        self.source, self.position, self.beam = source, position, beam
+
+    def select(self, rows: Tensor) -> "CopyState":
+        return CopyState(self.source[rows[:, 0] // self.beam], self.position, rows.size(1))
+
+
+class Copy(Seq2Seq):
+    """Copies its source, and records the batches that it was given."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.vocabulary_size = vocabulary
+        self.batches: list[Tensor] = []
+
+    def forward(self, batch: Batch) -> Tensor:
+        raise NotImplementedError
+
+    def logits(self, features: Tensor) -> Tensor:
+        return nn.functional.one_hot(features.squeeze(-1), self.vocabulary_size).float() * 20
+
+    def logits_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        self.batches.append(source)
+        return CopyState(torch.cat([source, torch.full_like(source[:, :1], EOS)], dim=1), 0, 1)
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        assert isinstance(state, CopyState)
+        now = state.source[:, min(state.position, state.source.size(1) - 1)]
+        features = now[:, None, None].expand(*token.shape, 1)
+        return features, CopyState(state.source, state.position + 1, token.size(1))
+
+
+TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
+
+
+def translator(
+    search: SearchConfig | None = None,
+    max_length: int = 50,
+    tokens: int = 200,
+    workers: int = 0,
+    split: str = "length",
+    languages: tuple[str, str] = ("", ""),
+) -> Translator[TorchEngine]:
+    model = Copy(TOKENIZER.target_size)
+    cpu = torch.device("cpu")
+    engine = TorchEngine(model, search or GreedyConfig(), cpu)
+    return Translator(engine, TOKENIZER, max_length, tokens, "keep", workers, split, languages)

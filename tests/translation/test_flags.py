@@ -1,0 +1,137 @@
+"""What a person should check: sentences as translators meet them, in several languages."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from tolka.model_directory.manifest import LengthRatio
+from tolka.translation.flags import FLAGS, flags
+from tolka.translation.quality import Estimate
+from tolka.translation.results import Candidate, Translation
+
+EN_DE = LengthRatio(0.15, 0.2)
+EN_KO = LengthRatio(-0.7, 0.3)
+
+
+def of(source: str, target: str, ratio: LengthRatio | None = None) -> list[str]:
+    return flags(source, Translation([Candidate(target, [], 0.0, True)]), None, ratio)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("A man in an orange hat starring at something.", "Ein Mann mit einem orangefarbenen Hut starrt auf etwas."),
+        ("", ""),
+        ("Hamburg", "Hamburg"),
+        ("Tom Miller", "Tom Miller"),
+        ("Very, very good.", "Sehr, sehr gut."),
+        ("He said that that is fine.", "Er sagte, dass das das Beste ist."),
+        ("No, no, no!", "Nein, nein, nein!"),
+        ("It costs 1,234.50 dollars.", "Es kostet 1.234,50 Dollar."),
+        ("It costs 1,234 dollars.", "Das kostet 1234 Dollar."),
+        ("12 000 people", "12.000 Menschen"),
+        ("On 3/14/2024 at 3:30 pm.", "Am 14.3.2024 um 15:30 Uhr."),
+        ("at 15:30", "at 3:30 pm"),
+        ("On March 14, 2024.", "Am 14. März 2024."),
+        ("2024年3月14日", "March 14, 2024"),
+        ("2024년 3월 14일", "March 14, 2024"),
+        ("Chapter ٣٤", "Kapitel 34"),
+        ("20,000 visitors", "2만 명의 방문객"),
+        ("Open <b>{name}</b> and press %s.", "Öffnen Sie <b>{name}</b> und drücken Sie %s."),
+        ("%1$s of %2$s", "%2$s中の%1$s"),
+        ("Spacing between %1 and %2", "%1과 %2의 간격"),
+        ("See http://myserver.com/a.asp for more.", "http://myserver.com/a.asp를 참조하십시오."),
+        ("100 % safe", "zu 100 % sicher"),
+        ("a < b and c > d hold", "es gelten a < b und c > d"),
+        ("Write to a.b@example.org.", "Schreiben Sie an a.b@example.org."),
+        ("나는 너를 사랑합니다.", "I love you."),
+        ("ㅋㅋㅋㅋㅋㅋㅋㅋ 웃기다", "hahahaha, funny"),
+        ("Hmmmmmmmmm", "Hmmmmmmmmm"),
+    ],
+)
+def test_nothing_to_check(source: str, target: str) -> None:
+    assert of(source, target) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "flag"),
+    [
+        ("The old boat drifts home.", "The old boat drifts home.", "copy"),
+        ("The old boat drifts home at 12:30", "The old boat drifts home at 12:30!", "copy"),
+        ("나는 너를 사랑합니다.", "나는 너를 사랑합니다.", "copy"),
+        ("彼は去った。", "彼は去った。", "copy"),
+        ("A dog runs.", "Ein Hund läuft und läuft und läuft und läuft.", "repetition"),
+        ("A dog runs.", "Ein Hund Hund Hund läuft.", "repetition"),
+        ("The dog sees the man in the park.", "Der Mann in dem Park der Mann in dem Park sieht.", "repetition"),
+        ("A dog runs.", "개가 달리고 달리고 달리고 달린다.", "repetition"),
+        ("A dog runs.", "狗跑跑跑跑跑跑跑。", "repetition"),
+        ("No.", "Neeeeeeeeeeeeein.", "repetition"),
+        ("He is 47 years old.", "Er ist 74 Jahre alt.", "missing_number"),
+        ("Take 2 or 3 of 500 mg.", "Nehmen Sie 2 oder 3 davon.", "missing_number"),
+        ("It costs 1,234.50.", "Es kostet 1.234,05.", "missing_number"),
+        ("100 apples", "10 Äpfel", "missing_number"),
+        ("3/14/2024", "14.3.2023", "missing_number"),
+        ("2 cats and 2 dogs", "2 Katzen und Hunde", "missing_number"),
+        ("Hello {name}!", "Hallo {Name}!", "missing_placeholder"),
+        ("%d files in %(folder)s", "%d Dateien", "missing_placeholder"),
+        ("Press <b>OK</b>.", "Drücken Sie <b>OK.", "missing_placeholder"),
+        ("See https://example.org/help.", "Siehe dort.", "missing_placeholder"),
+        ("Write to a.b@example.org now", "Schreiben Sie jetzt an a.b@example.com", "missing_placeholder"),
+        ("{0} of {0}", "{0} von allen", "missing_placeholder"),
+    ],
+)
+def test_it_is_flagged(source: str, target: str, flag: str) -> None:
+    assert [each for each in of(source, target) if each != "length"] == [flag]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "ratio", "flagged"),
+    [
+        ("The man who lives next door has a big and beautiful garden behind his house.", "Ja.", EN_DE, True),
+        ("Yes.", "Der Mann, der nebenan wohnt, hat einen schönen Garten.", EN_DE, True),
+        ("Yes.", "Ja, gerne doch.", EN_DE, False),  # a few characters more
+        ("The man who lives next door has a garden.", "옆집에 사는 남자에게는 정원이 있다.", EN_KO, False),
+        ("The man who lives next door has a garden.", "옆집에 사는 남자에게는 정원이 있다.", None, False),
+        ("옆집에 사는 남자에게는 정원이 있다.", "The man who lives next door has a garden.", None, False),
+        ("A sentence of some forty characters here.", "x" + " y z" * 50, None, True),
+        ("", "Something out of nothing.", None, True),
+        ("A sentence.", "", None, True),
+    ],
+)
+def test_length(source: str, target: str, ratio: LengthRatio | None, flagged: bool) -> None:
+    assert ("length" in of(source, target, ratio)) == flagged
+
+
+def test_what_the_translation_itself_tells() -> None:
+    candidate = Candidate("Ein Hund.", [], 0.0, False, missing=["Rüde"], banned=["Ein Hund"])
+    low = Estimate("chrf", 20.0, True)
+    found = flags("A dog.", Translation([candidate]), low)
+    assert found == ["low_confidence", "unfinished", "missing_term", "banned_phrase"]
+    assert "low_confidence" not in flags("A dog.", Translation([candidate]), Estimate("chrf", 90.0, False))
+
+
+def test_a_ratio_of_lengths_is_of_logarithms() -> None:
+    ratio = LengthRatio.of([("ab", "abcd"), ("abcd", "ab"), ("ab", "ab"), ("", "a"), ("a", "")])
+    assert ratio is not None
+    assert ratio.mean == pytest.approx(0)
+    assert ratio.deviation == pytest.approx(math.log(2))
+    assert LengthRatio.of([("a", "b")]) is None
+
+
+def test_a_line_of_many_words_is_fast_enough() -> None:
+    long = " ".join(f"word{number % 700}" for number in range(3000))
+    assert of(long, long) == ["copy"]
+
+
+def test_flags_need_no_torch() -> None:
+    code = "import sys, tolka.translation.flags; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_page_names_every_flag() -> None:
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "quality.md").read_text(encoding="utf-8")
+    assert all(f"`{flag}`" in page for flag in FLAGS)
