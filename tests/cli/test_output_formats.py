@@ -1,6 +1,7 @@
 """mt-translate output.format=nbest and jsonl, beside text."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,16 @@ def test_jsonl_has_an_object_for_each_line(command: Command, trained: Path) -> N
         assert [target for _, target in hypothesis["alignment"]] == list(range(words))
         subwords = [token for token in hypothesis["tokens"] if token != "</s>"]
         assert "".join(subwords).replace("▁", " ").strip() == hypothesis["text"] or "<0x" in "".join(subwords)
+
+
+def test_jsonl_has_quality_and_flags(command: Command, trained: Path) -> None:
+    """This model is hardly trained: it is unsure of every token, and copies nothing."""
+    outcome = command("mt-translate", trained, *QUICK, "output.format=jsonl", stdin=b"ferry 12 {name} .\n\n")
+    first, blank = map(json.loads, outcome.out.splitlines())
+    scores = first["hypotheses"][0]["token_scores"]
+    assert first["quality"] == {"probability": pytest.approx(math.exp(sum(scores) / len(scores)), rel=1e-4)}
+    assert {"low_confidence", "unfinished", "missing_number", "missing_placeholder"} <= set(first["flags"])
+    assert (blank["quality"], blank["flags"]) == (None, [])
 
 
 def test_token_scores_add_up_to_what_the_search_found(command: Command, trained: Path) -> None:

@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import math
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -256,6 +258,31 @@ def test_a_model_that_does_not_say_what_it_was_trained_on_gets_lines_whole(
     assert "note: 1 of 2 lines have several sentences, translated at once: the model does not say" in outcome.err
     apart = command("mt-translate", older, "decoding.split=sentences", stdin=SEVERAL)
     assert apart.out == command("mt-translate", trained, stdin=SEVERAL).out
+
+
+def test_the_manifest_has_the_ratio_of_lengths_in_the_training_text(trained: Path) -> None:
+    """Words of xa have 4 to 7 letters, those of xb 4 or 5, so that targets are shorter."""
+    pairs = zip(
+        *((trained.parent / f"corpus/train.{side}").read_text().splitlines() for side in ("xa", "xb")), strict=True
+    )
+    logarithms = [math.log(len(target) / len(source)) for source, target in pairs]
+    mean, deviation = json.loads((trained / "best" / "manifest.json").read_text())["length_ratio"]
+    assert mean == pytest.approx(statistics.fmean(logarithms))
+    assert deviation == pytest.approx(statistics.stdev(logarithms))
+    ratio = Translator.load(trained).length_ratio
+    assert ratio is not None
+    assert (ratio.mean, ratio.deviation) == (mean, deviation)
+    assert Translator.load([trained, trained]).length_ratio == ratio
+
+
+@pytest.mark.parametrize("ratio", [3, [1.0], ["a", 1.0], [0.0, -1.0], [1e9, 1.0]])
+def test_a_ratio_of_lengths_that_is_none_is_refused(
+    command: Command, trained: Path, tmp_path: Path, ratio: object
+) -> None:
+    shutil.copytree(trained / "best", tmp_path / "odd")
+    path = tmp_path / "odd" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "length_ratio": ratio}))
+    assert f"length_ratio is {ratio!r}" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, "0", True])

@@ -138,7 +138,8 @@ def test_many_threads_get_what_one_call_gets(workers: int) -> None:
     assert [results[number] for number in range(len(TEXTS))] == expected
 
 
-def test_fifty_tasks_are_one_batch() -> None:
+def test_fifty_tasks_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tolka.translation.translator._WAIT_SECONDS", 1.0)  # for a busy machine
     made = translator(tokens=100_000)
     batches = made.engine.model.batches  # type: ignore[union-attr]
 

@@ -1,7 +1,9 @@
 """The translator with a model that copies its source, so that every output is known."""
 
 import threading
+import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -249,6 +251,23 @@ def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert 1 <= len(done) <= 2
+
+
+def test_one_caller_after_the_other_has_the_workers() -> None:
+    """A second one that came meanwhile would take the share of the first one's workers for all of torch's threads."""
+    threads, inside, most = torch.get_num_threads(), list[int](), list[int]()
+
+    def call(number: int) -> None:
+        with side_by_side(2) as workers:
+            inside.append(number)
+            most.append(len(inside))
+            workers.submit(time.sleep, 0.01).result()
+            inside.remove(number)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(call, range(6)))
+    assert most == [1] * 6
+    assert torch.get_num_threads() == threads
 
 
 def test_side_by_side_all_have_about_as_much_to_do() -> None:
