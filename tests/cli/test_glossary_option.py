@@ -40,7 +40,7 @@ def test_what_is_missing_and_what_slips_through_is_reported(command: Command, tr
     outcome = command("mt-translate", trained, f"search.glossary={terms}", *soft, "output.format=jsonl", stdin=LINES)
     assert notes(outcome) == ["note: 2 of 4 lines lack a translation that the glossary (search.glossary) has for them"]
     flags = [json.loads(line)["flags"] for line in outcome.out.splitlines()]
-    assert flags == [["missing_term"], [], [], ["missing_term"]]
+    assert ["missing_term" in each for each in flags] == [True, False, False, True]
 
 
 @pytest.mark.parametrize("search", ["beam", "greedy", "diverse"])
