@@ -85,7 +85,7 @@ def parameters(run: Path) -> int:
 def predicted(count: int, computed: float, rate: float, settings: list[str]) -> float | None:
     """The seconds of an update by the cost model, or None for PowerSGD, whose bytes it does not know.
 
-    One loopback carries what both ranks send.
+    One loopback carries what both ranks send. Gloo sums the gradients of fsdp on every rank, and so sends them twice.
     """
     given = dict(word.split("=") for word in settings)
     if not rate or given.get("trainer.communication") == "powersgd":
@@ -93,7 +93,7 @@ def predicted(count: int, computed: float, rate: float, settings: list[str]) -> 
     way = given["trainer.parallel"]
     sent_as = given.get("trainer.communication", "fp32")
     training = Training(count, 0, way, sent_as, int(given.get("trainer.sync_every", 1)))
-    sent = RANKS * bytes_sent(training, RANKS) / (rate * 1e6 / 8)
+    sent = RANKS * bytes_sent(training, RANKS) * (4 / 3 if way == "fsdp" else 1) / (rate * 1e6 / 8)
     return taken(way, computed, sent)
 
 

@@ -47,7 +47,7 @@ def test_two_processes_train_as_one(command: Command, tiny: list[str], tmp_path:
     assert command("mt-train", *plain).code == 0
     two = tmp_path / "two"
     said = train(*plain, f"run.dir={two}", "trainer.devices=2")
-    assert "warning" not in said
+    assert "warning" not in said.lower()
     assert said.count("model: ") == 1  # one process talks
     for key in ("train_loss", "valid_loss"):
         assert lines(two, key) == pytest.approx(lines(tmp_path / "run", key), rel=1e-4)
@@ -199,8 +199,10 @@ def test_a_resumed_run_is_the_same_run_and_the_number_may_change(tiny: list[str]
 
     mixed = tmp_path / "mixed"
     plain = [*tiny, "model.dropout=0", "trainer.log_every=1", f"run.dir={mixed}"]
-    for devices, updates in ((2, 5), (1, 10), (2, 15)):
+    for devices, updates in ((2, 5), (1, 10)):
         train(*plain, f"trainer.devices={devices}", f"trainer.updates={updates}")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
+    subprocess.run([*torchrun, "-m", "tolka.cli.train", *plain, "trainer.updates=15"], check=True, timeout=120)
     alone = tmp_path / "alone"
     train(*plain, f"run.dir={alone}", "trainer.updates=15")
     assert lines(mixed, "train_loss") == pytest.approx(lines(alone, "train_loss"), rel=1e-4)

@@ -176,7 +176,8 @@ def test_prefixes_of_another_number(
     text = b"ferry\n" * 4
     (tmp_path / "text").write_bytes(text)
     inputs, stdin = ([tmp_path / "text"], b"") if place == "file" else ([], text)
-    outcome = command("mt-translate", trained, *QUICK, *inputs, f"search.prefix={tmp_path / 'begin'}", stdin=stdin)
+    longer = [*QUICK[:2], "search.max_length_extra=9"]  # the prefix has five subwords
+    outcome = command("mt-translate", trained, *longer, *inputs, f"search.prefix={tmp_path / 'begin'}", stdin=stdin)
     assert outcome.code == 1
     assert complaint in outcome.error
 

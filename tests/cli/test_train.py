@@ -609,7 +609,7 @@ def test_a_run_whose_folder_is_deleted_ends_and_leaves_nothing(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits as on Unix")
-@pytest.mark.parametrize(("limit", "named"), [(1000, "run/config.yaml"), (3000, "prepared/"), (12_000, "run/best")])
+@pytest.mark.parametrize(("limit", "named"), [(1000, "run/config.yaml"), (4000, "prepared/"), (12_000, "run/best")])
 def test_what_a_full_disk_has_no_room_for_is_named(
     command: Command, tiny: list[str], tmp_path: Path, limit: int, named: str
 ) -> None:

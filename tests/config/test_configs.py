@@ -233,10 +233,11 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     splits = {f"corpus.{key}" for key in ("train", "valid", "test", *read)}
     assert texts == splits | {"corpus.columns", "report.sentences", "tokenizer.model"}
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
-    assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | {"input.prefix"}
+    read_only = {"input.prefix", "search.glossary", "search.banned"}
+    assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
-    names |= {"input.prefix", "input.column", "input.prefix_column"}
+    names |= read_only | {"input.column", "input.prefix_column"}
     assert literal.keys() - texts - files == names | runs | {"attention.head", "files.language", "tracking.project"}
 
 

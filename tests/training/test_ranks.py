@@ -93,8 +93,8 @@ def diloco_by_hand(workers: int, inner: int, updates: int) -> list[float]:
         for place, weight in enumerate(outer):
             local = [list(step.objective.parameters())[place] for step in steps]
             difference = weight - sum(each.detach() for each in local) / workers
-            momentum[place] = 0.9 * momentum[place] + difference
-            weight -= 0.7 * (difference + 0.9 * momentum[place])
+            momentum[place] = 0.5 * momentum[place] + difference
+            weight -= 0.7 * (difference + 0.5 * momentum[place])
             for each in local:
                 each.data.copy_(weight)
     return [weight.sum().item() for weight in outer]

@@ -236,7 +236,7 @@ def cross_check(config: TrainConfig) -> None:
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
             f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
         )
-    if config.scheduler.by_the_clock and not config.trainer.max_minutes:
+    if config.scheduler.by_wall_time and not config.trainer.max_minutes:
         raise ConfigError(
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"

@@ -39,7 +39,7 @@ def _rate(config: TrainConfig) -> Iterator[str]:
     updates, peak = config.trainer.updates, config.optimizer.lr
     scheduler, minutes = config.scheduler, config.trainer.max_minutes
     last = scheduler.paced(updates, 1.0, updates).rate(updates, peak)
-    end = f"after {minutes:g} minutes, or " if scheduler.by_the_clock else ""
+    end = f"after {minutes:g} minutes, or " if scheduler.by_wall_time else ""
     yield f"learning rate: {config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
     if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
         end = f"its floor at update {scheduler.horizon} (scheduler.horizon)"

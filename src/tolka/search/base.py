@@ -18,7 +18,7 @@ from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Rendered, Wish
 from tolka.system.surrogates import printable
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
@@ -73,9 +73,21 @@ class SearchConfig(ABC):
         """Hypotheses returned per sentence, at most."""
         return 1
 
+    @property
+    def found(self) -> int:
+        """Hypotheses that the search finds per sentence, at most: more than `returned` if there is a selection."""
+        return self.returned
+
     @abstractmethod
     def build(self) -> "Search":
         """Return the search with these options."""
+
+    def selection(self, language: str) -> "Selection | None":
+        """Return what chooses among the hypotheses found by their texts; None if these are as wanted.
+
+        language: the code of the target language.
+        """
+        return None
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Return (B,): how many tokens, `</s>` included, each sentence's translation may have.
@@ -118,6 +130,14 @@ class Search(ABC):
         scored: whether log-probability and score are needed besides the tokens. wishes: of each sentence; by default
         there are none.
         """
+
+
+class Selection(ABC):
+    """A choice among the hypotheses of a sentence by their texts; it may be called from threads."""
+
+    @abstractmethod
+    def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
+        """Return the hypotheses chosen, with their texts, best first. texts: of the hypotheses, in their order."""
 
 
 @dataclass(frozen=True)

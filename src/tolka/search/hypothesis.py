@@ -38,3 +38,7 @@ class Hypothesis:
     log_probability: float
     score: float
     finished: bool
+
+
+Rendered = tuple[str, Hypothesis]
+"""A hypothesis with its text."""

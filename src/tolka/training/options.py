@@ -99,8 +99,8 @@ class TrainerConfig:
     """updates that each process makes by itself under DiLoCo (Douillard et al. 2023) before all of them meet"""
     outer_lr: float = setting(0.7, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
     """learning rate of the step that all take together when they meet"""
-    outer_momentum: float = setting(0.9, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """Nesterov momentum of these steps"""
+    outer_momentum: float = setting(0.5, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
+    """Nesterov momentum of these steps; 0.9 in the paper, for trainings of many thousands of updates"""
     communication: str = setting("fp32", resumable=True)
     """how processes send gradients: fp32, bf16 (half the bytes) or powersgd (low-rank factors, for a slow network)"""
     restarts: int = setting(3, resumable=True)

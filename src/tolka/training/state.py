@@ -43,14 +43,6 @@ class TrainState:
     returns: int = 0
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """What all ranks agree on before an update: whether to save, and the seconds of training so far."""
-
-    save: bool = False
-    seconds: float = 0.0
-
-
 class GivenUpError(Exception):
     """A stop was requested during a validation."""
 

@@ -19,6 +19,7 @@ from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
+from tolka.training.decisions import Decisions
 from tolka.training.followers import FollowerWriter
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
@@ -27,11 +28,10 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Agreement, Clock, GivenUpError, StopRequest, Stopwatch, TrainState, Window
+from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.warning_signs import Watch
 
-_SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
 
 
@@ -69,10 +69,8 @@ class Trainer:
         self._parallel, self._ranks = parallel, (ranks := parallel.ranks)
         self.step = TrainStep(config, objective, optimizer, precision, parallel)
         self.state = TrainState(precision=precision.name)
-        self._clock, self._saved_at = Clock(), time.perf_counter()
-        self._stop, self._stop_asked = StopRequest(), ""
-        self._save_asked = False
-        self._agreed = Agreement()
+        self._clock = Clock()
+        self._decisions = Decisions(config, parallel, self._clock)
         self._window, self._safety = Window(), Stopwatch()
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
         self._skipped = SkippedUpdates(config, loader, run, spell, parallel.all_applied)
@@ -89,7 +87,7 @@ class Trainer:
             self._watch,
             self._clock,
             self._safety,
-            self._stop,
+            self._decisions.stop,
             self._callback,
             ranks,
         )
@@ -106,13 +104,11 @@ class Trainer:
         During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
         is abandoned; a resumed run begins with it.
         """
-        if self._stops_anywhere:
-            self._stop.reason = reason
-        self._stop_asked = reason
+        self._decisions.ask_to_stop(reason)
 
     def save_soon(self) -> None:
         """Request that `last/` is saved after the current update; safe to call from a signal handler."""
-        self._save_asked = True
+        self._decisions.ask_to_save()
 
     def fit(self, validate_start: bool = False) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
@@ -122,7 +118,7 @@ class Trainer:
         TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
         folders could not be written.
         """
-        self._saved_at = time.perf_counter()
+        self._decisions.saved()
         self._clock.start(self.state.seconds)
         self.objective.train()
         self._parallel.whole_objective.train()
@@ -135,7 +131,7 @@ class Trainer:
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
             self._finish_interrupted_validation()
-            while (reason := self._agree()._reason_to_stop()) is None:
+            while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 try:
                     self._train_step(self._window)
                 except LostProcessError:
@@ -161,14 +157,18 @@ class Trainer:
                     self._roll_back(str(lost))
                 self._report_saves()
                 progress.update(self.state.update - progress.n)
-        if not self._stop.reason:
+        if not self._stop_reason:
             self._finish()
-        if self._stop.reason:
+        if self._stop_reason:
             self._save_last_if_good()
         self._finish_saving()
         self.state.safety_seconds += self._safety.seconds
-        self.run.log(f"training ends at update {self.state.update}: {self._stop.reason or reason}")
+        self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
         return self.state
+
+    @property
+    def _stop_reason(self) -> str | None:
+        return self._decisions.stop.reason
 
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones, nor while ranks differ."""
@@ -206,7 +206,7 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if self.config.average and not self._stop.reason:
+            if self.config.average and not self._stop_reason:
                 with self.step.smoothed():
                     averaged = self._selection.average(self.state)
                 if averaged:
@@ -216,54 +216,17 @@ class Trainer:
 
     def _validation_is_due(self) -> bool:
         update = self.state.update
-        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop.reason
+        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_reason
 
     def _keep_and_save(self) -> None:
         """Save what is due between validations; `last/` only outside a row of skipped updates."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._agreed.save and self._parallel.meets(self.state.update):
+        if self._decisions.saves and self._parallel.meets(self.state.update):
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
-
-    def _save_is_due(self) -> bool:
-        return self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
-
-    def _agree(self) -> "Trainer":
-        """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
-        if not self._parallel.meets(self.state.update):
-            return self
-        seconds = self._clock.seconds if self._ranks.is_first else 0.0
-        stop, save, seconds = self._ranks.most(bool(self._stop_asked), self._save_is_due(), seconds)
-        self._agreed = Agreement(bool(save), seconds)
-        if stop:
-            self._stop.reason = next(filter(None, self._ranks.gather(self._stop_asked)))
-        return self
-
-    @property
-    def _stops_anywhere(self) -> bool:
-        """Whether a stop need not wait for other ranks, nor for an update after which models are saved."""
-        return self._ranks.size == 1 and self._parallel.together
-
-    @property
-    def _seconds(self) -> float:
-        """Seconds of training so far, the same on all ranks."""
-        return self._clock.seconds if self._stops_anywhere else self._agreed.seconds
-
-    def _reason_to_stop(self) -> str | None:
-        config, state = self.config, self.state
-        if self._stop.reason:
-            return self._stop.reason
-        if state.update >= config.updates:
-            return f"trainer.updates ({config.updates}) are done; raise it to go on"
-        # After one update at least, so that there is a model at the end.
-        if config.max_minutes and state.update and self._seconds >= 60 * config.max_minutes:
-            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
-        if config.patience and state.stale >= config.patience:
-            return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
-        return None
 
     def probe(self) -> float:
         """Apply one update and return its nll per token, for which it waits. Nothing is logged or saved."""
@@ -292,7 +255,7 @@ class Trainer:
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
         update, minutes = self.state.update, self.config.max_minutes
-        share = self._seconds / (60 * minutes) if minutes else 0.0
+        share = self._decisions.seconds / (60 * minutes) if minutes else 0.0
         rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
         return rate * 0.5**self.state.returns
 
@@ -374,7 +337,7 @@ class Trainer:
             with self.step.smoothed():
                 self._selection.save_last(self.state, saved)
             self._keeper.retry()
-            self._saved_at, self._save_asked = time.perf_counter(), False
+            self._decisions.saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""

@@ -4,9 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
+
+if TYPE_CHECKING:
+    from tolka.search.base import Selection
 
 
 class Engine(ABC):
@@ -26,6 +30,13 @@ class Engine(ABC):
     def returned(self) -> int:
         """Hypotheses returned per sentence, at most."""
         return 1
+
+    def selection(self, language: str) -> "Selection | None":
+        """Return what chooses among the hypotheses by their texts; None if they are as wanted.
+
+        language: the code of the target language.
+        """
+        return None
 
     @abstractmethod
     def translate(

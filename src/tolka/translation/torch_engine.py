@@ -10,7 +10,7 @@ import torch
 from tolka.data.batch import Flat, collate
 from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SearchConfig
+from tolka.search.base import SearchConfig, Selection
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import choose_device, use_threads
 from tolka.system.memory import empty_cache, is_out_of_memory
@@ -52,6 +52,9 @@ class TorchEngine(Engine):
     def returned(self) -> int:
         return self.config.returned
 
+    def selection(self, language: str) -> Selection | None:
+        return self.config.selection(language)
+
     @property
     def cpu_threads(self) -> int:
         return torch.get_num_threads() if self.device.type == "cpu" else 0
@@ -76,7 +79,7 @@ class TorchEngine(Engine):
                 "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
                 "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
             )
-        return [hypotheses[: self.returned] for hypotheses in results]
+        return [hypotheses[: self.config.found] for hypotheses in results]
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
         batch = collate(sources, targets).to(self.device)

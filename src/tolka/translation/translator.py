@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tolka.data.buckets import evenly_longest_first, longest_first
-from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
+from tolka.search.hypothesis import NO_WISH, Hypothesis, Rendered, Wish
 from tolka.system.progress import say
 from tolka.text.glossary import Match
 from tolka.text.normalization import spelt
@@ -123,10 +123,6 @@ class _Source:
     too_long: bool
 
 
-_Rendered = tuple[str, Hypothesis]
-"""A hypothesis with its text."""
-
-
 @dataclass(frozen=True)
 class _PendingBatch:
     """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
@@ -167,6 +163,7 @@ class Translator(Generic[E]):
         self.tokens = tokens
         self.unicode = unicode
         self.split, self.languages, self.terminology = split, languages, terminology
+        self._selection = engine.selection(languages[1])
         self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
 
     @staticmethod
@@ -227,7 +224,7 @@ class Translator(Generic[E]):
         results = iter(self._without_banned(segments, found, scored))
         return [self._join(source, list(islice(results, len(source.segments)))) for source in sources]
 
-    def _join(self, source: _Source, results: Sequence[Sequence[_Rendered]]) -> Translation:
+    def _join(self, source: _Source, results: Sequence[Sequence[Rendered]]) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
 
         A segment with fewer of them has its last one in all further places.
@@ -260,8 +257,8 @@ class Translator(Generic[E]):
         return missing, self.terminology.banned_in(text)
 
     def _without_banned(
-        self, segments: Sequence[_Segment], results: list[list[_Rendered]], scored: bool
-    ) -> list[list[_Rendered]]:
+        self, segments: Sequence[_Segment], results: list[list[Rendered]], scored: bool
+    ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
         if self.terminology is None:
             return results
@@ -318,10 +315,10 @@ class Translator(Generic[E]):
         separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])
         yield from self._split(text[cut.start :], separator)
 
-    def _translate_segments(self, segments: Sequence[_Segment], tick: Tick, scored: bool) -> list[list[_Rendered]]:
+    def _translate_segments(self, segments: Sequence[_Segment], tick: Tick, scored: bool) -> list[list[Rendered]]:
         """Translate in batches of similar length; return texts and hypotheses of each segment, in order."""
         sources = [segment.ids for segment in segments]
-        results: dict[int, list[_Rendered]] = {}
+        results: dict[int, list[Rendered]] = {}
         remaining = self._batches(sources, range(len(sources)))
         workers = max(1, min(self.workers, len(remaining)))
         most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
@@ -344,9 +341,11 @@ class Translator(Generic[E]):
                 tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
 
-    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[_Rendered]]:
-        """Return each hypothesis with its text."""
+    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[Rendered]]:
+        """Return each hypothesis with its text; where the search has a selection, those that it chooses."""
         texts = iter(self.tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
+        if self._selection is not None:
+            return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
         return [[(next(texts), each) for each in found] for found in hypotheses]
 
     def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:

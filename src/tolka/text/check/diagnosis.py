@@ -183,7 +183,7 @@ class _LenientReader:
         return min(self._lines)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield all pairs."""
+        """Yield all pairs, and note which sides have characters beyond ASCII in valid UTF-8."""
         for pair in self._read():
             texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
             for side, text in enumerate(texts):

@@ -106,7 +106,7 @@ class CorpusConfig(ABC):
 
     @abstractmethod
     def find(self) -> "Corpus":
-        """Find the data."""
+        """Return the corpus that these options describe; ConfigError or DataError if they are not there."""
 
 
 CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")

@@ -1,5 +1,6 @@
 """Data parallel training with torch's DistributedDataParallel: gradients are summed while others are still computed."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,13 +36,15 @@ class Overlapped(Parallel):
         super().__init__(objective, ranks)
         # With unused parameters allowed, DDP keeps its buckets; without, it forms others after the first update, and a
         # resumed run, whose first update is another one, would round its sums differently.
-        self._module = DistributedDataParallel(
-            objective,
-            find_unused_parameters=True,
-            gradient_as_bucket_view=True,
-            broadcast_buffers=False,  # tables of positions, which grow on each rank by its own sentences
-            bucket_cap_mb=_ONE_BUCKET if communication == "powersgd" else None,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # another name for broadcast_buffers, in newer torch alone
+            self._module = DistributedDataParallel(
+                objective,
+                find_unused_parameters=True,
+                gradient_as_bucket_view=True,
+                broadcast_buffers=False,  # tables of positions, which grow on each rank by its own sentences
+                bucket_cap_mb=_ONE_BUCKET if communication == "powersgd" else None,
+            )
         self._powersgd: PowerSGDState | None = None
         if communication == "bf16":
             # By its own name DDP refuses it without a GPU, though gloo sums bf16 too.

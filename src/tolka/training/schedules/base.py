@@ -28,7 +28,7 @@ class SchedulerConfig(ABC):
         return True
 
     @property
-    def by_the_clock(self) -> bool:
+    def by_wall_time(self) -> bool:
         """Whether the schedule ends with trainer.max_minutes instead of at an update."""
         return False
 
@@ -55,8 +55,8 @@ class EndingConfig(SchedulerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        zero_or_more(self, "scheduler", "by the clock", "horizon")
-        if not self.by_the_clock and self.horizon <= self.warmup:
+        zero_or_more(self, "scheduler", "by wall time", "horizon")
+        if not self.by_wall_time and self.horizon <= self.warmup:
             raise ConfigError(
                 f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
                 f"type scheduler.warmup={self.horizon // 10} (a tenth is usual), a longer horizon, or "
@@ -69,17 +69,17 @@ class EndingConfig(SchedulerConfig):
         """Return peak * step / warmup, then peak * (1 - (1 - floor) * decayed(step))."""
         if step < self.warmup:
             return peak * step / self.warmup
-        if self.by_the_clock:
+        if self.by_wall_time:
             return peak  # `paced` sets the horizon from the time
         return peak * (1.0 - (1.0 - self.floor) * self.decayed(min(step, self.horizon)))
 
     @property
-    def by_the_clock(self) -> bool:
+    def by_wall_time(self) -> bool:
         return self.horizon == 0
 
     def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
         """Return the schedule with its horizon at the last update that the pace so far allows."""
-        if not self.by_the_clock:
+        if not self.by_wall_time:
             return self
         expected = round(step / share) if share > 0 else updates
         return self.ending_at(max(self.warmup + 1, min(expected, updates)))

@@ -25,7 +25,7 @@ class WarmupStableDecayConfig(EndingConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "scheduler", 1, "decay")
-        if not self.by_the_clock and self.warmup + self.decay > self.horizon:
+        if not self.by_wall_time and self.warmup + self.decay > self.horizon:
             raise ConfigError(
                 f"scheduler.warmup ({self.warmup}) and scheduler.decay ({self.decay}) do not fit into "
                 f"scheduler.horizon ({self.horizon}); a decay of a fifth of the horizon is usual"

@@ -1,0 +1,72 @@
+"""What ends a training, and what saves it in between: requests, the time, and the agreement of all ranks on them."""
+
+import time
+
+from tolka.training.options import TrainerConfig
+from tolka.training.parallel.base import Parallel
+from tolka.training.state import Clock, StopRequest, TrainState
+
+_SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
+
+
+class Decisions:
+    """Decides before each update whether to go on; ranks decide together, when they meet.
+
+    stop: why training ends, once that is decided; a validation in progress ends with it. saves: whether to save `last/`
+    after the next update.
+    """
+
+    def __init__(self, config: TrainerConfig, parallel: Parallel, clock: Clock) -> None:
+        self._config, self._parallel, self._ranks, self._clock = config, parallel, parallel.ranks, clock
+        self.stop, self.saves = StopRequest(), False
+        self._stop_asked, self._save_asked, self._saved_at, self._agreed_seconds = "", False, time.perf_counter(), 0.0
+
+    def ask_to_stop(self, reason: str) -> None:
+        """Request a stop; safe to call from a signal handler."""
+        if self._decides_alone:
+            self.stop.reason = reason
+        self._stop_asked = reason
+
+    def ask_to_save(self) -> None:
+        """Request that `last/` is saved; safe to call from a signal handler."""
+        self._save_asked = True
+
+    def saved(self) -> None:
+        """Note that `last/` is saved now, or that training begins."""
+        self._saved_at, self._save_asked = time.perf_counter(), False
+
+    @property
+    def _decides_alone(self) -> bool:
+        """Whether a stop need not wait for other ranks, nor for an update after which models are saved."""
+        return self._ranks.size == 1 and self._parallel.together
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, the same on all ranks."""
+        return self._clock.seconds if self._decides_alone else self._agreed_seconds
+
+    def reason_to_stop(self, state: TrainState) -> str | None:
+        """Return why training ends before the next update, or None."""
+        self._agree(state.update)
+        config = self._config
+        if self.stop.reason:
+            return self.stop.reason
+        if state.update >= config.updates:
+            return f"trainer.updates ({config.updates}) are done; raise it to go on"
+        # After one update at least, so that there is a model at the end.
+        if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
+            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
+        if config.patience and state.stale >= config.patience:
+            return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
+        return None
+
+    def _agree(self, update: int) -> None:
+        """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
+        if not self._parallel.meets(update):
+            return
+        save = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
+        seconds = self._clock.seconds if self._ranks.is_first else 0.0
+        stops, saves, self._agreed_seconds = self._ranks.most(bool(self._stop_asked), save, seconds)
+        self.saves = bool(saves)
+        if stops:
+            self.stop.reason = next(filter(None, self._ranks.gather(self._stop_asked)))
