@@ -4,7 +4,7 @@
 
 Two processes on the embedded corpus, in a network namespace of Linux whose loopback carries `rate` Mbit/s, both ways
 together (ip and tc, of iproute2). Each way trains from the same weights on the same batches. First a training with no
-limit shows what computation takes; from it benchmarks/cost_model.py predicts the rest.
+limit shows what computation takes; from it benchmarks/cost_model.py predicts the rest, and without it nothing.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def parameters(run: Path) -> int:
 
 
 def predicted(count: int, computed: float, rate: float, settings: list[str]) -> float | None:
-    """The seconds of an update by the cost model, or None for PowerSGD, whose bytes it does not know.
+    """The seconds of an update by the cost model; None without a limit, and for PowerSGD, whose bytes it does not know.
 
     One loopback carries what both ranks send.
     """
@@ -120,8 +120,9 @@ def main() -> None:
         rate = 0.0 if name.endswith("no limit") else options.rate
         run = options.out / name.replace(", ", "-").replace(" ", "-")
         found = train(run, rate, options.updates, [*settings, *WAYS[name]])
-        computed = computed or found["update"]
-        guess = predicted(found["parameters"], computed, rate, WAYS[name])
+        if not rate:
+            computed = found["update"]
+        guess = predicted(found["parameters"], computed, rate, WAYS[name]) if computed else None
         print(
             f"{name:<32}{found['update']:>10.3f}{guess or 0:>11.3f}{found['tokens_per_second']:>10.0f}"
             f"{found['sent'] / 1e6:>11.2f}{found['train_loss']:>8.3f}{found['valid_loss']:>8.3f}",
