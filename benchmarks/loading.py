@@ -25,11 +25,11 @@ RANKS, PAIRS, SHORTEST, LONGEST, VOCABULARY = 8, 100_000, 5, 55, 30_000
 def main() -> None:
     draw = np.random.default_rng(0)
     for pairs in map(int, sys.argv[1:] or ("1000000", "4000000")):
-        lengths = [draw.integers(SHORTEST, LONGEST, pairs).astype(np.int32) for _ in range(2)]
+        sources, targets = (draw.integers(SHORTEST, LONGEST, pairs).astype(np.int32) for _ in range(2))
         seconds = []
         for epoch in range(ROUNDS):
             began = time.perf_counter()
-            make_batches(*lengths, BATCHES, 1, epoch)
+            make_batches(sources, targets, BATCHES, seed=1, epoch=epoch)
             seconds.append(time.perf_counter() - began)
         middle = statistics.median(seconds)
         print(f"{pairs:,} pairs: {middle:.2f} s for the order of an epoch, {middle / pairs * 1e9:.0f} ns a pair")
