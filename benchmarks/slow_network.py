@@ -1,10 +1,10 @@
 """Ways to train in several processes over a slow network, side by side: tokens a second, and the loss at equal tokens.
 
-    sudo python benchmarks/slow_network.py OUT [--rate 100] [--updates 300] [key=value ...]
+    sudo python benchmarks/slow_network.py OUT [--rate 100] [--updates 300] [--only WAY ...] [key=value ...]
 
 Two processes on the embedded corpus, in a network namespace of Linux whose loopback carries `rate` Mbit/s, both ways
 together (ip and tc, of iproute2). Each way trains from the same weights on the same batches. First a training with no
-limit shows what computation takes; from it benchmarks/cost_model.py predicts the rest.
+limit shows what computation takes; from it benchmarks/cost_model.py predicts the rest, and without it nothing.
 """
 
 import argparse
@@ -23,15 +23,24 @@ from cost_model import Training, bytes_sent, taken
 
 RANKS = 2
 NAMESPACE = "tolka-slow"
+OUTER = {  # how DiLoCo's common step is made
+    "momentum 0.5": ["trainer.outer_lr=0.7", "trainer.outer_momentum=0.5"],
+    "momentum 0.9": ["trainer.outer_lr=0.7", "trainer.outer_momentum=0.9"],
+    "plain mean": ["trainer.outer_lr=1", "trainer.outer_momentum=0"],
+}
 WAYS = {
     "ddp, no limit": ["trainer.parallel=ddp"],
     "ddp": ["trainer.parallel=ddp"],
     "ddp, bf16": ["trainer.parallel=ddp", "trainer.communication=bf16"],
     "ddp, PowerSGD": ["trainer.parallel=ddp", "trainer.communication=powersgd"],
     "fsdp": ["trainer.parallel=fsdp"],
-    "diloco, 50": ["trainer.parallel=diloco", "trainer.sync_every=50"],
-    "diloco, 10": ["trainer.parallel=diloco", "trainer.sync_every=10"],
+    **{
+        f"diloco, every {every}, {name}": ["trainer.parallel=diloco", f"trainer.sync_every={every}", *outer]
+        for name, outer in OUTER.items()
+        for every in (50, 10)
+    },
 }
+GLOO_FSDP = 4 / 3  # gloo sums gradients on every rank, which sends them twice: four rounds and not three
 COMMON = ["experiment=sample", "model=transformer_tiny", "trainer.precision=fp32", "trainer.log_every=10"]
 COMMON += ["trainer.patience=0", "metrics.bootstrap=0", "report.page=false", "scheduler.warmup=100"]
 
@@ -83,9 +92,9 @@ def parameters(run: Path) -> int:
 
 
 def predicted(count: int, computed: float, rate: float, settings: list[str]) -> float | None:
-    """The seconds of an update by the cost model, or None for PowerSGD, whose bytes it does not know.
+    """The seconds of an update by the cost model; None without a limit, and for PowerSGD, whose bytes it does not know.
 
-    One loopback carries what both ranks send. Gloo sums the gradients of fsdp on every rank, and so sends them twice.
+    One loopback carries what both ranks send.
     """
     given = dict(word.split("=") for word in settings)
     if not rate or given.get("trainer.communication") == "powersgd":
@@ -93,7 +102,7 @@ def predicted(count: int, computed: float, rate: float, settings: list[str]) -> 
     way = given["trainer.parallel"]
     sent_as = given.get("trainer.communication", "fp32")
     training = Training(count, 0, way, sent_as, int(given.get("trainer.sync_every", 1)))
-    sent = RANKS * bytes_sent(training, RANKS) * (4 / 3 if way == "fsdp" else 1) / (rate * 1e6 / 8)
+    sent = RANKS * bytes_sent(training, RANKS) * (GLOO_FSDP if way == "fsdp" else 1) / (rate * 1e6 / 8)
     return taken(way, computed, sent)
 
 
@@ -106,15 +115,16 @@ def main() -> None:
     options, settings = parser.parse_known_args()
     options.out.mkdir(parents=True, exist_ok=True)
     computed = 0.0
-    print(f"{'way':<16}{'s/update':>10}{'predicted':>11}{'tokens/s':>10}{'MB/update':>11}{'train':>8}{'valid':>8}")
+    print(f"{'way':<32}{'s/update':>10}{'predicted':>11}{'tokens/s':>10}{'MB/update':>11}{'train':>8}{'valid':>8}")
     for name in options.only:
         rate = 0.0 if name.endswith("no limit") else options.rate
         run = options.out / name.replace(", ", "-").replace(" ", "-")
         found = train(run, rate, options.updates, [*settings, *WAYS[name]])
-        computed = computed or found["update"]
-        guess = predicted(found["parameters"], computed, rate, WAYS[name])
+        if not rate:
+            computed = found["update"]
+        guess = predicted(found["parameters"], computed, rate, WAYS[name]) if computed else None
         print(
-            f"{name:<16}{found['update']:>10.3f}{guess or 0:>11.3f}{found['tokens_per_second']:>10.0f}"
+            f"{name:<32}{found['update']:>10.3f}{guess or 0:>11.3f}{found['tokens_per_second']:>10.0f}"
             f"{found['sent'] / 1e6:>11.2f}{found['train_loss']:>8.3f}{found['valid_loss']:>8.3f}",
             flush=True,
         )

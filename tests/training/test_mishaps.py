@@ -366,3 +366,11 @@ def test_complaints(key: str) -> None:
     options: dict[str, Any] = {key: -1}
     with pytest.raises(TolkaError, match=rf"trainer.{key} \(-1\) must be at least 0"):
         TrainerConfig(**options)
+
+
+def test_a_save_that_was_asked_for_before_the_first_update_is_made(tmp_path: Path) -> None:
+    """As when the signal comes while the model is still being built."""
+    bench = Bench(tmp_path, updates=20)
+    bench.trainer.save_soon()
+    bench.trainer.fit()
+    assert bench.saved[0] == ("last", 0)

@@ -41,7 +41,7 @@ class Peer:
 
     @classmethod
     def here(cls, rank: int) -> "Peer":
-        """Return this process."""
+        """Return the process that calls this, as the one with this rank."""
         return cls(rank, socket.gethostname(), os.getpid(), machine())
 
     def is_near(self, other: "Peer") -> bool:

@@ -170,7 +170,7 @@ class Tracker(Callback, ABC):
 
     @abstractmethod
     def note(self, name: str, text: str, update: int) -> None:
-        """Add a text."""
+        """Add a text to the run, as of an update. name: what it is shown under."""
 
     @abstractmethod
     def samples(self, samples: Sequence[Sample], update: int) -> None:

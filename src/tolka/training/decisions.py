@@ -17,9 +17,12 @@ class Decisions:
     """
 
     def __init__(self, config: TrainerConfig, parallel: Parallel, clock: Clock) -> None:
-        self._config, self._parallel, self._ranks, self._clock = config, parallel, parallel.ranks, clock
+        self._config, self._clock = config, clock
+        self._parallel, self._ranks = parallel, parallel.ranks
         self.stop, self.saves = StopRequest(), False
-        self._stop_asked, self._save_asked, self._saved_at, self._agreed_seconds = "", False, time.perf_counter(), 0.0
+        self._stop_asked, self._save_asked = "", False
+        self._agreed_seconds = 0.0
+        self.begin()
 
     def ask_to_stop(self, reason: str) -> None:
         """Request a stop; safe to call from a signal handler."""
@@ -31,9 +34,14 @@ class Decisions:
         """Request that `last/` is saved; safe to call from a signal handler."""
         self._save_asked = True
 
+    def begin(self) -> None:
+        """Count the minutes to the next save of `last/` from now."""
+        self._saved_at = time.perf_counter()
+
     def saved(self) -> None:
-        """Note that `last/` is saved now, or that training begins."""
-        self._saved_at, self._save_asked = time.perf_counter(), False
+        """Note that `last/` is saved now, as a request may have asked."""
+        self.begin()
+        self._save_asked = False
 
     @property
     def _decides_alone(self) -> bool:

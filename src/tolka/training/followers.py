@@ -18,10 +18,10 @@ class FollowerFolder(RunFolder):
         self._rank = rank
 
     def begun(self) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank marks the folder as one with nothing saved yet."""
 
     def saved(self) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank removes that mark."""
 
     def drop_checkpoints(self, kept: Collection[str]) -> None:
         """Do nothing."""

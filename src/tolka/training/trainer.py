@@ -118,7 +118,7 @@ class Trainer:
         TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
         folders could not be written.
         """
-        self._decisions.saved()
+        self._decisions.begin()
         self._clock.start(self.state.seconds)
         self.objective.train()
         self._parallel.whole_objective.train()

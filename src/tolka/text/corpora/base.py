@@ -130,7 +130,7 @@ class Corpus:
 
     @property
     def train(self) -> list[PairSource]:
-        """All training sources."""
+        """The sources of all entries of corpus.train, in order."""
         return [source for entry in self.entries for source in entry]
 
     @property

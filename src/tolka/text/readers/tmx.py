@@ -90,7 +90,7 @@ class _Units:
     """The units that expat has parsed so far."""
 
     def __init__(self, languages: tuple[str, str], limit: LineLimit, encoding: str | None = None) -> None:
-        """encoding: see XmlDecoder."""
+        """languages: codes of source and target. encoding: of the file, where expat must be told; see XmlDecoder."""
         self._languages = [language.lower().replace("_", "-") for language in languages]
         self._parser = expat.ParserCreate(encoding)
         self._parser.buffer_text = True
