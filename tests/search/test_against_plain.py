@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -24,8 +25,8 @@ from tolka.search.sampling import SamplingConfig
 
 VOCABULARY = 10
 SOURCES = [[4, 5, 6, 7], [8, 9], [], [5, 5, 4, 9, 6]]
-SHORT = {"max_length_factor": 1.0, "max_length_extra": 2}
-RULES = [
+SHORT: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 2}
+RULES: list[dict[str, Any]] = [
     {},
     {"min_length": 4},
     {"min_length": 1, "min_length_factor": 0.7},
@@ -35,7 +36,7 @@ RULES = [
     {"repetition_penalty": 1.5},
     {"min_length_factor": 1.1, "no_repeat_ngram": 2, "repetition_penalty": 1.2},
 ]
-BEAMS = [
+BEAMS: list[dict[str, Any]] = [
     {"beam_size": 3},
     {"beam_size": 4, "n_best": 3},
     {"beam_size": 4, "n_best": 4, "length_normalization": "plain"},
@@ -43,12 +44,12 @@ BEAMS = [
     {"beam_size": 5, "n_best": 2, "length_normalization": "none", "length_penalty": 3.0},
     {"beam_size": 2, "length_penalty": 4.0},
 ]
-GROUPS = [
+GROUPS: list[dict[str, Any]] = [
     {"beam_size": 4, "groups": 2, "n_best": 4},
     {"beam_size": 3, "groups": 3, "diversity": 2.0, "n_best": 3},
     {"beam_size": 6, "groups": 3, "diversity": 0.8, "n_best": 2, "length_normalization": "plain"},
 ]
-SAMPLES = [
+SAMPLES: list[dict[str, Any]] = [
     {"n_best": 3},
     {"temperature": 0.5, "seed": 5},
     {"temperature": 2.0, "top_k": 3, "n_best": 2},
@@ -189,7 +190,7 @@ def test_each_architecture(name: str) -> None:
 def test_one_group_or_no_diversity_is_beam_search(name: str) -> None:
     """Groups without diversity are the same beam several times; distinct hypotheses are those of one beam."""
     for groups, size, diversity in ((1, 4, 0.5), (3, 2, 0.0)):
-        options = {**SHORT, "length_penalty": 0.7, "n_best": size}
+        options: dict[str, Any] = {**SHORT, "length_penalty": 0.7, "n_best": size}
         diverse = DiverseConfig(beam_size=groups * size, groups=groups, diversity=diversity, **options)
         assert run(plain(name, 4), diverse) == run(plain(name, 4), BeamConfig(beam_size=size, **options))
 

@@ -41,8 +41,10 @@ def sample(config: SamplingConfig, table: dict[int, dict[int, float]] = TABLE) -
 
 def probabilities(first: dict[int, float], table: dict[int, dict[int, float]]) -> dict[tuple[int, ...], float]:
     """Of all translations of up to two tokens, by the chain's probabilities."""
-    one = {(a,): p * table[a].get(EOS, 0.0) for a, p in first.items()}
-    two = {(a, b): p * q * table[b].get(EOS, 0.0) for a, p in first.items() for b, q in table[a].items() if b != EOS}
+    one: dict[tuple[int, ...], float] = {(a,): p * table[a].get(EOS, 0.0) for a, p in first.items()}
+    two: dict[tuple[int, ...], float] = {
+        (a, b): p * q * table[b].get(EOS, 0.0) for a, p in first.items() for b, q in table[a].items() if b != EOS
+    }
     return {outcome: p for outcome, p in {**one, **two}.items() if p > 0}
 
 
@@ -84,7 +86,7 @@ def test_only_likely_tokens_are_drawn(options: dict[str, float], expected: dict[
         SamplingConfig(n_best=1500, **options),  # type: ignore[arg-type]
         {BOS: FIRST, A: {EOS: 1.0}, B: {EOS: 1.0}, C: {EOS: 1.0}},
     )
-    wanted = {(() if token == EOS else (token,)): p for token, p in expected.items()}
+    wanted: dict[tuple[int, ...], float] = {(() if token == EOS else (token,)): p for token, p in expected.items()}
     if len(wanted) == 1:
         assert set(counts) == set(wanted)
     else:

@@ -141,7 +141,8 @@ def test_many_threads_get_what_one_call_gets(workers: int) -> None:
 def test_fifty_tasks_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.translation.translator._WAIT_SECONDS", 1.0)  # for a busy machine
     made = translator(tokens=100_000)
-    batches = made.engine.model.batches  # type: ignore[union-attr]
+    batches = made.engine.model.batches
+    assert isinstance(batches, list)
 
     async def run() -> list[str]:
         found = await asyncio.gather(*(made.translate_async(f"frogs {number}") for number in range(50)))

@@ -80,14 +80,14 @@ TEXTS = [
     "",
     "dogs dogs dogs",
 ]
-FORMS = [
+FORMS: list[list[tuple[str, ...]]] = [
     [("Hund",)],
     [("laufen", "Laufen"), ("Zeppelin ☃",)],
     [("rote Vögel", "Rote Vögel"), ("鲸鱼",), ("고래",)],
     [],
     [],
+    [("Hund",)],
 ]
-FORMS += [[("Hund",)]]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
