@@ -142,7 +142,7 @@ class Selection(ABC):
 
 @dataclass(frozen=True)
 class Candidates:
-    """A sentence's most_likely hypotheses that are one token longer, best first, (B, c) each.
+    """A sentence's most likely hypotheses that are one token longer, best first, (B, c) each.
 
     log_probability: of all tokens. parent: which of the k hypotheses is extended. token: by which token.
     """
@@ -153,7 +153,7 @@ class Candidates:
 
 
 def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """Return the `count` most_likely extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
+    """Return the `count` most likely extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
 
     features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
     """

@@ -9,13 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.manifest import QUALITY
-from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Translation
+from tolka.translation.scoring import SegmentScorer
 
 LOW_PROBABILITY = 0.4
 """Geometric mean of the token probabilities below which an estimate without calibration is low."""
@@ -127,13 +127,6 @@ def estimate(features: Features, calibration: Calibration | None) -> Estimate:
     if calibration is not None:
         return calibration.estimate(features)
     return Estimate("probability", features.mean, features.mean < LOW_PROBABILITY)
-
-
-class SegmentScorer(Protocol):
-    """What scores segments of ids: a Translator."""
-
-    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
-        """Return the log-probability, in nats, of each target token and of `</s>`."""
 
 
 def features_of(scorer: SegmentScorer, translations: Sequence[Translation]) -> list[Features | None]:

@@ -9,15 +9,19 @@ from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
 
 
-class TokenScorer(Protocol):
+class SegmentScorer(Protocol):
     """What scores segments of ids: a Translator."""
+
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
+        """Return the log-probability, in nats, of each target token and of `</s>`."""
+
+
+class TextScorer(SegmentScorer, Protocol):
+    """What encodes and scores texts: a Translator."""
 
     tokenizer: Tokenizer
     unicode: str
     max_length: int
-
-    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
-        """Return the log-probability, in nats, of each target token and of `</s>`."""
 
 
 class ScoredPair(NamedTuple):
@@ -33,7 +37,7 @@ class ScoredPair(NamedTuple):
 
 
 def score_given(
-    translator: TokenScorer, sources: Sequence[str], targets: Sequence[str], tick: Tick = lambda share: None
+    translator: TextScorer, sources: Sequence[str], targets: Sequence[str], tick: Tick = lambda share: None
 ) -> list[ScoredPair]:
     """Return the log-probability of each target, given its source: the sum over its tokens, `</s>` included.
 
