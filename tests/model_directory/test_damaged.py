@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.manifest import TrainingSources, write_manifest
-from tolka.model_directory.read import load_model, load_settings, load_state
+from tolka.model_directory.read import load_model, load_settings
+from tolka.model_directory.resume_state import load_state
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 

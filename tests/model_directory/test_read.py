@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tolka.config.schemas import rebuild
-from tolka.model_directory.read import load_model, load_state
+from tolka.model_directory.read import load_model
+from tolka.model_directory.resume_state import load_state
 from tolka.training.run_folder import saved_settings
 
 Command = Callable[..., Any]

@@ -19,7 +19,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.losses.cross_entropy import LossSum
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.shards import Shards
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig

@@ -13,7 +13,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.metrics.validation import Validation
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.system.ranks import ALONE

@@ -7,7 +7,7 @@ import pytest
 from trainer_bench import Bench, assert_same
 
 from tolka.errors import ConfigError, TolkaError
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder

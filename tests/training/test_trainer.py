@@ -17,8 +17,8 @@ from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
-from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision

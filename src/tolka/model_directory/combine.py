@@ -6,7 +6,8 @@ from pathlib import Path
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import TrainingSources
-from tolka.model_directory.read import SavedModel, average_weights, incompatibilities, load_adapter, load_model
+from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
+from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import snapshot
 from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError
+from tolka.model_directory.file_names import CONFIG, SCORES, WEIGHTS
 from tolka.version import __version__
 
 FORMAT = 1
@@ -94,6 +95,24 @@ def checked_manifest(folder: Path) -> Manifest:
     for name, digest in files.items():
         _check_file(folder, name, digest)
     return Manifest(folder, sources, list(files))
+
+
+def verified_manifest(folder: Path) -> Manifest:
+    """Verify a model directory by its manifest; CheckpointError, too, if that does not list all files of a model."""
+    manifest = checked_manifest(folder)
+    manifest.require([CONFIG, WEIGHTS, SCORES])
+    return manifest
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} cannot be read (it has no names in it)")
+    return values
 
 
 def _sources(manifest: Mapping[str, Any]) -> TrainingSources:

@@ -29,10 +29,10 @@ from tolka.model_directory.file_names import (
     STATE_SHARDS,
     STATE_TENSORS,
     WEIGHTS,
-    ResumeState,
-    unique_tensors,
 )
 from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
+from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.weights import unique_tensors
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.system.atomic import whole_folder
 from tolka.system.number_format import json_text

@@ -9,9 +9,9 @@ from tolka.config.schemas import TrainConfig, rebuild
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
-from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.read import load_model
+from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.write import rescore
 from tolka.report.plots import lr_finder_curve
 from tolka.run.inputs import Inputs

@@ -10,8 +10,8 @@ from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import ResumeState
 from tolka.model_directory.read import languages
+from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_tensors
 from tolka.run.announcement import announcement

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import RunSnapshots

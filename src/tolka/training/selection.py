@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
-from tolka.model_directory.file_names import ResumeState
-from tolka.model_directory.read import average_weights
+from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.weights import average_weights
 from tolka.system.number_format import shown
 from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import preserved_weights

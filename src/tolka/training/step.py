@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.data.batch import Batch
 from tolka.data.loader import Share
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory

@@ -12,7 +12,7 @@ from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.progress import bar

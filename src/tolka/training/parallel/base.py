@@ -11,7 +11,7 @@ from torch import Tensor
 from tolka.data.batch import Batch
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import ResumeState
+from tolka.model_directory.resume_state import ResumeState
 from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import Ema
 

@@ -1,0 +1,37 @@
+"""The state from which a training resumes, in `last/` of its run directory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from tolka.model_directory.file_names import STATE_FACTS, STATE_SHARDS, STATE_TENSORS
+from tolka.model_directory.manifest import read_json, verified_manifest
+from tolka.model_directory.weights import read_tensors
+
+if TYPE_CHECKING:  # torch's distributed checkpoints take a second to import
+    from tolka.model_directory.shards import Shards
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """What training needs to resume besides the weights: named tensors, and values for JSON.
+
+    shards: more tensors, of which each process has a part, in a folder.
+    """
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+    shards: "Shards | None" = None
+
+
+def load_state(folder: Path) -> ResumeState:
+    """Verify and load the resume state of a run's `last/`."""
+    verified_manifest(folder).require([STATE_FACTS, STATE_TENSORS])
+    shards = None
+    if (folder / STATE_SHARDS).is_dir():
+        from tolka.model_directory.shards import Shards
+
+        shards = Shards(folder / STATE_SHARDS)
+    return ResumeState(read_tensors(folder / STATE_TENSORS), read_json(folder / STATE_FACTS), shards)

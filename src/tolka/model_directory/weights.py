@@ -1,0 +1,136 @@
+"""The weights of a model directory: reading, verifying and averaging them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tolka.errors import CheckpointError
+from tolka.model_directory.file_names import CONFIG, WEIGHTS
+from tolka.model_directory.manifest import verified_manifest
+from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.nn.initialization import SkipInitialization
+
+_BYTES = 4  # per parameter in fp32
+_SLACK = 64 * 2**20  # bytes allowed beyond the file's size, so that a later message names the missing weights
+
+
+def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return each shared tensor once, under the first of its names, without copying."""
+    seen: set[int] = set()
+    unique = {}
+    for name, tensor in tensors.items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            unique[name] = tensor.detach()
+    return unique
+
+
+def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
+    """Raise CheckpointError if a configuration describes a larger model than the weights file can hold.
+
+    A directory may come from an untrusted source: no memory is allocated for sizes that it only claims. sizes: as for
+    `ModelConfig.build`. path: of the weights.
+    """
+    tensors, size = len(_tensor_names(path)), path.stat().st_size
+    for key, value in asdict(config).items():
+        most = tensors if key.endswith("layers") else size
+        if isinstance(value, int) and value > most:
+            raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
+    with torch.device("meta"), SkipInitialization():  # shapes without memory
+        needed = _BYTES * config.build(*sizes).parameter_count()
+    if needed > size + _SLACK:
+        raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
+
+
+def _tensor_names(path: Path) -> list[str]:
+    """Return the names of a file's tensors."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return list(opened.keys())
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def load_weights(model: Seq2Seq, folder: Path) -> None:
+    """Verify a directory and load its weights into a model of the same configuration."""
+    verified_manifest(folder)
+    fill(model, folder)
+
+
+def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
+
+    model: one of the same shape. CheckpointError, with what differs, if the shapes differ.
+    """
+    totals: dict[str, Tensor] = {}
+    shapes: dict[str, Tensor] = {}  # of the first, on the meta device
+    for folder in folders:
+        verified_manifest(folder)
+        weights = _read_weights(folder, model)
+        if shapes:
+            differing = _differing(weights, shapes)
+            if differing:
+                raise CheckpointError(
+                    f"{folder} cannot be averaged with {folders[0]}; {len(differing)} tensors differ: "
+                    f"{', '.join(differing[:4])}"
+                )
+        shapes = shapes or {name: weight.to("meta") for name, weight in weights.items()}
+        for name, weight in weights.items():
+            totals[name] = totals[name] + weight.double() if name in totals else weight.double()
+    return {name: (total / len(folders)).float() for name, total in totals.items()}
+
+
+def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
+    """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
+    weights, state = read_tensors(folder / WEIGHTS), model.state_dict()
+    if non_finite := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
+        raise CheckpointError(
+            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
+            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
+        )
+    first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
+    # A shared matrix may have been saved under another of its names: which is the first depends on the version.
+    for name in state.keys() & weights.keys():
+        first_name = first_names[state[name].data_ptr()]
+        if first_name not in weights:
+            weights[first_name] = weights.pop(name)
+    return weights
+
+
+def fill(model: Seq2Seq, folder: Path) -> None:
+    """Load the weights of a directory that is verified; CheckpointError if they are not those of the model."""
+    weights = _read_weights(folder, model)
+    differing = _differing(weights, unique_tensors(model.state_dict()))
+    if differing:
+        raise CheckpointError(
+            f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
+        )
+    model.load_state_dict(weights, strict=False)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file; CheckpointError if it is damaged."""
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Return the names that only one side has; if there are none, the tensors whose shapes or dtypes differ."""
+    return sorted(actual.keys() ^ expected.keys()) or [
+        f"{name} {_shape(actual[name])} instead of {_shape(tensor)}"
+        for name, tensor in expected.items()
+        if _shape(actual[name]) != _shape(tensor)
+    ]
+
+
+def _shape(tensor: Tensor) -> str:
+    """Return the shape as (2, 3), followed by the dtype if it is not fp32."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{tuple(tensor.shape)}" + (f" {dtype}" if tensor.dtype != torch.float32 else "")
