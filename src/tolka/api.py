@@ -21,6 +21,7 @@ from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError,
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
+from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
@@ -48,7 +49,6 @@ from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Translation
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
@@ -212,15 +212,9 @@ def translate_windows(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick = lambda lines_done: None
 ) -> Iterator[list[Translation]]:
     """Translate groups of lines; each group is translated before the next one is read."""
-    translator = open_translator(model, config)
+    translator = open_translator(model, config.search, config.decoding)
     for window in windows:
         yield translator.translate(window, tick)
-
-
-def open_translator(model: Folders, config: TranslateConfig) -> Translator[TorchEngine]:
-    """Load a model, or several that translate together, with the search and the options of a configuration."""
-    keep_freed_memory()
-    return Translator.of(load_ensemble(model, config.decoding.weights), config.search, config.decoding)
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,7 +269,10 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         saved = load_ensemble(model, config.decoding.weights)
         keep_freed_memory()
         language = language or languages(saved.config)[1]
-        translator = Translator.of(saved, config.search, config.decoding)
+        if config.decoding.backend == "torch":
+            translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
+        else:
+            translator = open_translator(model, config.search, config.decoding)
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)
         pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]

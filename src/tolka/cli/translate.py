@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tolka.cli import common
 from tolka.cli.common import DONE, MODEL_HELP, Parser, check_output, models_of, settings_help, sort_out
@@ -13,13 +13,12 @@ from tolka.system.progress import bar, say
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.cli.translate_formats import Result
+    from tolka.cli.translate_formats import Format, Result
     from tolka.cli.translate_input import GivenTranslations, TextsToTranslate
     from tolka.cli.translate_output import Journal
-    from tolka.config.schemas import TranslateConfig
+    from tolka.config.translate_schema import TranslateConfig
     from tolka.text.pairs import Pair
     from tolka.translation.batch_decoder import Tick
-    from tolka.translation.torch_engine import TorchEngine
     from tolka.translation.translator import Translator
 
 _EXAMPLES = """examples:
@@ -53,10 +52,9 @@ def run(arguments: Sequence[str]) -> int:
     check_files(files)
     _check_places(options.output, options.attention)
 
-    from tolka.cli.translate_formats import format_of
     from tolka.cli.translate_notes import Tally
     from tolka.cli.translate_output import Journal, open_output
-    from tolka.config.command_line import translate_config
+    from tolka.config.translate_command import translate_config
 
     config = translate_config(settings)
     _cross_check(config, options)
@@ -66,14 +64,16 @@ def run(arguments: Sequence[str]) -> int:
         say("type a line to translate it; end with Ctrl-D")
     total = texts.count()
 
-    from tolka.api import open_translator
+    from tolka.interchange.opening import open_translator
 
     title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
     with open_output(options.output, config, models, options.score) as out:
         journal = Journal(out, config.decoding.window)
-        translator = open_translator(models, config)
+        translator = open_translator(
+            models, config.search, config.decoding, _needs_attention(config, options.attention)
+        )
         tally = Tally(translator.languages, options.score, journal.tally)
-        form = format_of(config, translator, options.attention, options.score, journal.done)
+        form = _format(config, translator, options.attention, options.score, journal.done)
         windows = _windows(texts, journal, config.decoding.window, options.output)
         # The bar begins here, so that its rate, and the time left, are those of translating.
         with bar(title, total, " lines", journal.done, shown=shown) as progress:
@@ -155,6 +155,39 @@ def _cross_check(config: "TranslateConfig", options: argparse.Namespace) -> None
         )
 
 
+def _needs_attention(config: "TranslateConfig", attention: Path | None) -> str:
+    """Return the setting that reads a model's attention; "" if there is none."""
+    if attention:
+        return "--attention"
+    if config.output.format == "jsonl":
+        return "output.format=jsonl"
+    return "attention.alignments=true" if config.attention.alignments else ""
+
+
+def _format(
+    config: "TranslateConfig", translator: "Translator[Any]", folder: Path | None, given: bool, done: int
+) -> "Format":
+    """Return the format that output.format names.
+
+    folder: for attention maps, or None. given: whether the translations were given. done: lines written already.
+    """
+    from tolka.cli.translate_formats import NBestLines, TextLines
+
+    name, score = config.output.format, config.output.score if given else ""
+    if name == "nbest":
+        return NBestLines(score, done)
+    if not _needs_attention(config, folder):
+        return TextLines(None, alignments=False, score=score)
+
+    from tolka.cli.translate_json import AttentionMaps, JsonLines
+
+    looks = folder is not None or (config.attention.alignments and name == "text")
+    attention = AttentionMaps(translator, config.attention, folder, done) if looks else None
+    if name == "jsonl":
+        return JsonLines(translator, attention, config.attention, score)
+    return TextLines(attention, config.attention.alignments, score)
+
+
 def _texts(files: Sequence[Path], config: "TranslateConfig", scored: bool) -> "TextsToTranslate | GivenTranslations":
     """Return what is read."""
     from tolka.cli.translate_input import GivenTranslations, TextsToTranslate
@@ -179,7 +212,7 @@ def _windows(
 
 
 def _results(
-    translator: "Translator[TorchEngine]", window: "Sequence[Pair]", given: bool, scored: bool, tick: "Tick"
+    translator: "Translator[Any]", window: "Sequence[Pair]", given: bool, scored: bool, tick: "Tick"
 ) -> "list[Result]":
     """Translate a window, or score its translations, which are given then. scored: whether scores are needed."""
     from tolka.cli.translate_formats import Result

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tolka.cli.common import whole_file
-from tolka.config.schemas import TranslateConfig
+from tolka.config.translate_schema import TranslateConfig
 from tolka.errors import DataError
-from tolka.model_directory.read import digests
+from tolka.model_directory.settings import digests
 from tolka.system.progress import say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path

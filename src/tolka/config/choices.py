@@ -3,24 +3,49 @@
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
+from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
+from tolka.options.settings import literal_settings
 from tolka.system.package_data import config_dir
 
 
-@functools.cache
-def literal_keys() -> dict[str, tuple[bool, bool]]:
-    """Return the keys that `schemas.literal_keys` says are taken as typed."""
-    from tolka.config import schemas  # imports torch, which --help does without
+class LiteralKind(NamedTuple):
+    """How a value is taken as typed: whether it is a list, and whether any bytes will do."""
 
-    return schemas.literal_keys()
+    is_list: bool
+    any_bytes: bool
+
+
+def _groups(group: str) -> Groups:
+    """Return the table that has a group: of mt-translate's groups the one that needs no torch."""
+    if group in TRANSLATE_GROUPS:
+        return TRANSLATE_GROUPS
+    from tolka.config.schemas import GROUPS  # imports torch, which --help and mt-translate do without
+
+    return GROUPS
+
+
+@functools.cache
+def _literal_settings(group: str) -> dict[str, LiteralKind]:
+    groups = _groups(group)
+    return {
+        f"{group}.{name}": LiteralKind(is_list, any_bytes)
+        for cls in (groups.kinds(group) if group in groups else ())
+        for name, is_list, any_bytes in literal_settings(cls)
+    }
+
+
+def literal_kind(key: str) -> LiteralKind | None:
+    """Return how the value of a key is taken as typed; None if it is read as Hydra reads values."""
+    return _literal_settings(key.partition(".")[0]).get(key)
 
 
 def choices_of(group: str) -> list[str]:
     """Return what can be chosen in a config group: its YAML files, and presets of registered classes without one."""
-    return sorted(_yaml_files(group) | set(presets_of_classes().get(group, ())))
+    return sorted(_yaml_files(group) | set(presets_of_classes(group)))
 
 
 @functools.cache
@@ -28,17 +53,24 @@ def _yaml_files(group: str) -> frozenset[str]:
     return frozenset(path.stem for path in (config_dir() / group).glob("*.yaml"))
 
 
-def presets_of_classes() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return group -> name -> options of registered classes without a YAML file, such as plugins."""
-    from tolka.config.schemas import REGISTRIES  # imports torch, which --help does without
+def registries_of(name: str) -> list[str]:
+    """Return the groups of configs/<name>.yaml whose choices are registered classes."""
+    if name == "translate":
+        return list(TRANSLATE_GROUPS.registries)
+    from tolka.config.schemas import REGISTRIES  # imports torch, which mt-translate does without
 
+    return list(REGISTRIES)
+
+
+def presets_of_classes(group: str) -> dict[str, dict[str, Any]]:
+    """Return name -> options of a group's registered classes without a YAML file, such as plugins."""
+    registry = None if group == "experiment" else _groups(group).registries.get(group)
+    if registry is None:
+        return {}
     return {
-        group: {
-            name: dataclasses.asdict(config)
-            for name, config in registry.presets().items()
-            if name not in _yaml_files(group)
-        }
-        for group, registry in REGISTRIES.items()
+        name: dataclasses.asdict(config)
+        for name, config in registry.presets().items()
+        if name not in _yaml_files(group)
     }
 
 
@@ -56,7 +88,7 @@ def known_keys(name: str) -> list[str]:
 
 def options_of(group: str, kind: str) -> set[str]:
     """Return the keys of one file of a group."""
-    if kind in (presets := presets_of_classes().get(group, {})):
+    if kind in (presets := presets_of_classes(group)):
         return set(presets[kind])
     return _keys_in_file(config_dir() / group / f"{kind}.yaml")
 

@@ -18,12 +18,13 @@ from tolka.config.schemas import (
     EvaluateConfig,
     RunConfig,
     TrainConfig,
-    TranslateConfig,
     build_groups,
     cross_check,
     rebuild,
 )
 from tolka.config.short_runs import LENGTHS, fit_schedule
+from tolka.config.translate_command import translate_config as translate_config
+from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import as_overrides, parts, takes_a_path
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.system.progress import say
@@ -33,13 +34,6 @@ from tolka.training.run_folder import begun_settings, saved_settings
 _SHORT = {
     "batching.tokens=auto": "batching.auto=true",  # an experiment's own number of tokens still counts
     "trainer.devices=auto": "trainer.devices=0",
-}
-_SHORT_KEYS = {
-    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
-    "legacy": "metrics.legacy",
-    "alignments": "attention.alignments",
-    "resume": "output.resume",
-    "search.prefix": "input.prefix",
 }
 
 
@@ -195,20 +189,9 @@ def _settled(
     return kept
 
 
-def translate_config(overrides: Sequence[str]) -> TranslateConfig:
-    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true, and so on."""
-    return TranslateConfig(**build_groups(compose("translate", _with_long_keys(load_plugins(overrides))).values))
-
-
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    return EvaluateConfig(**build_groups(compose("evaluate", _with_long_keys(load_plugins(overrides))).values))
-
-
-def _with_long_keys(overrides: Sequence[str]) -> list[str]:
-    """Expand the keys that have short names."""
-    parts = (override.partition("=") for override in overrides)
-    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]
+    return EvaluateConfig(**build_groups(compose("evaluate", with_long_keys(load_plugins(overrides))).values))
 
 
 def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:

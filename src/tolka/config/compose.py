@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import choices_of, known_keys, literal_keys, presets_of_classes
+from tolka.config.choices import choices_of, known_keys, literal_kind, presets_of_classes, registries_of
 from tolka.config.explain import explain, help_command
 from tolka.config.typed import parts, quote
 from tolka.errors import ConfigError
@@ -88,7 +88,7 @@ def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS)
 
     _check_form(name, overrides)
     try:
-        with _config_loader(source.folder, sweeps=name == "train"):
+        with _config_loader(source.folder, name):
             composed = hydra.compose(
                 source.primary or name, [quote(override) for override in overrides], return_hydra_config=True
             )
@@ -106,10 +106,10 @@ def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS)
 
 
 @contextmanager
-def _config_loader(folder: Path | None, sweeps: bool = True) -> Iterator[None]:
+def _config_loader(folder: Path | None, name: str = "train") -> Iterator[None]:
     """Let `hydra.compose` search configs/, and then `folder`; also inside a job that Hydra has started.
 
-    sweeps: whether sweepers can be chosen.
+    name: as in `compose`; sweepers can be chosen for train alone.
     """
     from hydra import version
     from hydra._internal.hydra import Hydra
@@ -119,13 +119,13 @@ def _config_loader(folder: Path | None, sweeps: bool = True) -> Iterator[None]:
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
 
-    from tolka.config.optuna_sweeper import register as register_sweeper
-
     version.setbase(HYDRA_VERSION)
-    if sweeps:
+    if name == "train":
+        from tolka.config.optuna_sweeper import register as register_sweeper
+
         register_sweeper()
-    for group, presets in presets_of_classes().items():
-        for preset, options in presets.items():
+    for group in registries_of(name):
+        for preset, options in presets_of_classes(group).items():
             ConfigStore.instance().store(name=preset, node=options, group=group)
     search_path = create_config_search_path(str(config_dir()))
     if folder is not None:  # where hydra.main puts it
@@ -166,7 +166,8 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
     groups = {key for key in known if "." not in key}
     for override in overrides:
         change, key, package, equals, value = parts(override)
-        if not literal_keys().get(key, (False, False))[1] and not is_utf8(override):
+        kind = literal_kind(key)
+        if not (kind and kind.any_bytes) and not is_utf8(override):
             raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
         if not key or not (equals or change == "~"):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from tolka.config.choices import choices_of, known_keys, literal_keys, options_of
+from tolka.config.choices import choices_of, known_keys, literal_kind, options_of
 from tolka.config.typed import parts, quote
 from tolka.model_directory.upgrade import GONE
 from tolka.options.registry import did_you_mean, some_of
@@ -44,9 +44,9 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         return f"{text.partition('. Either')[0]}: leave out the +"
     for override in overrides:
         _, key, _, _, value = parts(override)
-        if key not in literal_keys() and re.search(r"\d{4300}", value):  # Python reads no longer ones
+        if literal_kind(key) is None and re.search(r"\d{4300}", value):  # Python reads no longer ones
             return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
-        if key not in literal_keys() and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
+        if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
         if not _parses(quote(override)):
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""

@@ -1,22 +1,24 @@
 """The configurations of the three commands: frozen dataclasses that check their values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
+from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import named_in_utf8, zero_or_more
-from tolka.options.parsing import brief, build
-from tolka.options.registry import Registry, did_you_mean, plugins_of
+from tolka.options.parsing import brief
+from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
 from tolka.report.page import ReportConfig
-from tolka.search.base import SEARCHES, SearchConfig
+from tolka.search.base import SearchConfig
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
@@ -26,8 +28,6 @@ from tolka.training.finetuning import FinetuningConfig
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
-from tolka.translation.attention_maps import AttentionConfig
-from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 
 
@@ -118,17 +118,6 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class TranslateConfig:
-    """The settings of mt-translate, except its files."""
-
-    search: SearchConfig
-    decoding: DecodingConfig
-    attention: AttentionConfig
-    input: InputConfig
-    output: OutputConfig
-
-
-@dataclass(frozen=True)
 class FilesToScore:
     """The files that mt-eval reads."""
 
@@ -152,13 +141,12 @@ class EvaluateConfig:
     metrics: MetricsConfig
 
 
-# A group whose class depends on its key `name` has a registry; the others have one class.
 REGISTRIES: dict[str, Registry[Any]] = {
     "corpus": CORPORA,
     "model": MODELS,
     "optimizer": OPTIMIZERS,
     "scheduler": SCHEDULERS,
-    "search": SEARCHES,
+    **TRANSLATE_GROUPS.registries,
 }
 _CLASSES: dict[str, type] = {
     "run": RunConfig,
@@ -170,21 +158,20 @@ _CLASSES: dict[str, type] = {
     "metrics": MetricsConfig,
     "report": ReportConfig,
     "tracking": TrackingConfig,
-    "decoding": DecodingConfig,
-    "attention": AttentionConfig,
-    "input": InputConfig,
-    "output": OutputConfig,
+    **TRANSLATE_GROUPS.classes,
     "files": FilesToScore,
 }
+GROUPS = Groups(REGISTRIES, _CLASSES)
+"""The groups of all commands."""
+build_groups = GROUPS.build
 
 
 def literal_keys() -> dict[str, tuple[bool, bool]]:
     """Return the keys whose values are taken as typed -> whether they are lists, whether any bytes will do."""
-    classes = list(_CLASSES.items())
-    classes += [(group, registry.get(name)) for group, registry in REGISTRIES.items() for name in registry.names()]
     return {
         f"{group}.{name}": (is_list, any_bytes)
-        for group, cls in classes
+        for group in (*_CLASSES, *REGISTRIES)
+        for cls in GROUPS.kinds(group)
         for name, is_list, any_bytes in literal_settings(cls)
     }
 
@@ -206,26 +193,6 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
     return TrainConfig(**build_groups({**known, **missing}, plugins))
-
-
-def build_groups(values: Mapping[str, Any], plugins: Sequence[str] = ()) -> dict[str, Any]:
-    """Build each group's dataclass; the complaints of all groups are raised together. plugins: see `Registry.get`."""
-    groups: dict[str, Any] = {}
-    complaints = []
-    for group, options in values.items():
-        try:
-            if group not in REGISTRIES and group not in _CLASSES:
-                raise ConfigError(f"unknown group '{group}'.{did_you_mean(str(group), [*REGISTRIES, *_CLASSES])}")
-            if not isinstance(options, Mapping):
-                raise ConfigError(f"{group} ({brief(options)}) must be a group of settings, as in {group}.key=value")
-            registry = REGISTRIES.get(group)
-            cls = registry.get(str(options.get("name")), plugins) if registry else _CLASSES[group]
-            groups[group] = build(cls, options, group)
-        except TolkaError as error:
-            complaints.append(str(error))
-    if complaints:
-        raise ConfigError("; ".join(complaints))
-    return groups
 
 
 def cross_check(config: TrainConfig) -> None:

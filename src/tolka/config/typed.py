@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tolka.config.choices import literal_keys
+from tolka.config.choices import literal_kind
 
 # What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
 _KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
@@ -37,10 +37,11 @@ def parts(override: str) -> Parts:
 def quote(override: str) -> str:
     """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
     _, key, _, equals, value = parts(override)
-    if not equals or key not in literal_keys() or _SWEEP.match(value):
+    kind = literal_kind(key) if equals else None
+    if kind is None or _SWEEP.match(value):
         return override
     typed = override.partition("=")[0]
-    if literal_keys()[key][0] and value.startswith("[") and value.endswith("]"):
+    if kind.is_list and value.startswith("[") and value.endswith("]"):
         items = [item for item in _ITEM.findall(value[1:-1]) if item]
         return f"{typed}=[{','.join(quoted(item) for item in items)}]"
     return f"{typed}={quoted(value)}"
@@ -75,7 +76,7 @@ def _typed(key: str, value: Any) -> str:
 
 def takes_a_path(key: str) -> bool:
     """Return whether the key's value is a path or a name, taken as typed."""
-    return key in literal_keys()
+    return literal_kind(key) is not None
 
 
 def quoted(value: str) -> str:

@@ -4,3 +4,4 @@ CONFIG, WEIGHTS, SCORES, CARD = "config.yaml", "model.safetensors", "scores.json
 ADAPTER, BASE = "adapter.safetensors", "base"
 STATE_TENSORS, STATE_FACTS, STATE_SHARDS = "state/tensors.safetensors", "state/state.json", "state/shards"
 SHARDS_IN_PROGRESS = ".shards"  # in a run's folder, while the processes write them
+EXPORTED = "tolka.json"  # in a folder for CTranslate2: what mt-translate needs besides

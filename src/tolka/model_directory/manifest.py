@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError
-from tolka.model_directory.file_names import CONFIG, SCORES, WEIGHTS
+from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.version import __version__
 
 FORMAT = 1
@@ -100,6 +100,10 @@ def checked_manifest(folder: Path) -> Manifest:
 def verified_manifest(folder: Path) -> Manifest:
     """Verify a model directory by its manifest; CheckpointError, too, if that does not list all files of a model."""
     manifest = checked_manifest(folder)
+    if EXPORTED in manifest.files:
+        raise CheckpointError(
+            f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
+        )
     manifest.require([CONFIG, WEIGHTS, SCORES])
     return manifest
 

@@ -1,13 +1,10 @@
 """Verify and load model directories; `write.py` writes them."""
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from safetensors import safe_open
 from torch import Tensor
 
@@ -19,20 +16,19 @@ from tolka.model_directory.file_names import (
     SCORES,
     WEIGHTS,
 )
-from tolka.model_directory.manifest import MANIFEST, QUALITY, Manifest, TrainingSources, read_json, verified_manifest
-from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
+from tolka.model_directory.settings import Folders as Folders
+from tolka.model_directory.settings import digests as digests
+from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
+from tolka.model_directory.settings import languages as languages
+from tolka.model_directory.settings import unicode_form as unicode_form
 from tolka.model_directory.weights import check_size, fill, read_tensors
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
-from tolka.system.atomic import standing
-from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-
-Folders = str | Path | Sequence[str | Path]
-"""A model or run directory, or several."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class SavedModel:
 
 def load_model(folder: Path) -> SavedModel:
     """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged."""
-    folder = _find_model_folder(folder)
+    folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     settings, model_config = _read_settings(folder)
     scores = read_json(folder / SCORES)
@@ -75,7 +71,7 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
     and the smallest of each statistic of the sources. CheckpointError if the models are incompatible, ConfigError if
     there are not as many weights as models.
     """
-    listed = _as_list(folders)
+    listed = listed_folders(folders)
     if weights and len(weights) != len(listed):
         raise ConfigError(
             f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
@@ -97,25 +93,6 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
-def digests(folders: Folders) -> list[str]:
-    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
-    checksums = [json.dumps(_checksums(Path(each))) for each in _as_list(folders)]
-    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
-
-
-def _checksums(folder: Path) -> list[str]:
-    """Return the checksums of a model directory's files that decide what it translates."""
-    files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
-    return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]
-
-
-def _as_list(folders: Folders) -> Sequence[str | Path]:
-    listed = [folders] if isinstance(folders, str | Path) else folders
-    if not listed:
-        raise ConfigError("no model directory is named")
-    return listed
-
-
 def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     """Return why two models cannot be combined: other tokenizers, or opposite directions."""
     reasons = []
@@ -127,22 +104,12 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     return reasons
 
 
-def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return source and target language of a training configuration."""
-    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
-
-
-def unicode_form(settings: Mapping[str, Any]) -> str:
-    """Return the Unicode form of a training configuration, `cleaning.unicode`."""
-    return str(settings.get("cleaning", {}).get("unicode", "keep"))
-
-
 def load_settings(folder: Path) -> dict[str, Any]:
     """Return the training configuration of a model directory, or of a run directory's `best/`.
 
     Options of model and tokenizer that are newer than the file have their defaults.
     """
-    folder = _find_model_folder(folder)
+    folder = find_model_folder(folder)
     settings, _ = _read_settings(folder)
     if not isinstance(settings.get("tokenizer"), dict):
         raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
@@ -155,24 +122,13 @@ def load_settings(folder: Path) -> dict[str, Any]:
 
 def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     """Read config.yaml and its model options; options newer than the file have their defaults."""
-    path = folder / CONFIG
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
-    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
-        raise CheckpointError(f"{path} does not describe a model")
-    corpus = config.get("corpus")
-    if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
-        raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
-    config = upgrade_config(config)
+    config = read_settings(folder)
     options = {str(key): value for key, value in config["model"].items()}
     try:
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the Unicode form of the text
     except TolkaError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    return {**config, "model": asdict(model)}, model
 
 
 @dataclass(frozen=True)
@@ -190,7 +146,7 @@ class Adapter:
 
 def load_adapter(folder: Path) -> Adapter:
     """Verify and load the low-rank adapter of a model or run directory."""
-    folder = _find_model_folder(folder)
+    folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     if ADAPTER not in manifest.files:
         raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
@@ -199,18 +155,6 @@ def load_adapter(folder: Path) -> Adapter:
     with safe_open(path, framework="pt") as opened:
         base = (opened.metadata() or {}).get(BASE)
     return Adapter(tensors, _load_tokenizer(folder, manifest), base)
-
-
-def _find_model_folder(folder: Path) -> Path:
-    """Return the folder itself, or `best/` of a run directory."""
-    for candidate in (folder, standing(folder / "best")):
-        if (candidate / MANIFEST).is_file():
-            return candidate
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder}: there is no such model directory")
-    raise CheckpointError(
-        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
-    )
 
 
 def _load_tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:

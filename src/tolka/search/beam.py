@@ -4,20 +4,13 @@ Shapes: B active sentences, k beam size, c = 2k candidates a sentence, t tokens 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.options.checks import at_least, at_most, one_of, zero_or_more
-from tolka.options.settings import setting
 from tolka.search.base import (
-    SEARCHES,
     Search,
-    SearchConfig,
     active_rows,
     extensions,
     first_tokens,
@@ -27,92 +20,10 @@ from tolka.search.constrained import TermOptions, search_with_terms
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.options.beam import BeamConfig as BeamConfig
 from tolka.search.rules import Rules
 
-_MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
 _NEVER = float("-inf")
-_MAX_BONUS = 1000.0
-_NORMALIZATIONS = ("gnmt", "plain", "none")
-_GLOSSARY_MODES = ("hard", "soft")
-_NEEDS_GLOSSARY = ("search.glossary", "a glossary (search.glossary)")
-
-
-@SEARCHES.register("beam")
-@dataclass(frozen=True)
-class BeamConfig(SearchConfig):
-    """Options of beam search."""
-
-    MEETS_TERMS: ClassVar[bool] = True
-
-    name: str = "beam"
-    """the kind of search: beam"""
-    beam_size: int = 5
-    """hypotheses kept for each sentence"""
-    length_normalization: str = "gnmt"
-    """what log-probabilities are divided by: gnmt ((5 + length) / 6) ** a, plain length ** a, none 1"""
-    length_penalty: float = 1.0
-    """a, the exponent above; 0 = off, more = longer translations"""
-    coverage_penalty: float = 0.0
-    """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
-    n_best: int = 1
-    """translations returned for each sentence, at most beam_size"""
-    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
-    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
-    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
-    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, "search", 1, "beam_size", "n_best")
-        at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
-        one_of(self, "search", "length_normalization", _NORMALIZATIONS)
-        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
-        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty", "glossary_bonus")
-        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
-        at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
-        if self.n_best > self.beam_size:
-            raise ConfigError(
-                f"search.n_best ({self.n_best}) must be at most search.beam_size ({self.beam_size}): raise that too"
-            )
-
-    @property
-    def width(self) -> int:
-        return self.beam_size
-
-    @property
-    def returned(self) -> int:
-        return self.n_best
-
-    @property
-    def compared(self) -> int:
-        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
-        return self.beam_size if self.coverage_penalty else self.n_best
-
-    def penalty(self, length: float) -> float:
-        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`.
-
-        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a.
-        """
-        if self.length_normalization == "none":
-            return 1.0
-        base = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
-        return float(base**self.length_penalty)
-
-    def penalties(self, lengths: Tensor) -> Tensor:
-        """Return `penalty` of each length; it never falls as the length grows."""
-        if self.length_normalization == "none":
-            return torch.ones(lengths.shape, device=lengths.device)
-        base = (5.0 + lengths) / 6.0 if self.length_normalization == "gnmt" else lengths.float()
-        return base**self.length_penalty
-
-    @property
-    def term_options(self) -> TermOptions:
-        """The options as `search_with_terms` takes them."""
-        bonus = self.glossary_bonus if self.glossary_mode == "soft" else None
-        return TermOptions(self, self.beam_size, self.compared, self.penalty, self.penalties, bonus)
-
-    def build(self) -> Search:
-        return BeamSearch(self)
 
 
 class BeamSearch(Search):
@@ -134,7 +45,7 @@ class BeamSearch(Search):
             check_attention(model, source.device)
         if any(wish.terms for wish in wishes):
             results = search_with_terms(
-                self.config.term_options, model, source, lengths, wishes, self._search_without_terms
+                _term_options(self.config), model, source, lengths, wishes, self._search_without_terms
             )
         else:
             results = self._search_without_terms(model, source, lengths, wishes)
@@ -150,6 +61,12 @@ class BeamSearch(Search):
         while len(beam.active):
             beam.advance()
         return beam.results
+
+
+def _term_options(config: BeamConfig) -> TermOptions:
+    """Return the options as `search_with_terms` takes them."""
+    bonus = config.glossary_bonus if config.glossary_mode == "soft" else None
+    return TermOptions(config, config.beam_size, config.compared, config.penalty, config.penalties, bonus)
 
 
 class _Beam:

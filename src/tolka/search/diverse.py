@@ -4,55 +4,20 @@ Shapes: B active sentences, G groups, w hypotheses of a group, k = G * w, V voca
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.options.checks import at_least, at_most, zero_or_more
-from tolka.search.base import SEARCHES, Search, active_rows, extensions, first_tokens, next_log_probabilities
-from tolka.search.beam import BeamConfig
+from tolka.search.base import Search, active_rows, extensions, first_tokens, next_log_probabilities
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Extended, Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.options.diverse import DiverseConfig as DiverseConfig
 from tolka.search.rules import Rules
 
 _NEVER = float("-inf")
-_MAX_DIVERSITY = 10**6
-
-
-@SEARCHES.register("diverse")
-@dataclass(frozen=True)
-class DiverseConfig(BeamConfig):
-    """Options of diverse beam search."""
-
-    MEETS_TERMS: ClassVar[bool] = False
-
-    name: str = "diverse"
-    """the kind of search: diverse"""
-    beam_size: int = 6
-    """hypotheses kept for each sentence, in all groups together"""
-    groups: int = 3
-    """groups that the beam is divided into; beam_size must be a multiple of it"""
-    diversity: float = 0.5
-    """subtracted from a token's log-probability for each time that an earlier group took it in this step; 0 = off"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(self, "search", 1, "groups")
-        zero_or_more(self, "search", "off", "diversity")
-        at_most(self, "search", _MAX_DIVERSITY, "diversity")
-        if self.beam_size % self.groups:
-            raise ConfigError(
-                f"search.beam_size ({self.beam_size}) must be a multiple of search.groups ({self.groups})"
-            )
-
-    def build(self) -> "DiverseSearch":
-        return DiverseSearch(self)
 
 
 class DiverseSearch(Search):

@@ -5,7 +5,6 @@ Shapes: B active sentences, t tokens so far.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,9 +12,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import (
-    SEARCHES,
     Search,
-    SearchConfig,
     active_rows,
     extensions,
     first_tokens,
@@ -23,26 +20,11 @@ from tolka.search.base import (
     next_log_probabilities,
 )
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.options.greedy import GreedyConfig as GreedyConfig
 from tolka.search.rules import Rules
 
 # Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
 _SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
-
-
-@SEARCHES.register("greedy")
-@dataclass(frozen=True)
-class GreedyConfig(SearchConfig):
-    """Options of greedy decoding."""
-
-    name: str = "greedy"
-    """the kind of search: greedy"""
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    def build(self) -> "GreedySearch":
-        return GreedySearch(self)
 
 
 class GreedySearch(Search):

@@ -1,6 +1,10 @@
 """What a search is asked for and what it returns; needs no torch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from tolka.errors import DataError
+from tolka.text.tokenizer.special_tokens import EOS
 
 Ids = tuple[int, ...]
 
@@ -38,6 +42,22 @@ class Hypothesis:
     log_probability: float
     score: float
     finished: bool
+
+
+def check_subwords(ids: Sequence[int], what: str) -> None:
+    """Raise DataError for ids that no translation has: those of `<pad>`, `<s>` and `</s>`."""
+    if any(token <= EOS for token in ids):
+        raise DataError(f"{what} has a special symbol in it (an id of at most {EOS}); it must consist of subwords")
+
+
+def check_prefix(prefix: Sequence[int], limit: int) -> None:
+    """Raise DataError for a prefix that no translation of at most `limit` tokens, `</s>` included, begins with."""
+    check_subwords(prefix, "a prefix")
+    if prefix and len(prefix) >= limit:
+        raise DataError(
+            f"a prefix of {len(prefix)} subwords does not fit into a translation of at most {limit - 1}: "
+            "shorten it, or raise search.max_length_extra"
+        )
 
 
 Rendered = tuple[str, Hypothesis]

@@ -12,7 +12,7 @@ from torch import Tensor
 from tolka.data.batch import EOS, PAD
 from tolka.errors import DataError
 from tolka.search.base import SearchConfig
-from tolka.search.hypothesis import Ids, Wish
+from tolka.search.hypothesis import Ids, Wish, check_prefix, check_subwords
 
 _NEVER = float("-inf")
 
@@ -108,12 +108,7 @@ def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor | None:
     if not longest:
         return None
     for wish, limit in zip(wishes, limits.tolist(), strict=True):
-        _check(wish.prefix, "a prefix")
-        if len(wish.prefix) >= limit:
-            raise DataError(
-                f"a prefix of {len(wish.prefix)} subwords does not fit into a translation of at most {limit - 1}: "
-                "shorten it, or raise search.max_length_extra"
-            )
+        check_prefix(wish.prefix, limit)
     rows = [[*wish.prefix, *[PAD] * (longest - len(wish.prefix))] for wish in wishes]
     return torch.tensor(rows, device=limits.device)
 
@@ -132,14 +127,8 @@ def _phrase_tables(wishes: Sequence[Wish], device: torch.device) -> list[_Phrase
             columns = [of_length[phrase] for phrase in banned if len(phrase) == length]
             of_sentence[torch.tensor(numbers)[:, None], torch.tensor(columns, dtype=torch.long)] = True
         for phrase in of_length:
-            _check(phrase, "a banned phrase")
+            check_subwords(phrase, "a banned phrase")
             if not phrase:
                 raise DataError("a banned phrase has no subwords: leave it out")
         tables.append(_Phrases(torch.tensor(list(of_length), device=device), of_sentence.to(device)))
     return tables
-
-
-def _check(ids: Ids, what: str) -> None:
-    """Raise DataError for ids that no translation has: those of `<pad>`, `<s>` and `</s>`."""
-    if any(token <= EOS for token in ids):
-        raise DataError(f"{what} has a special symbol in it (an id of at most {EOS}); it must consist of subwords")

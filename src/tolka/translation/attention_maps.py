@@ -14,38 +14,13 @@ from torch import Tensor
 from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.errors import ConfigError
-from tolka.options.settings import setting
 from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.options import ATTENTION_KINDS
+from tolka.translation.options import AttentionConfig as AttentionConfig
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.torch_engine import TorchEngine
 
-_KINDS = {"cross": ("decoder", "cross"), "encoder": ("encoder", "self"), "decoder": ("decoder", "self")}
 _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
-
-
-@dataclass(frozen=True)
-class AttentionConfig:
-    """Options of attention maps: which layer and heads are returned."""
-
-    kind: str = "cross"
-    """cross = from target to source, encoder = self-attention of the source, decoder = self-attention of the target"""
-    layer: int = -1
-    """counted from 0 over the layers that have such a map; -1 = the last, -2 = the one before"""
-    head: str = setting("mean", literal=True)
-    """mean over the heads, all = a map of each, or the number of one, from 0"""
-    alignments: bool = False
-    """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""
-
-    def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise ConfigError(f"attention.kind ('{self.kind}') is unknown. Known: {', '.join(_KINDS)}")
-        if self.head not in ("mean", "all") and not self.head.isdecimal():
-            raise ConfigError(f"attention.head ('{self.head}') must be mean, all, or the number of a head, from 0")
-        if self.alignments and (self.kind != "cross" or self.head == "all"):
-            raise ConfigError(
-                f"attention.alignments=true reads one map from target to source: attention.kind ({self.kind}) must be "
-                f"cross, and attention.head ({self.head}) mean or a number"
-            )
 
 
 @dataclass(frozen=True)
@@ -145,7 +120,7 @@ class AttentionReader:
 
     def _names(self, attention: dict[str, Tensor]) -> list[str]:
         """Return the names of all maps of the kind asked for."""
-        stack, kind = _KINDS[self._config.kind]
+        stack, kind = ATTENTION_KINDS[self._config.kind]
         return [name for name in attention if name.startswith(stack) and name.endswith(kind)]
 
     def _select_heads(self, name: str, weights: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tolka.errors import ConfigError
 from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
 from tolka.text.glossary import Match
@@ -90,7 +91,8 @@ class Translator(Generic[E]):
     ) -> "Translator[TorchEngine]":
         """Load a model or a run directory, or several as an ensemble.
 
-        The defaults are beam search of 5 on the best device.
+        The defaults are beam search of 5 on the best device. It computes with torch; ConfigError for another backend,
+        which `tolka.interchange.opening.open_translator` takes.
         """
         from tolka.model_directory.read import load_ensemble
         from tolka.search.beam import BeamConfig
@@ -104,6 +106,8 @@ class Translator(Generic[E]):
         from tolka.model_directory.read import languages, unicode_form
         from tolka.translation.torch_engine import TorchEngine
 
+        if decoding.backend == "ctranslate2":
+            raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
         max_length = decoding.max_length or saved.sources.longest
         limits = max_length, decoding.tokens, unicode_form(saved.config), decoding.workers
         engine = TorchEngine.of(saved.model, search, decoding)

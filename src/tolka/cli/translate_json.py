@@ -1,0 +1,124 @@
+"""JSON lines of mt-translate, and attention maps, which take torch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tolka.cli.translate_formats import Format, Result, given_score, rounded
+from tolka.report.attention import AttentionFolder
+from tolka.system.number_format import json_text
+from tolka.system.progress import say
+from tolka.translation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
+from tolka.translation.quality import Estimate, Features, estimate
+from tolka.translation.results import Candidate
+from tolka.translation.torch_engine import TorchEngine
+from tolka.translation.translator import Translator
+
+_END = "</s>"
+
+
+class AttentionMaps:
+    """Attention maps of translations, and the pictures and JSON files of them in a folder."""
+
+    def __init__(self, translator: Translator[TorchEngine], config: AttentionConfig, folder: Path | None, done: int):
+        """folder: None = no pictures. done: how many lines have theirs already."""
+        self._reader, self._count = AttentionReader(translator, config), done
+        self._folder = AttentionFolder(folder) if folder else None
+
+    def maps(self, results: Sequence[Result]) -> list[list[AttentionMap]]:
+        """Return the maps of each line; write its picture and its JSON file."""
+        found = self._reader([result.translation for result in results])
+        for result, maps in zip(results, found, strict=True):
+            self._count += 1
+            if self._folder is not None:
+                values = [each.as_dict() for each in maps]
+                self._folder.write(f"{self._count:06d}", result.source, result.translation.text, values)
+        return found
+
+    def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
+        """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
+        return [word_alignment(maps) if are_wanted else [] for maps in self.maps(results)]
+
+    def conclude(self) -> None:
+        """Report where the maps are, and what could not be drawn."""
+        if self._folder is not None:
+            say(f"attention maps: {self._folder.path} ({self._count} lines)")
+            if self._folder.complaint:
+                say(f"note: {self._folder.complaint}")
+
+
+class JsonLines(Format):
+    """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
+
+    def __init__(
+        self,
+        translator: Translator[TorchEngine],
+        attention: AttentionMaps | None,
+        config: AttentionConfig,
+        score: str,
+    ) -> None:
+        """attention: for pictures. config: which layer and heads alignments are read from. score: as for TextLines."""
+        super().__init__(attention)
+        self._translator, self._score, self._maps = translator, score, attention
+        head = "mean" if config.head == "all" else config.head
+        alone = replace(config, kind="cross", head=head) if config.kind == "cross" else AttentionConfig()
+        self._reader = AttentionReader(translator, alone)
+        self._is_aligned: bool | None = None  # known once there is a translation to try
+
+    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+        if self._maps:
+            self._maps.maps(results)
+        candidates = [each for result in results for each in result.translation.candidates]
+        all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
+        for result in results:
+            of_result = result.translation.candidates
+            scores = list(islice(all_scores, len(of_result)))
+            hypotheses = [
+                self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
+            ]
+            quality = self._quality(scores[0], of_result)
+            [found] = self._translator.flags([result.source], [result.translation], [quality])
+            value = quality and {quality.kind: rounded(quality.value)}
+            yield json_text(
+                {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": found},
+                ensure_ascii=False,
+            )
+
+    def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
+        """Return the estimate of the first candidate's quality; None for a blank text."""
+        if not token_scores:
+            return None
+        return estimate(Features.of(token_scores, [each.text for each in candidates]), self._translator.calibration)
+
+    def _hypothesis(
+        self, candidate: Candidate, scores: Sequence[float], alignment: list[tuple[int, int]] | None
+    ) -> dict[str, Any]:
+        pieces = self._translator.tokenizer.target_pieces
+        return {
+            "text": candidate.text,
+            "score": rounded(given_score(candidate, self._score) if self._score else candidate.score),
+            "tokens": [token for _, target in candidate.segments for token in (*pieces(target), _END)],
+            "token_scores": [rounded(score) for score in scores],
+            "alignment": alignment,
+        }
+
+    def _token_scores(self, results: Sequence[Result], candidates: Sequence[Candidate]) -> list[list[float]]:
+        """Return the log-probabilities of each candidate's tokens."""
+        given = [result.token_scores for result in results if result.token_scores is not None]
+        if len(given) == len(results):
+            return given
+        found = iter(self._translator.token_scores([segment for each in candidates for segment in each.segments]))
+        return [[score for part in islice(found, len(each.segments)) for score in part] for each in candidates]
+
+    def _alignments(self, candidates: Sequence[Candidate]) -> list[list[tuple[int, int]] | None]:
+        """Return the word alignment of each candidate; None where the model has no cross-attention."""
+        if self._is_aligned is None and (
+            segment := next((each.segments[0] for each in candidates if each.segments), None)
+        ):
+            self._is_aligned = self._reader.finds_any(segment)
+        if not self._is_aligned:
+            return [None] * len(candidates)
+        found = zip(candidates, self._reader(candidates), strict=True)
+        return [word_alignment(maps) if any(source for source, _ in each.segments) else [] for each, maps in found]

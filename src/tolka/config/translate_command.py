@@ -1,0 +1,27 @@
+"""From the settings typed for mt-translate to its configuration; needs no torch."""
+
+from collections.abc import Sequence
+
+from tolka.config.compose import compose
+from tolka.config.plugins import load_plugins
+from tolka.config.translate_schema import TRANSLATE_GROUPS, TranslateConfig
+
+_SHORT_KEYS = {
+    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
+    "legacy": "metrics.legacy",
+    "alignments": "attention.alignments",
+    "resume": "output.resume",
+    "search.prefix": "input.prefix",
+}
+
+
+def translate_config(overrides: Sequence[str]) -> TranslateConfig:
+    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true, and so on."""
+    values = compose("translate", with_long_keys(load_plugins(overrides))).values
+    return TranslateConfig(**TRANSLATE_GROUPS.build(values))
+
+
+def with_long_keys(overrides: Sequence[str]) -> list[str]:
+    """Expand the keys of mt-translate and mt-eval that have short names."""
+    parts = (override.partition("=") for override in overrides)
+    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]

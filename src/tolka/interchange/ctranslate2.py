@@ -1,0 +1,299 @@
+"""Write a Transformer as a folder of CTranslate2 (https://opennmt.net/CTranslate2), which decodes without torch.
+
+The folder has what CTranslate2 needs (model.bin, config.json, vocabularies), the SentencePiece models, and what
+mt-translate needs besides: `tolka.json` and the manifest with the checksums of all files.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.interchange.plain_model import Array, PlainModel, read_plain_model, sinusoids
+from tolka.model_directory.file_names import CARD, EXPORTED
+from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json, write_manifest
+from tolka.model_directory.settings import find_model_folder, languages, unicode_form
+from tolka.system.atomic import whole_folder
+from tolka.text.tokenizer.special_tokens import BOS, EOS, UNK
+from tolka.text.tokenizer.tokenizer import Tokenizer
+
+DTYPES = ("float32", "bfloat16", "float16", "int8")
+POSITIONS = 4096  # in the table of a model, which ends the sentences that CTranslate2 takes
+INSTALL = "pip install 'tolka[ctranslate2]'"
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
+_EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
+# The values that CTranslate2 can express, of the options on which a translation depends.
+_EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
+    "norm": ("pre", "post"),
+    "normalization": tuple(_EPSILON),
+    "activation": tuple(_ACTIVATIONS),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
+}
+
+
+def is_installed() -> bool:
+    """Return whether CTranslate2 can be imported."""
+    from importlib.util import find_spec
+
+    return find_spec("ctranslate2") is not None
+
+
+def inexpressible(options: Mapping[str, Any]) -> str:
+    """Return which model option CTranslate2 has no counterpart of, in words; "" if it can express the model."""
+    if options.get("name") != "transformer":
+        return f"model={options.get('name')} is no Transformer, and CTranslate2 translates with Transformers alone"
+    for key, allowed in _EXPRESSIBLE.items():
+        if options[key] not in allowed:
+            return f"CTranslate2 cannot express model.{key}={options[key]}; it can {', '.join(allowed)}"
+    if options["d_v"] and options["d_v"] * options["heads"] != options["d_model"]:
+        return f"CTranslate2 cannot express model.d_v={options['d_v']}: values must be as wide as keys, d_model / heads"
+    return ""
+
+
+def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> None:
+    """Write CTranslate2's own files of a model: model.bin, config.json and the vocabularies.
+
+    folder: empty. dtype: of DTYPES. ConfigError for an option that CTranslate2 cannot express, and where the package
+    is missing; CheckpointError where the weights are not those of the configuration.
+    """
+    if reason := inexpressible(model.options):
+        raise ConfigError(f"{model.folder}: {reason}")
+    with _specs(with_torch=dtype == "bfloat16") as specs:
+        spec = _Specification(model, specs).filled()
+        try:
+            spec.validate()
+            spec.optimize(quantization=None if dtype == "float32" else dtype)
+        except ValueError as error:
+            raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
+        spec.save(str(folder))
+
+
+def export(source: Path, out: Path, dtype: str = "float32", card: str = "") -> None:
+    """Export a model directory as a folder that CTranslate2 and mt-translate read, all or nothing.
+
+    dtype: of DTYPES. card: the text of its README.md; none if it is empty. ConfigError and CheckpointError as for
+    `write_folder`.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(DTYPES)}")
+    model = read_plain_model(source)
+    with whole_folder(out) as work:
+        write_folder(model, work, dtype)
+        model.tokenizer.save(work)
+        facts = Exported.of(model, dtype)
+        (work / EXPORTED).write_text(json.dumps(facts.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+        if card:
+            (work / CARD).write_text(card, encoding="utf-8")
+        write_manifest(work, model.sources)
+        checked_manifest(work)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
+
+    languages: codes of source and target. unicode: Unicode form of the training text. dtype: of the weights. positions:
+    how many there are. quality: the calibration of quality estimates, or None.
+    """
+
+    languages: tuple[str, str]
+    unicode: str
+    dtype: str
+    positions: int
+    quality: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, model: PlainModel, dtype: str) -> "Exported":
+        """Return the facts of a model."""
+        quality = model.scores.get(QUALITY)
+        return cls(languages(model.config), unicode_form(model.config), dtype, POSITIONS, quality)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Exported":
+        """Read `tolka.json`; CheckpointError if it is damaged."""
+        found = read_json(folder / EXPORTED)
+        try:
+            source, target = found["languages"]
+            words = source, target, found["unicode"], found["dtype"]
+            positions, quality = found["positions"], found["quality"]
+            if not all(isinstance(word, str) for word in words) or type(positions) is not int or positions < 2:
+                raise ValueError("values of another kind were expected")
+            if words[3] not in DTYPES:
+                raise ValueError(f"dtype is {words[3]!r}")
+            if not isinstance(quality, dict | None):
+                raise ValueError("quality is no calibration")
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
+        return cls((source, target), words[2], words[3], positions, quality)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as `read` reads them."""
+        return {**vars(self), "languages": list(self.languages), "format": "ctranslate2"}
+
+
+@dataclass(frozen=True)
+class ExportedFolder:
+    """An exported folder that is verified."""
+
+    folder: Path
+    facts: Exported
+    tokenizer: Tokenizer
+    sources: TrainingSources
+
+
+def is_exported(folder: Path) -> bool:
+    """Return whether a folder was exported for CTranslate2."""
+    return (folder / EXPORTED).is_file()
+
+
+def read_exported(folder: Path) -> ExportedFolder:
+    """Verify an exported folder; CheckpointError if a file is missing or damaged."""
+    folder = find_model_folder(folder)
+    manifest = checked_manifest(folder)
+    tokenizer = Tokenizer.load(folder)
+    shared = "shared_vocabulary.json" in manifest.files
+    vocabularies = ["shared_vocabulary.json"] if shared else ["source_vocabulary.json", "target_vocabulary.json"]
+    manifest.require([EXPORTED, "model.bin", "config.json", *vocabularies, *tokenizer.file_names])
+    return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
+
+
+@contextmanager
+def _specs(with_torch: bool) -> Iterator[Any]:
+    """Yield the module ctranslate2.specs.
+
+    It imports torch where that is installed, to recognise tensors, which takes longer than to translate a line. Unless
+    torch is in use already, it is hidden from this import (https://docs.python.org/3/reference/import.html: a None in
+    sys.modules), and the module is forgotten afterwards, so that another import finds all that it expects.
+
+    with_torch: for bfloat16, which the module converts with torch alone.
+    """
+    if not is_installed():
+        raise ConfigError(f"CTranslate2 is not installed: {INSTALL}")
+    if with_torch or "torch" in sys.modules:
+        from ctranslate2 import specs
+
+        yield specs
+        return
+    import ctranslate2
+
+    known = {name for name in sys.modules if name.startswith("ctranslate2.specs")}
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        from ctranslate2 import specs
+    finally:
+        del sys.modules["torch"]
+    try:
+        yield specs
+    finally:
+        for name in [name for name in sys.modules if name.startswith("ctranslate2.specs") and name not in known]:
+            del sys.modules[name]
+        vars(ctranslate2).pop("specs", None)
+
+
+class _Specification:
+    """Builds CTranslate2's specification of a model."""
+
+    def __init__(self, model: PlainModel, specs: Any) -> None:
+        self.model, self.specs, self.options = model, specs, model.options
+        self.width, self.heads = int(self.options["d_model"]), int(self.options["heads"])
+
+    def filled(self) -> Any:
+        """Return the specification with all weights and vocabularies."""
+        model, specs, options = self.model, self.specs, self.options
+        most = len(model.arrays)
+        if not all(0 < count <= most for count in model.layers):  # before anything is made of that many
+            raise CheckpointError(f"{model.folder}: it has {most} tensors, and model.layers says {model.layers}")
+        common: dict[str, Any] = {
+            "pre_norm": options["norm"] == "pre",
+            "activation": getattr(specs.common_spec.Activation, _ACTIVATIONS[options["activation"]]),
+            "ffn_glu": options["activation"] == "swiglu",
+            "rms_norm": options["normalization"] == "rmsnorm",
+        }
+        if options["positions"] == "rotary":
+            common |= {"rotary_dim": 0, "rotary_interleave": True}
+        encoder = specs.TransformerEncoderSpec(model.layers[0], self.heads, **common)
+        decoder = specs.TransformerDecoderSpec(model.layers[1], self.heads, **common)
+        spec = specs.TransformerSpec(encoder, decoder)
+        tokenizer = model.tokenizer
+        self._fill_stack(encoder, "encoder")
+        self._fill_stack(decoder, "decoder")
+        encoder.embeddings[0].weight = model.embedding("source", tokenizer.source_size)
+        decoder.embeddings.weight = model.embedding("target", tokenizer.target_size)
+        decoder.projection.weight = model.embedding("output", tokenizer.target_size)
+        if options.get("output_bias"):
+            decoder.projection.bias = model.array("output_bias", tokenizer.target_size)
+        self._fill_vocabularies(spec)
+        spec.config.layer_norm_epsilon = _EPSILON[options["normalization"]]
+        return spec
+
+    def _fill_vocabularies(self, spec: Any) -> None:
+        source, target = vocabularies(self.model.tokenizer)
+        spec.register_source_vocabulary(source)
+        spec.register_target_vocabulary(target)
+        spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (target[i] for i in (BOS, EOS, UNK))
+        spec.config.decoder_start_token = target[BOS]
+        spec.config.add_source_bos, spec.config.add_source_eos = False, True
+
+    def _fill_stack(self, stack: Any, side: str) -> None:
+        """Fill in an encoder or decoder. side: its name."""
+        stack.scale_embeddings = True
+        if self.options["positions"] != "rotary":
+            stack.position_encodings.encodings = self._positions("source" if side == "encoder" else "target")
+        if self.options["norm"] == "pre":
+            self._fill_norm(stack.layer_norm, f"{side}_norm")
+        for number, layer in enumerate(stack.layer):
+            here = f"{side}.{number}"
+            self._fill_norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
+            self._fill_linear(layer.self_attention.linear[0], f"{here}.attention.query_key_value")
+            self._fill_linear(layer.self_attention.linear[1], f"{here}.attention.output")
+            if side == "decoder":
+                self._fill_norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
+                for place, name in enumerate(("query", "key_value", "output")):
+                    self._fill_linear(layer.attention.linear[place], f"{here}.cross.{name}")
+            self._fill_norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
+            self._fill_feedforward(layer.ffn, f"{here}.feedforward")
+
+    def _fill_feedforward(self, layer: Any, name: str) -> None:
+        inner = [self.model.array(f"{name}.inner.{kind}") for kind in ("weight", "bias")]
+        if self.options["activation"] == "swiglu":  # the first half is the gate
+            (gate, value), (gate_bias, value_bias) = (np.split(part, 2) for part in inner)
+            layer.linear_0.weight, layer.linear_0.bias = gate, gate_bias
+            layer.linear_0_noact.weight, layer.linear_0_noact.bias = value, value_bias
+        else:
+            layer.linear_0.weight, layer.linear_0.bias = inner
+        self._fill_linear(layer.linear_1, f"{name}.outer")
+
+    def _fill_linear(self, layer: Any, name: str) -> None:
+        layer.weight, layer.bias = self.model.array(f"{name}.weight"), self.model.array(f"{name}.bias")
+
+    def _fill_norm(self, layer: Any, name: str) -> None:
+        layer.gamma = self.model.array(f"{name}.weight", self.width)
+        if self.options["normalization"] == "layernorm":
+            layer.beta = self.model.array(f"{name}.bias", self.width)
+
+    def _positions(self, side: str) -> Array:
+        """Return the table (POSITIONS, D) of what is added to embeddings. side: source or target."""
+        kind = self.options["positions"]
+        if kind != "learned":
+            return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
+        learned = self.model.array(f"{side}_positions.embedding.weight")
+        if learned.ndim != 2 or learned.shape[1] != self.width:
+            self.model.array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
+        return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
+
+
+def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    """Return the subwords of source and target in the order of their ids; CheckpointError where two are the same."""
+    found = tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
+    for pieces in found:
+        if len(set(pieces)) < len(pieces):
+            raise CheckpointError("the vocabulary has a subword twice, and CTranslate2 finds each by its text")
+    if found[0][EOS] != found[1][EOS]:
+        raise CheckpointError(f"the vocabularies end sentences with {found[0][EOS]} and {found[1][EOS]}")
+    return found

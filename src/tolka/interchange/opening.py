@@ -1,0 +1,124 @@
+"""Open a translator with what can compute fastest: CTranslate2, or torch."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import ConfigError
+from tolka.interchange.ctranslate2 import (
+    INSTALL,
+    POSITIONS,
+    Exported,
+    inexpressible,
+    is_exported,
+    is_installed,
+    read_exported,
+    vocabularies,
+    write_folder,
+)
+from tolka.interchange.plain_model import read_options, read_plain_model
+from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
+from tolka.search.options.base import SearchConfig
+from tolka.system.progress import say
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.ctranslate2_engine import CTranslate2Engine, Vocabulary, unsupported
+from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.translation.quality import Calibration
+from tolka.translation.translator import Translator
+
+
+def open_translator(
+    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str = ""
+) -> Translator[Any]:
+    """Load a model, or several that translate together, with the engine that decoding.backend names.
+
+    A folder that was exported for CTranslate2 has that engine, whatever decoding.backend is. attention: the setting
+    that reads a model's attention, which takes torch; "" if there is none. ConfigError where the engine that is named
+    cannot do what is asked.
+    """
+    listed = [find_model_folder(Path(folder)) for folder in listed_folders(folders)]
+    exported = next((folder for folder in listed if is_exported(folder)), None)
+    if exported is not None:
+        if reason := _unsuitable(listed, search, attention):
+            raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
+        return _of_exported(exported, search, decoding)
+    if decoding.backend == "torch":
+        return _with_torch(folders, search, decoding)
+    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0])
+    if reason and decoding.backend == "ctranslate2":
+        raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
+    if not reason and decoding.backend == "auto" and getattr(search, "seed", None) is not None:
+        reason = "the samples of CTranslate2 depend on what else is translated"
+    if reason:
+        say(f"note: translating with torch: {reason}")
+        return _with_torch(folders, search, decoding)
+    if decoding.backend == "auto":
+        say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
+    return _converted(listed[0], search, decoding)
+
+
+def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
+    """Return why CTranslate2 cannot do what is asked; "" if it can."""
+    if not is_installed():
+        return f"CTranslate2 is not installed ({INSTALL})"
+    if len(folders) > 1:
+        return "CTranslate2 translates with one model at a time"
+    if attention:
+        return f"{attention} reads a model's attention, which takes torch"
+    return unsupported(search)
+
+
+def _unsuitable_model(folder: Path) -> str:
+    return inexpressible(read_options(read_settings(folder)))
+
+
+def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
+    from tolka.model_directory.read import load_ensemble
+    from tolka.system.memory import keep_freed_memory
+
+    keep_freed_memory()
+    return Translator.of(load_ensemble(folders, decoding.weights), search, decoding)
+
+
+def _of_exported(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
+    """Open a folder that `export` has written."""
+    found = read_exported(folder)
+    return _translator(folder, found.facts, found.tokenizer, found.sources, search, decoding)
+
+
+def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
+    """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
+    model = read_plain_model(folder)
+    with tempfile.TemporaryDirectory(prefix="tolka-") as work:
+        write_folder(model, Path(work))
+        facts = Exported.of(model, "float32")
+        return _translator(Path(work), facts, model.tokenizer, model.sources, search, decoding)
+
+
+def _translator(
+    folder: Path,
+    facts: Exported,
+    tokenizer: Tokenizer,
+    sources: TrainingSources,
+    search: SearchConfig,
+    decoding: DecodingConfig,
+) -> Translator[CTranslate2Engine]:
+    """Build a translator on CTranslate2's files in a folder."""
+    if decoding.weights:
+        raise ConfigError("decoding.weights is for several models, and this is one: leave it out")
+    vocabulary = Vocabulary(*vocabularies(tokenizer), facts.positions)
+    max_length = min(decoding.max_length or sources.longest, POSITIONS - 1)
+    return Translator(
+        CTranslate2Engine.of(folder, vocabulary, facts.dtype, search, decoding),
+        tokenizer,
+        max_length,
+        decoding.tokens,
+        facts.unicode,
+        decoding.workers,
+        resolved_split(decoding.split, sources.several_sentences),
+        facts.languages,
+        None,
+        Calibration.of({"quality": facts.quality} if facts.quality is not None else {}),
+        sources.length_ratio,
+    )

@@ -1,0 +1,86 @@
+"""What can be read of model directories without torch: where they are, their settings, digests of their content."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
+from tolka.model_directory.manifest import MANIFEST
+from tolka.model_directory.upgrade import upgrade_config
+from tolka.options.parsing import build
+from tolka.system.atomic import standing
+from tolka.text.cleaning.steps import CleaningConfig
+
+_DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", EXPORTED)
+Folders = str | Path | Sequence[str | Path]
+"""A model or run directory, or several."""
+
+
+def digests(folders: Folders) -> list[str]:
+    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
+    checksums = [json.dumps(_checksums(Path(each))) for each in listed_folders(folders)]
+    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
+
+
+def _checksums(folder: Path) -> list[str]:
+    """Return the checksums of a model directory's files that decide what it translates."""
+    files = json.loads((find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
+    return [f"{name}:{files[name]}" for name in sorted(files) if name in _DECIDING or name.endswith(".model")]
+
+
+def listed_folders(folders: Folders) -> Sequence[str | Path]:
+    """Return the folders as a list; ConfigError if there is none."""
+    listed = [folders] if isinstance(folders, str | Path) else folders
+    if not listed:
+        raise ConfigError("no model directory is named")
+    return listed
+
+
+def find_model_folder(folder: Path) -> Path:
+    """Return the folder itself, or `best/` of a run directory."""
+    for candidate in (folder, standing(folder / "best")):
+        if (candidate / MANIFEST).is_file():
+            return candidate
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: there is no such model directory")
+    raise CheckpointError(
+        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+    )
+
+
+def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return source and target language of a training configuration."""
+    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
+
+
+def unicode_form(settings: Mapping[str, Any]) -> str:
+    """Return the Unicode form of a training configuration, `cleaning.unicode`."""
+    return str(settings.get("cleaning", {}).get("unicode", "keep"))
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read config.yaml of a model directory, with settings of earlier versions converted; `model` is as it is there.
+
+    CheckpointError if it cannot be read, or lacks its model or its languages.
+    """
+    path = folder / CONFIG
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
+        raise CheckpointError(f"{path} does not describe a model")
+    corpus = config.get("corpus")
+    if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
+        raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
+    config = upgrade_config(config)
+    try:
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the Unicode form of the text
+    except TolkaError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    return {str(key): value for key, value in config.items()}

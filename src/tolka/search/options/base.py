@@ -1,0 +1,158 @@
+"""The contract of a search, and the options that every search has; needs no torch."""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from tolka.errors import ConfigError
+from tolka.options.checks import at_least, at_most, zero_or_more
+from tolka.options.registry import Registry
+from tolka.options.settings import setting
+from tolka.search.hypothesis import Hypothesis, Rendered, Wish
+from tolka.system.surrogates import printable
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tolka.models.base import Seq2Seq
+
+_MAX_LENGTH = 10**6  # subwords, or a factor of the source's
+_MAX_PENALTY = 100.0
+L = TypeVar("L", int, "Tensor")
+
+
+def named(path: str) -> Any:
+    """Return the class that "module:class" names.
+
+    A module of options names its search like this, and does not import it, so that options need no torch.
+    """
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True)
+class SearchConfig(ABC):
+    """Options that every search has."""
+
+    RESUMABLE: ClassVar[bool] = True
+    MEETS_TERMS: ClassVar[bool] = False
+    """Whether the search considers the terms of a wish."""
+    ALGORITHM: ClassVar[str] = ""
+    """The Search that `build` returns: "module:class", imported when it is needed; "" where `build` is overridden."""
+
+    max_length_factor: float = 2.0
+    """a translation may have this many times the source's subwords (and at least one) ..."""
+    max_length_extra: int = 20
+    """... plus this many"""
+    min_length: int = 0
+    """a translation has at least this many subwords, if the limit above allows them ..."""
+    min_length_factor: float = 0.0
+    """... and at least this many times the source's"""
+    no_repeat_ngram: int = 0
+    """no sequence of this many subwords appears twice in a translation; 0 = off"""
+    repetition_penalty: float = 1.0
+    """the log-probability of a subword that the translation has already is multiplied by it; 1 = off"""
+    glossary: str = setting("", literal=True, any_bytes=True)
+    """file of terms and their translations (TSV or TBX), for beam search; see glossary_mode"""
+    banned: str = setting("", literal=True, any_bytes=True)
+    """file of words and phrases that translations must not contain, one a line"""
+
+    def __post_init__(self) -> None:
+        if self.glossary and not self.MEETS_TERMS:
+            raise ConfigError(f"search.glossary ({printable(self.glossary)}) needs beam search: set search=beam")
+        if self.max_length_factor < 0 or self.max_length_extra < 0:
+            raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
+        if self.max_length_factor == 0 and self.max_length_extra == 0:
+            raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
+        at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
+        zero_or_more(self, "search", "off", "min_length", "min_length_factor", "no_repeat_ngram")
+        at_most(self, "search", _MAX_LENGTH, "min_length", "min_length_factor", "no_repeat_ngram")
+        at_least(self, "search", 1, "repetition_penalty")
+        at_most(self, "search", _MAX_PENALTY, "repetition_penalty")
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Hypotheses kept per sentence; memory and time are proportional to it."""
+
+    @property
+    def returned(self) -> int:
+        """Hypotheses returned per sentence, at most."""
+        return 1
+
+    @property
+    def found(self) -> int:
+        """Hypotheses that the search finds per sentence, at most: more than `returned` if there is a selection."""
+        return self.returned
+
+    def build(self) -> "Search":
+        """Return the search with these options."""
+        search: Search = named(self.ALGORITHM)(self)
+        return search
+
+    def selection(self, language: str) -> "Selection | None":
+        """Return what chooses among the hypotheses found by their texts; None if these are as wanted.
+
+        language: the code of the target language.
+        """
+        return None
+
+    def limits(self, lengths: "Tensor") -> "Tensor":
+        """Return (B,): how many tokens, `</s>` included, each sentence's translation may have.
+
+        lengths: (B,) of the sources, `</s>` included.
+        """
+        return _times(lengths, self.max_length_factor).clamp(min=1) + self.max_length_extra
+
+    def limit(self, length: int) -> int:
+        """Return `limits` of one sentence."""
+        return max(_times(length, self.max_length_factor), 1) + self.max_length_extra
+
+    @property
+    def has_minimum(self) -> bool:
+        """Whether translations have a minimum length."""
+        return self.min_length > 0 or self.min_length_factor > 0
+
+    def minima(self, lengths: "Tensor") -> "Tensor":
+        """Return (B,): how many tokens, without `</s>`, each sentence's translation has at least.
+
+        lengths: as for `limits`.
+        """
+        return _times(lengths - 1, self.min_length_factor).clamp(min=self.min_length)
+
+
+def _times(lengths: L, factor: float) -> L:
+    """Return the product, rounded up.
+
+    In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
+    """
+    exact = Fraction(str(factor)).limit_denominator(10**6)
+    return -(-lengths * exact.numerator // exact.denominator)
+
+
+class Search(ABC):
+    """An algorithm that finds likely translations; it keeps nothing between calls, and may be called from threads."""
+
+    @abstractmethod
+    def search(
+        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Sequence[Wish] = ()
+    ) -> list[list[Hypothesis]]:
+        """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
+
+        scored: whether log-probability and score are needed besides the tokens. wishes: of each sentence; by default
+        there are none.
+        """
+
+
+class Selection(ABC):
+    """A choice among the hypotheses of a sentence by their texts; it may be called from threads."""
+
+    @abstractmethod
+    def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
+        """Return the hypotheses chosen, with their texts, best first. texts: of the hypotheses, in their order."""
+
+
+SEARCHES: Registry[SearchConfig] = Registry("search", "tolka.search.options")

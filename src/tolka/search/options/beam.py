@@ -1,0 +1,89 @@
+"""Options of beam search."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tolka.errors import ConfigError
+from tolka.options.checks import at_least, at_most, one_of, zero_or_more
+from tolka.options.settings import setting
+from tolka.search.options.base import SEARCHES, SearchConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
+_MAX_BONUS = 1000.0
+_NORMALIZATIONS = ("gnmt", "plain", "none")
+_GLOSSARY_MODES = ("hard", "soft")
+_NEEDS_GLOSSARY = ("search.glossary", "a glossary (search.glossary)")
+
+
+@SEARCHES.register("beam")
+@dataclass(frozen=True)
+class BeamConfig(SearchConfig):
+    """Options of beam search."""
+
+    MEETS_TERMS: ClassVar[bool] = True
+    ALGORITHM: ClassVar[str] = "tolka.search.beam:BeamSearch"
+
+    name: str = "beam"
+    """the kind of search: beam"""
+    beam_size: int = 5
+    """hypotheses kept for each sentence"""
+    length_normalization: str = "gnmt"
+    """what log-probabilities are divided by: gnmt ((5 + length) / 6) ** a, plain length ** a, none 1"""
+    length_penalty: float = 1.0
+    """a, the exponent above; 0 = off, more = longer translations"""
+    coverage_penalty: float = 0.0
+    """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
+    n_best: int = 1
+    """translations returned for each sentence, at most beam_size"""
+    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
+    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
+    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
+    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "search", 1, "beam_size", "n_best")
+        at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
+        one_of(self, "search", "length_normalization", _NORMALIZATIONS)
+        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
+        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty", "glossary_bonus")
+        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
+        at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
+        if self.n_best > self.beam_size:
+            raise ConfigError(
+                f"search.n_best ({self.n_best}) must be at most search.beam_size ({self.beam_size}): raise that too"
+            )
+
+    @property
+    def width(self) -> int:
+        return self.beam_size
+
+    @property
+    def returned(self) -> int:
+        return self.n_best
+
+    @property
+    def compared(self) -> int:
+        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
+        return self.beam_size if self.coverage_penalty else self.n_best
+
+    def penalty(self, length: float) -> float:
+        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`.
+
+        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a.
+        """
+        if self.length_normalization == "none":
+            return 1.0
+        base = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
+        return float(base**self.length_penalty)
+
+    def penalties(self, lengths: "Tensor") -> "Tensor":
+        """Return `penalty` of each length; it never falls as the length grows."""
+        if self.length_normalization == "none":
+            return lengths.float() ** 0
+        base = (5.0 + lengths) / 6.0 if self.length_normalization == "gnmt" else lengths.float()
+        powers: Tensor = base**self.length_penalty
+        return powers

@@ -1,0 +1,282 @@
+"""The engine that computes with CTranslate2, without torch.
+
+Its beam search keeps and finishes hypotheses as tolka's does (`src/decoding.cc` of CTranslate2): twice beam_size
+candidates a step, of which a hypothesis finishes among the first beam_size, until beam_size have. Its length penalty
+only sorts them at the end, so that they are ranked here instead, by the rule of `BeamConfig.penalty`.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
+from tolka.search.options.base import SearchConfig, Selection
+from tolka.search.options.beam import BeamConfig
+from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options.sampling import SamplingConfig
+from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD
+from tolka.translation.engine import Engine
+from tolka.translation.options import DecodingConfig
+
+_COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
+_UNRANKED = 1e-30  # a length penalty whose power is 1, and that lets a search go on until beam_size are finished
+_NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
+_NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
+_RULES = ("min_length", "min_length_factor", "no_repeat_ngram", "glossary", "banned")
+_WORKERS = 2  # batches side by side, as BatchDecoder has by default
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Subwords of source and target in the order of their ids, and how many positions the model has."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    positions: int
+
+
+def unsupported(search: SearchConfig) -> str:
+    """Return what CTranslate2 cannot do of a search as tolka does it, in words; "" if it can do all of it."""
+    if type(search) not in (GreedyConfig, BeamConfig, SamplingConfig):
+        return f"CTranslate2 has no search={getattr(search, 'name', type(search).__name__)}"
+    for key in _RULES:
+        if getattr(search, key):
+            return f"CTranslate2 is not used with search.{key}"
+    if search.repetition_penalty != 1.0:
+        return "CTranslate2 is not used with search.repetition_penalty"
+    if isinstance(search, BeamConfig) and search.coverage_penalty:
+        return "CTranslate2 is not used with search.coverage_penalty"
+    if isinstance(search, SamplingConfig):
+        for key in ("min_p", "epsilon"):
+            if getattr(search, key):
+                return f"CTranslate2 has no search.{key}"
+        if search.top_k and search.top_p < 1.0:
+            return "CTranslate2 applies search.top_p to the search.top_k tokens, and tolka to all"
+    return ""
+
+
+class CTranslate2Engine(Engine):
+    """A model of CTranslate2's with greedy search, beam search or sampling.
+
+    Hypotheses and scores are those of the torch engine but for rounding, with three exceptions: a hypothesis that ends
+    right after a forced prefix is only considered where it is the most likely one; `<pad>` and `<s>` are forbidden in a
+    second attempt, where they are in a result; and samples depend on what else is translated.
+    """
+
+    def __init__(self, translator: Any, vocabulary: Vocabulary, search: SearchConfig, threads: int) -> None:
+        """translator: a ctranslate2.Translator. threads: on a CPU; 0 on another device.
+
+        ConfigError for a search that CTranslate2 does not have.
+        """
+        if reason := unsupported(search):
+            raise ConfigError(reason)
+        self.translator, self.vocabulary, self.config = translator, vocabulary, search
+        self._threads = threads
+        self._ids = {piece: number for number, piece in enumerate(vocabulary.target)}
+
+    @classmethod
+    def of(
+        cls, folder: Path, vocabulary: Vocabulary, dtype: str, search: SearchConfig, decoding: DecodingConfig
+    ) -> "CTranslate2Engine":
+        """Load a folder of CTranslate2's on the device and in the dtype that the options select.
+
+        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. ConfigError for a device
+        or dtype that is not to be had; CheckpointError where the folder is damaged.
+        """
+        import ctranslate2
+
+        device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
+        kind = "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
+        if kind not in ("default", *ctranslate2.get_supported_compute_types(device, index)):
+            raise ConfigError(
+                f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
+                "try fp32 or int8"
+            )
+        threads = decoding.threads or _default_threads()
+        workers = decoding.workers or min(threads, _WORKERS)
+        at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
+        if isinstance(search, SamplingConfig):
+            ctranslate2.set_random_seed(search.seed % 2**32)
+        try:
+            translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise CheckpointError(f"{folder}: CTranslate2 cannot load it ({_in_one_line(error)})") from None
+        return cls(translator, vocabulary, search, threads if device == "cpu" else 0)
+
+    def __repr__(self) -> str:
+        return f"CTranslate2 ({self.translator.compute_type}), {self.config}, {self.translator.device}"
+
+    @property
+    def width(self) -> int:
+        return self.config.width
+
+    @property
+    def returned(self) -> int:
+        return self.config.returned
+
+    @property
+    def cpu_threads(self) -> int:
+        return self._threads
+
+    def selection(self, language: str) -> Selection | None:
+        return self.config.selection(language)
+
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
+        limits = [min(self.config.limit(len(ids) + 1), self.vocabulary.positions) for ids in sources]
+        prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
+        for source, prefix, limit in zip(sources, prefixes, limits, strict=True):
+            self._check_length(source)
+            check_prefix(prefix, limit)
+        scored = scored or not isinstance(self.config, GreedyConfig)
+        try:
+            results = self._search(sources, prefixes, max(limits), scored)
+            for number, (found, limit) in enumerate(zip(results, limits, strict=True)):
+                # All have the longest limit at first, which seldom matters, and a search of its own where it does.
+                if any(_length(each) > limit or not min(each.tokens, default=EOS) >= EOS for each in found):
+                    [results[number]] = self._search([sources[number]], [prefixes[number]], limit, scored, True)
+        except (RuntimeError, MemoryError) as error:
+            if not _is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        if not all(results):
+            raise CheckpointError(
+                "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
+                "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
+            )
+        return results
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+        for ids in (*sources, *targets):
+            self._check_length(ids)
+        try:
+            found = self.translator.score_batch(
+                self._source_pieces(sources), self._target_pieces(targets), max_input_length=0
+            )
+        except (RuntimeError, MemoryError) as error:
+            if not _is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        return [list(each.log_probs) for each in found]
+
+    @contextmanager
+    def side_by_side(self, count: int) -> Iterator[Executor]:
+        pool = ThreadPoolExecutor(count)
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def free_memory(self) -> None:
+        """Do nothing: CTranslate2 releases what it allocated."""
+
+    def _search(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limit: int,
+        scored: bool,
+        only_subwords: bool = False,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, of at most `limit` tokens. only_subwords: without `<pad>` and `<s>`."""
+        options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
+        if isinstance(self.config, BeamConfig):
+            beam_size = self.config.beam_size
+            options = {"beam_size": beam_size, "num_hypotheses": beam_size, "length_penalty": _UNRANKED}
+        elif isinstance(self.config, SamplingConfig):
+            options |= {
+                "num_hypotheses": self.config.n_best,
+                "sampling_topk": self.config.top_k,
+                "sampling_topp": self.config.top_p,
+                "sampling_temperature": self.config.temperature,
+            }
+        if any(prefixes):
+            options["target_prefix"] = self._target_pieces(prefixes)
+        if only_subwords:
+            options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in (PAD, BOS)]
+        found = self.translator.translate_batch(
+            self._source_pieces(sources),
+            max_decoding_length=limit,
+            max_input_length=0,
+            return_end_token=True,
+            return_scores=scored,
+            **options,
+        )
+        begun = self._prefix_scores(sources, prefixes) if scored and any(prefixes) else [0.0] * len(sources)
+        return [self._hypotheses(each, before) for each, before in zip(found, begun, strict=True)]
+
+    def _hypotheses(self, result: Any, before: float) -> list[Hypothesis]:
+        """Return the hypotheses of a sentence, best first. before: log-probability of its prefix, in nats."""
+        pool = []
+        for pieces, value in zip(result.hypotheses, result.scores or [math.nan], strict=True):
+            ids = [self._ids[piece] for piece in pieces]
+            is_finished = ids[-1:] == [EOS]
+            log_p = value + before
+            if math.isfinite(log_p) if result.scores else True:
+                penalty = self.config.penalty(len(ids)) if isinstance(self.config, BeamConfig) else 1.0
+                if not value < _NEVER:
+                    pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
+        if isinstance(self.config, BeamConfig):  # unfinished ones count where none is finished
+            pool = [each for each in pool if each.finished] or pool
+        return sorted(pool, key=lambda each: -each.score)[: self.config.found]
+
+    def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
+        """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
+        found = self.translator.score_batch(
+            self._source_pieces(sources), self._target_pieces(prefixes), max_input_length=0
+        )
+        return [sum(each.log_probs[: len(prefix)]) for each, prefix in zip(found, prefixes, strict=True)]
+
+    def _source_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
+        return [[self.vocabulary.source[number] for number in row] for row in rows]
+
+    def _target_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
+        return [[self.vocabulary.target[number] for number in row] for row in rows]
+
+    def _check_length(self, ids: Sequence[int]) -> None:
+        """Raise DataError for a sentence that is longer than the model's table of positions."""
+        if len(ids) >= self.vocabulary.positions:
+            raise DataError(
+                f"a sentence of {len(ids)} subwords is too long for the {self.vocabulary.positions} positions that the "
+                "model has in CTranslate2: split it, or set decoding.max_length"
+            )
+
+
+def _length(hypothesis: Hypothesis) -> int:
+    """Return the number of tokens, `</s>` included."""
+    return len(hypothesis.tokens) + hypothesis.finished
+
+
+def _default_threads() -> int:
+    """Return the threads to compute with: OMP_NUM_THREADS, or one for each core that this process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _device(name: str, gpus: int) -> tuple[str, int]:
+    """Return CTranslate2's name and number of a device: auto is the first GPU, else the CPU; cpu, cuda, cuda:N."""
+    kind, _, number = name.partition(":")
+    if name == "auto":
+        return ("cuda" if gpus else "cpu"), 0
+    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise ConfigError(f"decoding.device ({name}) is no device; allowed: auto, cpu, cuda, cuda:N")
+    if kind == "cuda" and int(number or 0) >= gpus:
+        raise ConfigError(f"decoding.device is {name}, but CTranslate2 finds {gpus} CUDA devices; try auto")
+    return kind, int(number or 0)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY)
+
+
+def _in_one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
