@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tolka.config.choices import choices_of, known_keys, literal_kind, presets_of_classes, registries_of
 from tolka.config.explain import explain, help_command
+from tolka.config.plain_compose import plainly_composed
 from tolka.config.typed import parts, quote
 from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean
@@ -81,12 +82,15 @@ def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS)
     name: train, translate or evaluate. overrides: in Hydra's grammar; the values of path keys as they are typed.
     Interpolations are resolved. ConfigError in one line.
     """
+    _check_form(name, overrides)
+    if name != "train" and source == CONFIGS and (plain := plainly_composed(name, overrides)):
+        return Composed(plain.values, plain.choices, "RUN", {})
+
     import hydra
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
-    _check_form(name, overrides)
     try:
         with _config_loader(source.folder, name):
             composed = hydra.compose(
