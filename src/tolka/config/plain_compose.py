@@ -49,9 +49,9 @@ def plainly_composed(name: str, overrides: Sequence[str]) -> Plain | None:
     values = {group: _read(config_dir() / group / f"{file}.yaml") for group, file in choices.items()}
     for full_key, text in typed.items():
         group, _, key = full_key.partition(".")
-        if key not in values.get(group, {}) or (value := _value(full_key, text)) is None:
+        if key not in values.get(group, {}) or (found := _value(full_key, text)) is None:
             return None
-        values[group][key] = value
+        values[group][key] = found
     return Plain(values, choices)
 
 

@@ -6,7 +6,7 @@ mt-translate needs besides: `tolka.json` and the manifest with the checksums of 
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.plain_model import Array, PlainModel, read_plain_model, sinusoids
+from tolka.interchange.plain_model import Array, PlainModel, sinusoids
 from tolka.model_directory.file_names import CARD, EXPORTED
 from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json, write_manifest
 from tolka.model_directory.settings import find_model_folder, languages, unicode_form
@@ -74,22 +74,19 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
         spec.save(str(folder))
 
 
-def export(source: Path, out: Path, dtype: str = "float32", card: str = "") -> None:
-    """Export a model directory as a folder that CTranslate2 and mt-translate read, all or nothing.
+def export(model: PlainModel, out: Path, dtype: str, card: Callable[[Path], str]) -> None:
+    """Export a model as a folder that CTranslate2 and mt-translate read, all or nothing.
 
-    dtype: of DTYPES. card: the text of its README.md; none if it is empty. ConfigError and CheckpointError as for
-    `write_folder`.
+    dtype: of DTYPES. card: returns the text of README.md; it is given the folder, complete but for that, and may
+    refuse it by an error. ConfigError and CheckpointError as for `write_folder`.
     """
-    if dtype not in DTYPES:
-        raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(DTYPES)}")
-    model = read_plain_model(source)
     with whole_folder(out) as work:
         write_folder(model, work, dtype)
         model.tokenizer.save(work)
         facts = Exported.of(model, dtype)
         (work / EXPORTED).write_text(json.dumps(facts.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
-        if card:
-            (work / CARD).write_text(card, encoding="utf-8")
+        write_manifest(work, model.sources)
+        (work / CARD).write_text(card(work), encoding="utf-8")
         write_manifest(work, model.sources)
         checked_manifest(work)
 
@@ -242,7 +239,7 @@ class _Specification:
 
     def _fill_stack(self, stack: Any, side: str) -> None:
         """Fill in an encoder or decoder. side: its name."""
-        stack.scale_embeddings = True
+        stack.scale_embeddings = bool(self.options.get("scale_embeddings", True))
         if self.options["positions"] != "rotary":
             stack.position_encodings.encodings = self._positions("source" if side == "encoder" else "target")
         if self.options["norm"] == "pre":

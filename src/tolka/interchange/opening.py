@@ -9,6 +9,7 @@ from tolka.interchange.ctranslate2 import (
     INSTALL,
     POSITIONS,
     Exported,
+    ExportedFolder,
     inexpressible,
     is_exported,
     is_installed,
@@ -42,7 +43,7 @@ def open_translator(
     if exported is not None:
         if reason := _unsuitable(listed, search, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
-        return _of_exported(exported, search, decoding)
+        return translator_of(read_exported(exported), search, decoding)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding)
     reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0])
@@ -81,10 +82,11 @@ def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig
     return Translator.of(load_ensemble(folders, decoding.weights), search, decoding)
 
 
-def _of_exported(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
-    """Open a folder that `export` has written."""
-    found = read_exported(folder)
-    return _translator(folder, found.facts, found.tokenizer, found.sources, search, decoding)
+def translator_of(
+    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig
+) -> Translator[CTranslate2Engine]:
+    """Build a translator on a folder that was exported for CTranslate2."""
+    return _translator(found.folder, found.facts, found.tokenizer, found.sources, search, decoding)
 
 
 def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:

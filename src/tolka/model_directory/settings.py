@@ -16,7 +16,7 @@ from tolka.options.parsing import build
 from tolka.system.atomic import standing
 from tolka.text.cleaning.steps import CleaningConfig
 
-_DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", EXPORTED)
+_DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", "vocabulary.json", EXPORTED)
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 

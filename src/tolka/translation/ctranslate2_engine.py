@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options.base import SearchConfig, Selection
@@ -166,6 +168,19 @@ class CTranslate2Engine(Engine):
             return None
         return [list(each.log_probs) for each in found]
 
+    def forced_logits(self, source: Sequence[int], target: Sequence[int]) -> list[Any]:
+        """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
+        (found,) = self.translator.translate_batch(
+            self._source_pieces([source]),
+            target_prefix=self._target_pieces([target]),
+            beam_size=1,
+            max_decoding_length=len(target) + 1,
+            min_decoding_length=0,
+            max_input_length=0,
+            return_logits_vocab=True,
+        )
+        return [np.asarray(step, dtype=np.float32) for step in found.logits[0]]
+
     @contextmanager
     def side_by_side(self, count: int) -> Iterator[Executor]:
         pool = ThreadPoolExecutor(count)
@@ -204,6 +219,7 @@ class CTranslate2Engine(Engine):
         found = self.translator.translate_batch(
             self._source_pieces(sources),
             max_decoding_length=limit,
+            min_decoding_length=0,
             max_input_length=0,
             return_end_token=True,
             return_scores=scored,

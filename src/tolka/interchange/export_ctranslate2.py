@@ -1,0 +1,76 @@
+"""Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tolka.errors import ConfigError
+from tolka.interchange.ctranslate2 import export, read_exported
+from tolka.interchange.opening import translator_of
+from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
+from tolka.interchange.plain_model import read_plain_model
+from tolka.model_directory.card import model_card
+from tolka.model_directory.read import load_model
+from tolka.search.options.greedy import GreedyConfig
+from tolka.text.tokenizer.special_tokens import EOS
+from tolka.translation.options import DecodingConfig
+
+# Rounded weights translate other lines now and then: these tell a rounded model from a broken one.
+THRESHOLDS = {
+    "float32": replace(FP32, logits=1e-3),
+    "bfloat16": Threshold(identical=0.25, bleu=60.0, logits=float("inf")),
+    "float16": Threshold(identical=0.9, bleu=95.0, logits=float("inf")),
+    "int8": Threshold(identical=0.25, bleu=60.0, logits=float("inf")),
+}
+
+
+class CTranslate2Side:
+    """A folder of CTranslate2 on the CPU, in the dtype that it has."""
+
+    def __init__(self, folder: Path) -> None:
+        import ctranslate2
+
+        self.name = f"CTranslate2 {ctranslate2.__version__}"
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)
+        exported = read_exported(folder)
+        self._translator = translator_of(exported, search, DecodingConfig(device="cpu", split="never", workers=1))
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Return the greedy translation of each line, as a whole."""
+        return self._translator(lines)
+
+    def logits(self, pairs: Pairs) -> list[Logits] | None:
+        """Return the logits of forced decoding: the target is a prefix, and one token more is translated."""
+        tokenizer, engine = self._translator.tokenizer, self._translator.engine
+        found = list[Logits]()
+        for source, target in pairs:
+            (source_ids,), (target_ids,) = tokenizer.encode_source([source]), tokenizer.encode_target([target])
+            found.append(np.asarray(engine.forced_logits(source_ids, target_ids), dtype=np.float32)[:, EOS:])
+        return found
+
+
+def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str] = ()) -> Parity:
+    """Export a model directory as a folder for CTranslate2 and mt-translate, all or nothing; return the comparison.
+
+    dtype: of `ctranslate2.DTYPES`; "" is float32. lines: the sample to compare on; made-up lines if there are none.
+    The model card gets the comparison. ConfigError for what CTranslate2 cannot express, and CheckpointError, with the
+    first line that differs, where it translates otherwise than tolka.
+    """
+    dtype = dtype or "float32"
+    if dtype not in THRESHOLDS:
+        raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(THRESHOLDS)}")
+    found: list[Parity] = []
+
+    def card(folder: Path) -> str:
+        """Compare what the folder translates, and return its model card."""
+        saved = load_model(model)
+        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines))
+        parity.check(THRESHOLDS[dtype])
+        found.append(parity)
+        facts = {**saved.scores.get("facts", {}), "exported for": f"CTranslate2, in {dtype}"}
+        return f"{model_card(saved.config, facts, saved.scores)}\n{parity.as_markdown()}"
+
+    export(read_plain_model(model), out, dtype, card)
+    return found[0]
