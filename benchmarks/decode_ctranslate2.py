@@ -8,65 +8,23 @@ threads; 1 unless given. Writes the translations to OUT; prints a JSON line: see
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import ctranslate2
 import sentencepiece
-from ctranslate2.specs.transformer_spec import TransformerSpec
 
 from passes import measure
-from weights import Weights
+from tolka.interchange.ctranslate2 import write_folder
+from tolka.interchange.plain_model import read_plain_model
+from tolka.system.atomic import whole_folder
 
 BATCH = 64  # sentences
-
-
-def convert(model: Path, folder: Path) -> None:
-    """As CTranslate2 keeps a model."""
-    weights = Weights(model)
-    spec = TransformerSpec.from_config(weights.layers, weights.heads, pre_norm=True)
-
-    def take(layer: Any, pair: tuple[Any, Any]) -> None:
-        layer.weight, layer.bias = pair
-
-    def norm(layer: Any, name: str) -> None:
-        layer.gamma, layer.beta = weights.pair(name)
-
-    for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        embeddings = stack.embeddings[0] if side == "encoder" else stack.embeddings
-        embeddings.weight = weights.embedding
-        stack.scale_embeddings = True
-        stack.position_encodings.encodings = weights.positions()
-        norm(stack.layer_norm, f"{side}_norm")
-        for number, layer in enumerate(stack.layer):
-            here = f"{side}.{number}"
-            norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
-            take(layer.self_attention.linear[0], weights.pair(f"{here}.attention.query_key_value"))
-            take(layer.self_attention.linear[1], weights.pair(f"{here}.attention.output"))
-            if side == "decoder":
-                norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
-                for place, name in enumerate(("query", "key_value", "output")):
-                    take(layer.attention.linear[place], weights.pair(f"{here}.cross.{name}"))
-            norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
-            take(layer.ffn.linear_0, weights.pair(f"{here}.feedforward.inner"))
-            take(layer.ffn.linear_1, weights.pair(f"{here}.feedforward.outer"))
-    spec.decoder.projection.weight = weights.embedding
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
-    vocabulary = [pieces.id_to_piece(i) for i in range(len(pieces))]
-    spec.register_source_vocabulary(vocabulary)
-    spec.register_target_vocabulary(vocabulary)
-    spec.config.add_source_bos = False
-    spec.config.add_source_eos = True
-    spec.validate()
-    spec.save(str(folder))
 
 
 def main(model: Path, folder: Path, source: Path, out: Path, beam: int, threads: int, kind: str, workers: int) -> None:
     """Convert, load, translate."""
     if not folder.exists():
-        part = folder.with_suffix(".part")
-        part.mkdir(parents=True, exist_ok=True)
-        convert(model, part)
-        part.rename(folder)
+        with whole_folder(folder) as work:
+            write_folder(read_plain_model(model), work)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
     each = max(1, threads // workers)
     translator = ctranslate2.Translator(

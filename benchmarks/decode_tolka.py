@@ -9,18 +9,15 @@ import sys
 from pathlib import Path
 
 from passes import measure
-from tolka.config.command_line import translate_config
-from tolka.model_directory.read import load_ensemble
-from tolka.system.memory import keep_freed_memory
-from tolka.translation.translator import Translator
+from tolka.config.translate_command import translate_config
+from tolka.interchange.opening import open_translator
 
 
 def main(model: Path, source: Path, out: Path, beam: int, threads: int, others: list[str]) -> None:
     """Load, translate."""
-    keep_freed_memory()
     search = ["search=greedy"] if beam == 1 else ["search=beam", f"search.beam_size={beam}"]
     config = translate_config([*search, f"decoding.threads={threads}", *others])
-    translator = Translator.of(load_ensemble([model]), config.search, config.decoding)
+    translator = open_translator(model, config.search, config.decoding)
 
     def translate(lines: list[str]) -> tuple[list[str], int]:
         found = translator.translate(lines)

@@ -66,6 +66,7 @@ def test_the_files_have_nothing_that_takes_hydra() -> None:
 def test_simple_settings_do_not_import_hydra_or_torch() -> None:
     code = (
         "import sys; from tolka.config.translate_command import translate_config;"
-        "translate_config(['search=greedy', 'decoding.threads=1']); sys.exit('hydra' in sys.modules or 'torch' in sys.modules)"
+        "translate_config(['search=greedy', 'decoding.threads=1']); "
+        "sys.exit('hydra' in sys.modules or 'torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

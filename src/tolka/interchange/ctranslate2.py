@@ -155,9 +155,20 @@ def read_exported(folder: Path) -> ExportedFolder:
     manifest = checked_manifest(folder)
     tokenizer = Tokenizer.load(folder)
     shared = "shared_vocabulary.json" in manifest.files
-    vocabularies = ["shared_vocabulary.json"] if shared else ["source_vocabulary.json", "target_vocabulary.json"]
-    manifest.require([EXPORTED, "model.bin", "config.json", *vocabularies, *tokenizer.file_names])
+    names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
+    manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
+    for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
+        if _listed(folder / name) != subwords:
+            raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
     return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
+
+
+def _listed(path: Path) -> object:
+    """Read a vocabulary; CheckpointError if it is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
 
 @contextmanager

@@ -58,6 +58,8 @@ def unsupported(search: SearchConfig) -> str:
         for key in ("min_p", "epsilon"):
             if getattr(search, key):
                 return f"CTranslate2 has no search.{key}"
+        if search.top_k == 1:
+            return "CTranslate2 does not sample with search.top_k=1, which is search=greedy"
         if search.top_k and search.top_p < 1.0:
             return "CTranslate2 applies search.top_p to the search.top_k tokens, and tolka to all"
     return ""

@@ -1,0 +1,452 @@
+"""CTranslate2 computes the same function as tolka, of all models that it can express, and refuses the others."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("ctranslate2")
+
+from conftest import Command
+from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.interchange.ctranslate2 import DTYPES, Exported, inexpressible, read_exported
+from tolka.interchange.export_ctranslate2 import CTranslate2Side, export_checked
+from tolka.interchange.opening import open_translator, translator_of
+from tolka.interchange.parity import Threshold, TolkaSide, compare
+from tolka.interchange.plain_model import read_options, sinusoids
+from tolka.model_directory.file_names import EXPORTED
+from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
+from tolka.model_directory.read import load_model
+from tolka.model_directory.write import snapshot
+from tolka.models.transformer.config import VARIANTS, TransformerConfig
+from tolka.nn.positions import sinusoids as torch_sinusoids
+from tolka.search.options.base import SearchConfig
+from tolka.search.options.beam import BeamConfig
+from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options.mbr import MbrConfig
+from tolka.search.options.sampling import SamplingConfig
+from tolka.text.pairs import Pair
+from tolka.text.tokenizer.special_tokens import EOS
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.training import train_tokenizer
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
+
+TEXTS = ["lantern ferry .", "kettle pebble saddle walnut .", "ferry", "copper velvet orchid lantern lantern kettle ."]
+EXPRESSIBLE = {
+    name: config for name, config in VARIANTS.items() if not inexpressible(read_options({"model": vars(config)}))
+}
+ON_CPU = DecodingConfig(device="cpu", threads=1)
+CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
+
+
+def tokenizer_of(shared: bool) -> Tokenizer:
+    pairs = [Pair(text, text.upper()) for text in TEXTS * 20]
+    config = TokenizerConfig(vocab_size=310, shared=shared)
+    return train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
+
+
+def write_model(folder: Path, config: TransformerConfig, shared: bool = True) -> Path:
+    """A model with random weights, larger than fresh ones, so that its distributions are not flat."""
+    torch.manual_seed(7)
+    tokenizer = tokenizer_of(shared)
+    model = config.build(tokenizer.source_size, tokenizer.target_size, shared)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 1:  # gains, biases
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+            elif "embedding" not in name:
+                parameter.mul_(1.5)
+        if config.share_embeddings == "none":  # no output is <pad> or <s>, as of a model that is trained
+            weights = model.state_dict()
+            weights["decoder_norm.bias"].mul_(8.0)
+            weights["output_embedding.weight"][:EOS] = -0.1 * weights["decoder_norm.bias"]
+    settings: dict[str, Any] = {
+        "corpus": {"source": "xa", "target": "xb"},
+        "run": {"name": "made"},
+        "cleaning": {"unicode": "nfc"},
+        "model": {**vars(config)},
+        "tokenizer": {"shared": shared, "vocab_size": 310},
+    }
+    snapshot(model, tokenizer, settings, TrainingSources(40, 0.0), {"facts": {}}, "card").write(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pre-norm model with one vocabulary."""
+    config = TransformerConfig(d_model=32, heads=4, layers=2, share_embeddings="none")
+    return write_model(tmp_path_factory.mktemp("made") / "model", config)
+
+
+@pytest.fixture(scope="session")
+def exported(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("exported") / "folder"
+    export_checked(made, out)
+    return out
+
+
+def both(folder: Path, search: SearchConfig, **options: Any) -> tuple[Translator[Any], Translator[Any]]:
+    """The model with torch, and with CTranslate2."""
+    return (
+        open_translator(folder, search, replace(ON_CPU, **options)),
+        open_translator(folder, search, replace(CTRANSLATE2, **options)),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIBLE))
+def test_every_model_that_can_be_expressed_computes_the_same(name: str, tmp_path: Path) -> None:
+    """To the rounding of logits of about 10."""
+    folder = write_model(tmp_path / "model", EXPRESSIBLE[name])
+    parity = export_checked(folder, tmp_path / "out", lines=TEXTS)
+    assert parity.logits is not None
+    assert parity.logits < 5e-5
+    assert parity.share == 1.0
+
+
+@pytest.mark.parametrize("sharing", ["none", "target_output"])
+def test_two_vocabularies(sharing: str, tmp_path: Path) -> None:
+    config = TransformerConfig(d_model=32, heads=4, layers=1, share_embeddings=sharing)
+    parity = export_checked(write_model(tmp_path / "model", config, shared=False), tmp_path / "out", lines=TEXTS)
+    assert parity.logits is not None
+    assert parity.logits < 5e-5
+    assert (tmp_path / "out" / "source.model").is_file()
+
+
+@pytest.mark.parametrize("sharing", ["all", "source_target", "target_output", "source_output", "none"])
+def test_embeddings_shared_in_every_way(sharing: str, tmp_path: Path) -> None:
+    config = TransformerConfig(d_model=32, heads=4, layers=1, share_embeddings=sharing)
+    parity = export_checked(write_model(tmp_path / "model", config), tmp_path / "out", lines=TEXTS)
+    assert parity.logits is not None
+    assert parity.logits < 5e-5
+
+
+def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
+    assert set(VARIANTS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
+    folder = write_model(tmp_path / "model", VARIANTS["transformer free d_v"])
+    with pytest.raises(ConfigError, match=r"CTranslate2 cannot express model.d_v=5"):
+        export_checked(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert "model=lstm is no Transformer" in inexpressible({"name": "lstm"})
+
+
+@pytest.mark.parametrize("in_halves", [False, True])
+def test_sinusoids_are_those_of_the_model(in_halves: bool) -> None:
+    expected = torch_sinusoids(torch.arange(600), 34).numpy()
+    if in_halves:
+        expected = np.concatenate([expected[:, ::2], expected[:, 1::2]], axis=1)
+    np.testing.assert_allclose(sinusoids(600, 34, in_halves), expected, atol=1e-4)  # float32 at 600 radians
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_is_written(made: Path, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parity = export_checked(made, tmp_path / "out", dtype, TEXTS)
+    sizes = {"float32": 1.0, "bfloat16": 0.55, "float16": 0.55, "int8": 0.35}
+    plain = tmp_path / "plain"
+    export_checked(made, plain, lines=TEXTS)
+    size, whole = ((folder / "model.bin").stat().st_size for folder in (tmp_path / "out", plain))
+    positions = 4096 * 32 * 4 * (1.0 if dtype in ("float32", "int8") else 0.5)  # a table that int8 leaves in float32
+    assert size - positions <= sizes[dtype] * (whole - 4096 * 32 * 4)
+    assert f"CTranslate2, in {dtype}" in (tmp_path / "out" / "README.md").read_text()
+    assert parity.as_markdown() in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_an_unknown_dtype_is_refused(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--dtype \(int4\) is unknown .* Known: float32, bfloat16, float16, int8"):
+        export_checked(made, tmp_path / "out", "int4")
+
+
+def test_a_folder_that_translates_otherwise_does_not_appear(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        sys.modules[export_checked.__module__].__dict__["THRESHOLDS"], "float32", Threshold(1.0, 100.0, 0.0)
+    )
+    with pytest.raises(CheckpointError, match="does not translate like tolka"):
+        export_checked(made, tmp_path / "out", lines=TEXTS)
+    assert not (tmp_path / "out").exists()
+
+
+SEARCHES = {
+    "greedy": GreedyConfig(),
+    "beam": BeamConfig(beam_size=4, n_best=4),
+    "beam, plain": BeamConfig(beam_size=3, n_best=2, length_normalization="plain", length_penalty=0.5),
+    "beam, none": BeamConfig(beam_size=3, length_normalization="none"),
+    "beam, long": BeamConfig(beam_size=5, n_best=5, length_penalty=3.0),
+    "beam of 1": BeamConfig(beam_size=1),
+    "greedy, short": GreedyConfig(max_length_factor=0.5, max_length_extra=1),
+    "beam, short": BeamConfig(beam_size=4, n_best=3, max_length_factor=0.5, max_length_extra=1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SEARCHES))
+@pytest.mark.parametrize("prefix", ["", "KETTLE"])
+def test_searches_find_the_same(made: Path, name: str, prefix: str) -> None:
+    """Texts, scores, log-probabilities, and whether they are complete; with lines of several limits in a batch."""
+    if prefix and "short" in name:
+        pytest.skip("a prefix has no place in so few subwords")
+    prefixes = [prefix, "", prefix, ""] if prefix else []
+    found = [translator.translate(TEXTS, prefixes=prefixes) for translator in both(made, SEARCHES[name])]
+    for ours, theirs in zip(*found, strict=True):
+        assert [each.text for each in theirs.candidates] == [each.text for each in ours.candidates]
+        for key in ("score", "log_probability"):
+            expected = [getattr(each, key) for each in ours.candidates]
+            assert [getattr(each, key) for each in theirs.candidates] == pytest.approx(expected, abs=2e-4)
+        assert [each.complete for each in theirs.candidates] == [each.complete for each in ours.candidates]
+
+
+def test_given_translations_have_the_same_scores(made: Path) -> None:
+    pairs = [(text, text.upper()) for text in TEXTS] + [("", "KETTLE"), ("kettle", "")]
+    ours, theirs = (translator.score(pairs) for translator in both(made, GreedyConfig()))
+    for one, other in zip(ours, theirs, strict=True):
+        assert other.token_scores == pytest.approx(one.token_scores, abs=1e-4)
+
+
+def test_samples_have_the_model_s_log_probabilities(made: Path) -> None:
+    """Whatever the temperature, which makes them likely or not; the most likely one is first."""
+    means = {}
+    for temperature in (0.1, 2.0):
+        translator = both(made, SamplingConfig(temperature=temperature, top_k=50, n_best=20))[1]
+        (found,) = translator.translate(TEXTS[1])
+        values = [each.log_probability for each in found.candidates]
+        assert values == sorted(values, reverse=True)
+        assert len(values) == 20
+        whole = [each for each in found.candidates if each.complete]
+        expected = [sum(scores) for scores in translator.token_scores([each.segments[0] for each in whole])]
+        assert [each.log_probability for each in whole] == pytest.approx(expected, abs=1e-2)
+        means[temperature] = sum(values) / sum(len(each.segments[0][1]) + 1 for each in found.candidates)
+    assert means[0.1] > means[2.0] + 0.1
+    assert len({each.text for each in found.candidates}) > 10
+
+
+UNSUPPORTED: list[tuple[SearchConfig, str]] = [
+    (DiverseConfig(), "search=diverse"),
+    (MbrConfig(), "search=mbr"),
+    (GreedyConfig(min_length=3), "search.min_length"),
+    (BeamConfig(min_length_factor=0.5), "search.min_length_factor"),
+    (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
+    (BeamConfig(repetition_penalty=1.2), "search.repetition_penalty"),
+    (BeamConfig(coverage_penalty=0.2), "search.coverage_penalty"),
+    (BeamConfig(glossary="terms.tsv"), "search.glossary"),
+    (GreedyConfig(banned="words.txt"), "search.banned"),
+    (SamplingConfig(min_p=0.1), "search.min_p"),
+    (SamplingConfig(epsilon=0.1), "search.epsilon"),
+    (SamplingConfig(top_k=1), "search.top_k=1"),
+    (SamplingConfig(top_k=5, top_p=0.5), "search.top_p"),
+]
+
+
+@pytest.mark.parametrize(("search", "named"), UNSUPPORTED)
+def test_what_it_cannot_do_is_refused_in_one_line(made: Path, search: SearchConfig, named: str) -> None:
+    with pytest.raises(ConfigError, match=rf"decoding.backend=ctranslate2: .*{named}.*backend=auto takes torch then"):
+        open_translator(made, search, CTRANSLATE2)
+
+
+def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    auto = replace(ON_CPU, backend="auto")
+    for search, named in (
+        (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
+        (SamplingConfig(), "samples"),
+    ):
+        translator = open_translator(made, search, auto)
+        assert "Transformer" in repr(translator.engine)
+        assert f"note: translating with torch: {'the ' if named == 'samples' else ''}" in (
+            err := capsys.readouterr().err
+        )
+        assert named in err
+    assert "CTranslate2" in repr(open_translator(made, BeamConfig(), auto).engine)
+    assert capsys.readouterr().err.count("note: translating with CTranslate2") == 1
+    assert "Transformer" in repr(open_translator(made, BeamConfig(), ON_CPU).engine)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path, command: Command) -> None:
+    stdin = "".join(f"{text}\n" for text in TEXTS).encode()
+    ours = command("mt-translate", made, "decoding.threads=1", stdin=stdin)
+    theirs = command("mt-translate", exported, "decoding.threads=1", stdin=stdin)
+    assert theirs == ours
+    assert theirs.code == 0
+    scored = [
+        command("mt-translate", each, "search.n_best=3", "output.format=nbest", stdin=stdin)
+        for each in (made, exported)
+    ]
+    numbers = [[float(line.rpartition(" ||| ")[2]) for line in outcome.out.splitlines()] for outcome in scored]
+    assert numbers[1] == pytest.approx(numbers[0], abs=1e-3)
+
+
+def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Command, tmp_path: Path) -> None:
+    for setting in ("output.format=jsonl", "attention.alignments=true", "search=mbr"):
+        outcome = command("mt-translate", exported, setting, stdin=b"kettle\n")
+        assert outcome.code == 2
+        assert f"{exported} was exported for CTranslate2, and " in outcome.error
+    outcome = command("mt-translate", f"{exported},{exported}", stdin=b"kettle\n")
+    assert "one model at a time" in outcome.error
+    with pytest.raises(CheckpointError, match="was exported for CTranslate2, which mt-translate reads"):
+        load_model(exported)
+    with pytest.raises(ConfigError, match=r"decoding.weights is for several models"):
+        open_translator(exported, GreedyConfig(), replace(ON_CPU, weights=[1.0]))
+
+
+def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path) -> None:
+    export_checked(made, tmp_path / "out", "int8", TEXTS)
+    kinds = {
+        precision: translator_of(
+            read_exported(tmp_path / "out"), GreedyConfig(), replace(ON_CPU, precision=precision)
+        ).engine.translator.compute_type
+        for precision in ("fp32", "int8")
+    }
+    assert kinds["fp32"].startswith("int8")
+    assert kinds["int8"].startswith("int8")
+    opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"))
+    assert opened.engine.translator.compute_type.startswith("int8")
+
+
+def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
+    for device, precision, words in (
+        ("cuda:99", "fp32", "CUDA devices; try auto"),
+        ("mps", "fp32", "decoding.device (mps) is no device"),
+        ("cpu", "fp16", "decoding.precision=fp16 is not available in CTranslate2"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            open_translator(made, GreedyConfig(), replace(CTRANSLATE2, device=device, precision=precision))
+        assert words in str(caught.value)
+
+
+def test_sentences_longer_than_the_positions_are_refused(exported: Path) -> None:
+    translator = open_translator(exported, GreedyConfig(), replace(ON_CPU, split="never"))
+    with pytest.raises(DataError, match="too long for the 4096 positions"):
+        translator(["kettle " * 5000])
+
+
+def test_prefixes_that_do_not_fit_are_refused(exported: Path) -> None:
+    search = GreedyConfig(max_length_factor=0.0, max_length_extra=2)
+    with pytest.raises(DataError, match=r"a prefix of .* does not fit into a translation of at most 2"):
+        open_translator(exported, search, ON_CPU).translate(["kettle"], prefixes=["KETTLE PEBBLE SADDLE WALNUT"])
+
+
+Damage = Callable[[Path], object]
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "no weights": (lambda folder: (folder / "model.bin").unlink(), "lacks its file model.bin"),
+    "other weights": (
+        lambda folder: (folder / "model.bin").write_bytes(b"x" * 99),
+        "its checksum is not the manifest's",
+    ),
+    "no manifest": (lambda folder: (folder / MANIFEST).unlink(), "it has no manifest.json"),
+    "facts": (lambda folder: (folder / EXPORTED).write_text("{"), "is damaged: its checksum"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGES))
+def test_a_damaged_folder_is_refused_in_one_line(exported: Path, name: str, tmp_path: Path, command: Command) -> None:
+    damage, words = DAMAGES[name]
+    folder = tmp_path / "folder"
+    shutil.copytree(exported, folder)
+    damage(folder)
+    outcome = command("mt-translate", folder, stdin=b"kettle\n")
+    assert outcome.code == 1
+    assert words in outcome.error
+
+
+def _facts(**changed: object) -> Damage:
+    def change(folder: Path) -> None:
+        facts = json.loads((folder / EXPORTED).read_text())
+        (folder / EXPORTED).write_text(json.dumps({**facts, **changed}))
+
+    return change
+
+
+def _bin(content: Callable[[bytes], bytes]) -> Damage:
+    return lambda folder: (folder / "model.bin").write_bytes(content((folder / "model.bin").read_bytes()))
+
+
+HOSTILE: dict[str, tuple[Damage, str]] = {
+    "cut weights": (_bin(lambda content: content[:5000]), "CTranslate2 cannot load it"),
+    "empty weights": (_bin(lambda content: b""), "CTranslate2 cannot load it"),
+    "another version": (_bin(lambda content: struct.pack("I", 99) + content[4:]), "CTranslate2 cannot load it"),
+    "no vocabulary": (lambda folder: (folder / "shared_vocabulary.json").unlink(), "does not list source_vocabulary"),
+    "short vocabulary": (lambda folder: (folder / "shared_vocabulary.json").write_text('["a"]'), "other subwords than"),
+    "broken vocabulary": (lambda folder: (folder / "shared_vocabulary.json").write_text("["), "cannot be read"),
+    "positions": (_facts(positions=True), "tolka.json is damaged"),
+    "languages": (_facts(languages=["xa"]), "tolka.json is damaged"),
+    "dtype": (_facts(dtype="int4"), "tolka.json is damaged (dtype is 'int4')"),
+    "quality": (_facts(quality=[1]), "tolka.json is damaged"),
+    "no object": (lambda folder: (folder / EXPORTED).write_text("[1]"), "tolka.json cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_path: Path, command: Command) -> None:
+    """One whose manifest agrees with what is in it."""
+    damage, words = HOSTILE[name]
+    folder = tmp_path / "folder"
+    shutil.copytree(exported, folder)
+    damage(folder)
+    (folder / MANIFEST).unlink()
+    write_manifest(folder, TrainingSources(40, 0.0))
+    outcome = command("mt-translate", folder, stdin=b"kettle\n")
+    assert outcome.code == 1
+    assert words in outcome.error
+
+
+def test_facts_are_read_as_they_are_written(exported: Path) -> None:
+    facts = Exported.read(exported)
+    assert (facts.languages, facts.unicode, facts.dtype, facts.positions) == (("xa", "xb"), "nfc", "float32", 4096)
+    assert facts.as_dict() == json.loads((exported / EXPORTED).read_text())
+
+
+def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
+    """mt-translate in a process of its own, which at its end prints whether torch was imported."""
+    code = (
+        "import sys; from tolka.cli import translate; from tolka.cli.common import guarded;"
+        "code = guarded(translate.run, sys.argv[1:]); sys.stdout.flush();"
+        "print(sorted({'torch', 'hydra', 'transformers'} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        input="kettle .\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def test_torch_is_not_imported(made: Path, exported: Path) -> None:
+    for arguments in (
+        [exported],
+        [made, "decoding.backend=auto"],
+        [made, "decoding.backend=ctranslate2", "search=greedy"],
+    ):
+        outcome = run_apart(arguments)
+        assert outcome.returncode == 0, outcome.stderr
+        assert outcome.stderr.splitlines()[-1] == "[]"
+        assert len(outcome.stdout.splitlines()) == 1
+
+
+def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
+    """They are hidden from each other while a model is converted, and not afterwards."""
+    code = (
+        "import sys; from pathlib import Path; from tolka.interchange.opening import open_translator;"
+        "from tolka.search.options.greedy import GreedyConfig; from tolka.translation.options import DecodingConfig;"
+        f"open_translator({str(made)!r}, GreedyConfig(), DecodingConfig(backend='ctranslate2', device='cpu'));"
+        "assert 'torch' not in sys.modules; import ctranslate2.specs;"
+        "sys.exit(not ctranslate2.specs.model_spec.torch_is_available)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_sides_of_the_gate(made: Path, exported: Path) -> None:
+    parity = compare(TolkaSide(load_model(made)), CTranslate2Side(exported), TEXTS)
+    assert parity.other.startswith("CTranslate2 4")
+    assert parity.share == 1.0
