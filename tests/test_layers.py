@@ -25,6 +25,7 @@ RANKS = {
     "search": 10,
     "model_directory": 11,
     "translation": 12,
+    "interchange": 13,
     "training": 13,
     "evaluation": 14,
     "report": 15,

@@ -30,6 +30,7 @@ from tolka.options.registry import plugins_of
 from tolka.system.atomic import standing
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.text.tokenizer.vocabulary import VOCABULARY
 
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -106,7 +107,11 @@ def digests(folders: Folders) -> list[str]:
 def _checksums(folder: Path) -> list[str]:
     """Return the checksums of a model directory's files that decide what it translates."""
     files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
-    return [f"{name}:{files[name]}" for name in sorted(files) if name in (WEIGHTS, CONFIG) or name.endswith(".model")]
+    return [
+        f"{name}:{files[name]}"
+        for name in sorted(files)
+        if name in (WEIGHTS, CONFIG, VOCABULARY) or name.endswith(".model")
+    ]
 
 
 def _as_list(folders: Folders) -> Sequence[str | Path]:

@@ -1,0 +1,190 @@
+"""The parity gate: an import or export counts only if both sides translate a sample alike.
+
+Both translate greedily, at most `LIMIT` tokens a line. Compared are the share of identical lines, BLEU of the other
+side's translations against ours, and the logits of forced decoding where both sides have them.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tolka.data.batch import EOS, UNK, collate
+from tolka.errors import CheckpointError
+from tolka.metrics.scores import MetricsConfig, Score, score
+from tolka.model_directory.read import SavedModel, unicode_form
+from tolka.search.greedy import GreedyConfig
+from tolka.text.normalization import spelt
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
+
+LIMIT = 128
+"""Tokens of a translation, `</s>` included, at most: the same on both sides."""
+LINES = 64
+"""Lines of a sample that is made up."""
+_FORCED_LINES = 32  # lines whose logits are compared: each has the whole vocabulary at every token
+_FORCED_AT_ONCE = 8
+_SHOWN = 200  # characters of a line in a message
+Pairs = Sequence[tuple[str, str]]
+Logits = NDArray[np.float32]
+
+
+class Side(Protocol):
+    """A program with a model, as the gate uses it."""
+
+    name: str
+    """The program and its version, for the model card: "transformers 5.24.0"."""
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Return the greedy translation of each line, of at most `LIMIT` tokens; never with `<pad>` or `<s>`."""
+
+    def logits(self, pairs: Pairs) -> list[Logits] | None:
+        """Return the logits (T + 1, V - 2) of each (source, target)'s tokens and of `</s>`, with forced decoding.
+
+        The columns are the subwords in tolka's order from `</s>` on (`</s>`, `<unk>`, the others): no side may
+        translate to `<pad>` or `<s>`. None if the program does not return logits.
+        """
+
+
+class TolkaSide:
+    """A model directory on the CPU in fp32, through the same path as mt-translate."""
+
+    name = "tolka"
+
+    def __init__(self, saved: SavedModel) -> None:
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)  # the factor's part is at least 1
+        self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
+        self._saved = saved
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Return the greedy translation of each line, as a whole."""
+        return self._translator(lines)
+
+    def logits(self, pairs: Pairs) -> list[Logits] | None:
+        """Return the logits of the model that was given."""
+        tokenizer, model, found = self._saved.tokenizer, self._saved.model, list[Logits]()
+        for start in range(0, len(pairs), _FORCED_AT_ONCE):
+            part = pairs[start : start + _FORCED_AT_ONCE]
+            targets = tokenizer.encode_target([target for _, target in part])
+            batch = collate(tokenizer.encode_source([source for source, _ in part]), targets)
+            with torch.inference_mode():
+                logits = model.logits(model(batch))[:, EOS:].float().cpu().numpy()
+            ends = np.cumsum([len(row) + 1 for row in targets])[:-1]
+            found += np.split(logits, ends)
+        return found
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What two sides must reach: share of identical lines, BLEU between them, greatest difference of logits."""
+
+    identical: float = 0.98
+    bleu: float = 99.0
+    logits: float = 1e-3
+
+
+FP32 = Threshold()
+"""For weights in fp32 on both sides, whose sums differ only in their order."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A line that two sides translate differently."""
+
+    source: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How alike two sides translate a sample. logits: the greatest difference; None if one side has none."""
+
+    other: str
+    lines: int
+    identical: int
+    bleu: Score
+    logits: float | None
+    first: Difference | None
+
+    @property
+    def share(self) -> float:
+        """Share of the lines that both translate alike."""
+        return self.identical / self.lines
+
+    def as_markdown(self) -> str:
+        """Return the section of a model card."""
+        logits = "" if self.logits is None else f" The greatest difference of logits is {self.logits:.1e}."
+        return (
+            f"## Parity\n\nOf {self.lines} lines, {self.other} and tolka translate {self.identical} identically "
+            f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
+        )
+
+    def check(self, threshold: Threshold) -> None:
+        """Raise CheckpointError, with the first line that differs, if the sides are less alike than the threshold."""
+        reasons = []
+        if self.share < threshold.identical:
+            reasons.append(
+                f"{self.identical} of {self.lines} lines are identical (at least {threshold.identical:.0%} must be)"
+            )
+        if self.bleu.value < threshold.bleu:
+            reasons.append(f"BLEU between both is {self.bleu.value:.2f} (at least {threshold.bleu:g})")
+        if self.logits is not None and not self.logits <= threshold.logits:
+            reasons.append(f"logits differ by {self.logits:.1e} (at most {threshold.logits:.0e})")
+        if reasons:
+            shown = ""
+            if self.first is not None:
+                texts = (self.first.source, self.first.ours, self.first.theirs)
+                source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in texts)
+                shown = f". First line that differs: {source} becomes {ours} in tolka and {theirs} in {self.other}"
+            raise CheckpointError(f"{self.other} does not translate like tolka: {'; '.join(reasons)}{shown}")
+
+
+def compare(ours: Side, theirs: Side, lines: Sequence[str]) -> Parity:
+    """Translate the lines (at least one, none of them blank) with both sides, and compare."""
+    mine, other = ours.translate(lines), theirs.translate(lines)
+    both = list(zip(lines, mine, other, strict=True))
+    first = next((Difference(*each) for each in both if each[1] != each[2]), None)
+    (bleu,) = score(other, mine, MetricsConfig(names=["bleu"], tokenizer="13a", bootstrap=0))
+    identical = sum(one == two for one, two in zip(mine, other, strict=True))
+    if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
+        bleu = replace(bleu, value=100.0)
+    forced = [(source, target) for source, target in zip(lines, mine, strict=True) if target][:_FORCED_LINES]
+    return Parity(theirs.name, len(both), identical, bleu, _greatest_difference(ours, theirs, forced), first)
+
+
+def _greatest_difference(ours: Side, theirs: Side, pairs: Pairs) -> float | None:
+    """Return the greatest difference of logits; infinite if the sides cut a text into other numbers of subwords."""
+    if (one := ours.logits(pairs)) is None or (two := theirs.logits(pairs)) is None:
+        return None
+    if any(a.shape != b.shape for a, b in zip(one, two, strict=True)):
+        return float("inf")
+    return max((float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True)), default=0.0)
+
+
+def sample_of(saved: SavedModel, given: Sequence[str] = ()) -> list[str]:
+    """Return the lines to compare: those given, without blank ones, in the model's Unicode form; or made-up ones."""
+    form = unicode_form(saved.config)
+    lines = [text for line in given if (text := spelt(line.strip(), form))]
+    return lines or made_up_lines(saved.tokenizer, LINES)
+
+
+def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1) -> list[str]:
+    """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
+
+    Each begins with one of the vocabulary's language tags (`>>deu<<`), if there are any.
+    """
+    pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
+    tags = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]
+    words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
+    draw, lines = random.Random(seed), list[str]()
+    while len(lines) < count:
+        (text,) = tokenizer.decode_source([draw.choices(words, k=draw.randint(2, 16))])
+        if text := text.strip():
+            lines.append(f"{draw.choice(tags)} {text}" if tags else text)
+    return lines
