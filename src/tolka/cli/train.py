@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka.cli import common
-from tolka.cli.common import DONE, FAILED, Parser, model_path, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, settings_help
+from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.errors import ConfigError
 from tolka.system import slurm
 from tolka.version import __version__
@@ -31,8 +32,6 @@ _EXAMPLES = """examples:
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
                                                 sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
-  mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
-  mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
 The same command again goes on where the run stopped.
 
@@ -48,9 +47,9 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
     slurm.translate()
+    if name := subcommand_of(arguments):
+        return run_subcommand(name, arguments[1:])
     options = _parsed(arguments)
-    if options.settings[:1] in (["average"], ["merge"]):
-        return _combine(options.settings[0], [model_path(text) for text in options.settings[1:]], options.output)
     _check_together(options)
 
     if options.shell_completion:
@@ -108,7 +107,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="with average and merge: the model to write")
+    parser.add_argument("-o", "--output", help=argparse.SUPPRESS)
     parser.add_argument(
         "--print-config",
         action="store_true",
@@ -146,7 +145,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
-        parser.epilog = _EXAMPLES + settings_help("train")
+        parser.epilog = f"{subcommands_help()}\n{_EXAMPLES}{settings_help('train')}"
     return parser.parse_intermixed_args(arguments)
 
 
@@ -163,7 +162,9 @@ def _check_together(options: argparse.Namespace) -> None:
     if options.run and options.multirun:
         raise ConfigError("--run trains once, and --multirun several times: leave one out")
     if options.output:
-        raise ConfigError("-o OUT goes with average and merge; a run's folder is run.dir=OUT")
+        raise ConfigError(
+            "-o OUT goes with a command, as in mt-train average A B -o OUT; a run's folder is run.dir=OUT"
+        )
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
     if options.multirun and options.rerun:
@@ -207,27 +208,6 @@ def _prepare(config: "TrainConfig") -> int:
 
     prepare(config)
     say("the text is prepared: the same settings without --prepare train on it")
-    return DONE
-
-
-def _combine(job: str, models: Sequence[Path], out: Path | None) -> int:
-    """Combine finished models: `average MODEL MODEL ... -o OUT`, `merge MODEL ADAPTER -o OUT`."""
-    if out is None:
-        raise ConfigError(f"mt-train {job} needs -o OUT, the model directory to write")
-    model_path(str(out))
-    if out.exists():
-        raise ConfigError(f"{out} is there already; name another folder to write")
-
-    from tolka.model_directory.combine import average_models, merge_adapter
-    from tolka.system.progress import say
-
-    if job == "average":
-        average_models(models, out)
-    elif len(models) != 2:
-        raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
-    else:
-        merge_adapter(models[0], models[1], out)
-    say(f"written: {out}")
     return DONE
 
 

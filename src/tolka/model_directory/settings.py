@@ -15,8 +15,9 @@ from tolka.model_directory.upgrade import upgrade_config
 from tolka.options.parsing import build
 from tolka.system.atomic import standing
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.tokenizer.vocabulary import VOCABULARY
 
-_DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", "vocabulary.json", EXPORTED)
+_DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 

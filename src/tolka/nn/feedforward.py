@@ -17,7 +17,12 @@ def swiglu(x: Tensor) -> Tensor:
 
 
 # ReLU works in place: its gradient is computed from its result.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu_, "gelu": F.gelu, "swiglu": swiglu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "gelu": F.gelu,
+    "swish": F.silu,
+    "swiglu": swiglu,
+}
 _GATED = ("swiglu",)  # activations with two inner matrices instead of one
 
 

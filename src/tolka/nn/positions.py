@@ -6,11 +6,17 @@ import torch
 from torch import Tensor, nn
 
 
-def sinusoids(positions: Tensor, width: int) -> Tensor:
+def sinusoids(positions: Tensor, width: int, halves: bool = False) -> Tensor:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
-    positions: (T,) integers. Returns (T, width) float32; an odd width ends on a sine.
+    positions: (T,) integers. halves: all sines first, then all cosines, as in Marian (Junczys-Dowmunt et al. 2018);
+    angles are then computed in float64, as Hugging Face does. Returns (T, width) float32; an odd width has one sine
+    more than cosines.
     """
+    if halves:
+        exact = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width
+        turns = positions[:, None].double() / 10000.0**exact
+        return torch.cat([turns.sin(), turns.cos()[:, : width // 2]], dim=1).float()
     rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
     angles = positions[:, None].float() * rates  # (T, ceil(width / 2))
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
@@ -21,9 +27,10 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, halves: bool = False) -> None:
+        """halves: see `sinusoids`."""
         super().__init__()
-        self.width = width
+        self.width, self.halves = width, halves
         self.register_buffer("table", torch.empty(0, width), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
@@ -34,7 +41,7 @@ class SinusoidalPositions(nn.Module):
         if self.table.size(0) < length:
             with torch.inference_mode(False):  # the table may be used in training later
                 positions = torch.arange(max(256, 2 * length), device=self.table.device)
-                self.table = sinusoids(positions, self.width).to(self.table.dtype)
+                self.table = sinusoids(positions, self.width, self.halves).to(self.table.dtype)
         return self.table[:length]
 
 

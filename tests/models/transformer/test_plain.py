@@ -15,7 +15,7 @@ from tolka.errors import ConfigError
 from tolka.kernels import packing
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
-from tolka.models.transformer.plain import PlainTransformer, sinusoids
+from tolka.models.transformer.plain import PlainTransformer, sinusoids, sinusoids_in_halves
 from tolka.search.greedy import GreedyConfig
 
 
@@ -31,7 +31,10 @@ def random_config(draw: random.Random) -> TransformerConfig:
         decoder_layers=draw.randint(0, 3),
         norm=draw.choice(["pre", "post"]),
         normalization=draw.choice(["layernorm", "rmsnorm"]),
-        activation=draw.choice(["relu", "gelu"]),
+        activation=draw.choice(["relu", "gelu", "swish"]),
+        positions=draw.choice(["sinusoidal", "sinusoidal_halves"]),
+        scale_embeddings=draw.choice([True, False]),
+        output_bias=draw.choice([True, False]),
         share_embeddings=draw.choice(["all", "source_target", "target_output", "source_output", "none"]),
         dropout=0.0,
     )
@@ -177,11 +180,23 @@ def test_equals_torch_s_transformer(norm: str, activation: str) -> None:
     torch.testing.assert_close(logits_of(plain, batch), expected, rtol=0, atol=1e-9)
 
 
+def test_sinusoids_in_halves_by_hand() -> None:
+    table = sinusoids_in_halves(40, 5)
+    for pos in (0, 1, 39):
+        slow, slower = pos / 10000 ** (2 / 5), pos / 10000 ** (4 / 5)
+        expected = [math.sin(pos), math.sin(slow), math.sin(slower), math.cos(pos), math.cos(slow)]
+        assert table[pos].tolist() == pytest.approx(expected, abs=1e-7)
+
+
 @torch.no_grad()
 def marian(plain: PlainTransformer, config: TransformerConfig) -> Any:
-    """transformers' MarianMT, float64, with the plain model's weights and position table."""
+    """transformers' MarianMT, float64, with the plain model's weights; its positions are its own."""
     transformers = pytest.importorskip("transformers")
-    options = {"d_model": config.d_model, "scale_embedding": True, "activation_function": config.activation}
+    options = {
+        "d_model": config.d_model,
+        "scale_embedding": config.scale_embeddings,
+        "activation_function": config.activation,
+    }
     options |= {f"{side}_attention_heads": config.heads for side in ("encoder", "decoder")}
     options |= {f"{side}_ffn_dim": config.d_ff for side in ("encoder", "decoder")}
     options |= {"encoder_layers": config.layers, "decoder_layers": config.decoder_layers}
@@ -189,9 +204,9 @@ def marian(plain: PlainTransformer, config: TransformerConfig) -> Any:
     options |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
     theirs = transformers.MarianMTModel(transformers.MarianConfig(**options)).double().eval()
     theirs.model.shared.weight.copy_(plain.target_embedding.weight)
+    theirs.final_logits_bias.copy_(plain.output_bias[None])
     mine: Any
     for stack, layers in ((theirs.model.encoder, plain.encoder), (theirs.model.decoder, plain.decoder)):
-        stack.embed_positions.weight.copy_(sinusoids(32, config.d_model))
         for mine, layer in zip(layers, stack.layers, strict=True):
             _split_into(layer.self_attn, mine.attention.query_key_value)
             _copy(layer.self_attn.out_proj, mine.attention.output)
@@ -215,9 +230,22 @@ def _split_into(attention: Any, fused: nn.Linear) -> None:
             getattr(getattr(attention, name), kind).copy_(part)
 
 
-def test_equals_marian() -> None:
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("activation", ["swish", "relu", "gelu"])
+def test_equals_marian(activation: str, scaled: bool) -> None:
     config = TransformerConfig(
-        d_model=12, heads=3, layers=2, decoder_layers=3, d_ff=20, norm="post", share_embeddings="all", dropout=0.0
+        d_model=12,
+        heads=3,
+        layers=2,
+        decoder_layers=3,
+        d_ff=20,
+        norm="post",
+        activation=activation,
+        positions="sinusoidal_halves",
+        scale_embeddings=scaled,
+        output_bias=True,
+        share_embeddings="all",
+        dropout=0.0,
     )
     _, plain = both(config, 0)
     batch = random_batch(random.Random(1))
@@ -230,9 +258,9 @@ def test_equals_marian() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"positions": "rotary"}, "plain.py shows model.positions=sinusoidal, not rotary"),
-        ({"positions": "learned"}, "plain.py shows model.positions=sinusoidal, not learned"),
-        ({"activation": "swiglu"}, "plain.py shows model.activation=relu or gelu, not swiglu"),
+        ({"positions": "rotary"}, "plain.py shows model.positions=sinusoidal or sinusoidal_halves, not rotary"),
+        ({"positions": "learned"}, "plain.py shows model.positions=sinusoidal or sinusoidal_halves, not learned"),
+        ({"activation": "swiglu"}, "plain.py shows model.activation=relu or gelu or swish, not swiglu"),
     ],
 )
 def test_says_what_it_does_not_show(options: dict[str, Any], complaint: str) -> None:

@@ -25,6 +25,16 @@ PRESETS = {
     "transformer_small": TransformerConfig(),
     "transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
     "transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
+    # The architecture and the size of OPUS-MT's models (Tiedemann and Thottingal 2020), which other programs load.
+    "transformer_marian": TransformerConfig(
+        d_model=512,
+        heads=8,
+        layers=6,
+        norm="post",
+        activation="swish",
+        positions="sinusoidal_halves",
+        output_bias=True,
+    ),
 }
 """The values of `model=`."""
 
@@ -44,6 +54,10 @@ VARIANTS = {
     "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),
     "transformer rmsnorm post-norm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm", norm="post"),
     "transformer swiglu": TransformerConfig(d_model=32, layers=1, activation="swiglu"),
+    "transformer marian": TransformerConfig(
+        d_model=32, layers=2, norm="post", activation="swish", positions="sinusoidal_halves", output_bias=True
+    ),
+    "transformer unscaled embeddings": TransformerConfig(d_model=32, layers=1, scale_embeddings=False),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
 """Small models for tests."""

@@ -67,7 +67,7 @@ class DecodingTransformer(Transformer):
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state."""
         assert isinstance(state, TransformerState)
-        x: Tensor = self.target_embedding(token) * math.sqrt(self.config.d_model)
+        x: Tensor = self.target_embedding(token) * self.config.embedding_scale
         if self.target_positions is not None:
             x = x + self.target_positions(state.position, 1)
         prefix = []
@@ -80,7 +80,8 @@ class DecodingTransformer(Transformer):
     def quantize_output(self) -> None:
         """Replace the output embedding by an int8 copy; the input embeddings stay."""
         if isinstance(self.output_embedding, TokenEmbedding):
-            self.output_embedding = QuantizedOutputLayer(self.output_embedding)
+            bias = None if self.output_bias is None else self.output_bias.detach()
+            self.output_embedding = QuantizedOutputLayer(self.output_embedding, bias)
 
     def _encode_in_parts(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each decoder layer's memory. On a CPU, a few sentences are encoded at a time, with little padding."""

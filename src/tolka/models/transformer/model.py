@@ -5,7 +5,6 @@ each, so that nothing is computed for padding. Shapes: B sentences, S source, T 
 sources (see `tolka.kernels.packing`), H heads, D model width, V vocabulary.
 """
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +37,7 @@ class Transformer(Seq2Seq):
         self.target_embedding, self.source_embedding, self.output_embedding = make_embeddings(
             config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
         )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
         self.source_positions = self._make_positions()
         self.target_positions = self._make_positions()
         self.dropout = Dropout(config.embedding_rate)
@@ -61,7 +61,7 @@ class Transformer(Seq2Seq):
             return None
         if self.config.positions == "learned":
             return LearnedPositions(self.config.d_model, self.config.max_positions)
-        return SinusoidalPositions(self.config.d_model)
+        return SinusoidalPositions(self.config.d_model, halves=self.config.positions == "sinusoidal_halves")
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
@@ -101,7 +101,7 @@ class Transformer(Seq2Seq):
 
     def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
         """(B, L) -> (N, D): sqrt(D) * embedding + position (section 3.4)."""
-        x: Tensor = embedding(rows.pack_ids(ids)) * math.sqrt(self.config.d_model)
+        x: Tensor = embedding(rows.pack_ids(ids)) * self.config.embedding_scale
         if positions is not None:
             x = x + positions(0, rows.longest).index_select(0, rows.places)
         dropped: Tensor = self.dropout(x)
@@ -143,12 +143,13 @@ class Transformer(Seq2Seq):
         return replace(inspection, features=self._decode(batch, target, encoded, source, inspection))
 
     def logits(self, features: Tensor) -> Tensor:
-        """(..., D) -> (..., V): the dot products with the rows of the output embedding."""
-        return self.output_embedding.scores(features)
+        """(..., D) -> (..., V): the dot products with the rows of the output embedding, plus the bias if there is one."""
+        return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:
         """Return every parameter that `logits` reads."""
-        return list(self.output_embedding.parameters())
+        bias = [] if self.output_bias is None else [self.output_bias]
+        return [*self.output_embedding.parameters(), *bias]
 
     def layers(self) -> list[nn.Module]:
         """Return the layers of both stacks."""

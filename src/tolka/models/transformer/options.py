@@ -14,7 +14,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 from tolka.options.settings import setting
 
 _NORMS = ("post", "pre")
-_POSITIONS = ("sinusoidal", "learned", "rotary")
+_POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary")
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,17 @@ class TransformerOptions(ModelConfig):
     normalization: str = "layernorm"
     """which one: layernorm, or rmsnorm, which neither centres nor has a bias (Zhang and Sennrich 2019)"""
     activation: str = "relu"
-    """of the feed-forward sub-layer: relu, gelu or swiglu = silu(x W) * x V (Shazeer 2020)"""
+    """of the feed-forward sub-layer: relu, gelu, swish = x * sigmoid(x), or swiglu = swish(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
-    """sinusoidal or rotary (no length limit), or learned; rotary rotates queries and keys of self-attention"""
+    """sinusoidal, sinusoidal_halves (all sines first, as in Marian), rotary (of queries and keys), or learned"""
     max_positions: int = setting(512, needs=("model.longest", "model.positions=learned"))
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
+    scale_embeddings: bool = True
+    """multiply embeddings by sqrt(d_model) before positions are added, as in the paper"""
+    output_bias: bool = False
+    """add a trained bias to the output layer's logits, one for each subword"""
     initialization: str = "xavier"
     """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
     embedding_initialization: str = "normal"
@@ -113,6 +117,11 @@ class TransformerOptions(ModelConfig):
     @property
     def longest(self) -> int | None:
         return self.max_positions if self.positions == "learned" else None
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied by before positions are added."""
+        return math.sqrt(self.d_model) if self.scale_embeddings else 1.0
 
     @property
     def key_width(self) -> int:

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
-_SHOWN = {"positions": ("sinusoidal",), "activation": ("relu", "gelu")}  # other values need more code
+_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+_SHOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(_ACTIVATIONS)}  # others need more code
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -34,6 +35,12 @@ def sinusoids(length: int, width: int) -> Tensor:
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
     angles = torch.arange(length)[:, None] * rates  # (L, D / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+def sinusoids_in_halves(length: int, width: int) -> Tensor:
+    """The same with all sines before all cosines, as in Marian; the angles are in float64, as in `model.py`: (L, D)."""
+    angles = torch.arange(length)[:, None].double() / 10000.0 ** (torch.arange(0, width, 2).double() / width)
+    return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
 
 
 class Attention(nn.Module):
@@ -68,7 +75,7 @@ class FeedForward(nn.Module):
     def __init__(self, config: Options) -> None:
         super().__init__()
         self.inner, self.outer = nn.Linear(config.d_model, config.d_ff), nn.Linear(config.d_ff, config.d_model)
-        self.activation = F.gelu if config.activation == "gelu" else F.relu
+        self.activation = _ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
@@ -138,7 +145,8 @@ class PlainTransformer(nn.Module):
                 raise ConfigError(f"plain.py shows model.{key}={' or '.join(shown)}, not {getattr(config, key)}")
         if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
             raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.resolved(shared)")
-        self.scale = math.sqrt(config.d_model)
+        self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        self.halves = config.positions == "sinusoidal_halves"
         # One module under two names is one matrix (section 3.4).
         target, shared = nn.Embedding(target_vocabulary, config.d_model), config.share_embeddings
         one = shared in ("all", "source_target")
@@ -146,6 +154,7 @@ class PlainTransformer(nn.Module):
         outputs = {"all": target, "target_output": target, "source_output": source}
         self.target_embedding, self.source_embedding = target, source
         self.output_embedding = outputs.get(shared) or nn.Embedding(target_vocabulary, config.d_model)
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
@@ -155,7 +164,8 @@ class PlainTransformer(nn.Module):
     def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
         """(B, L) -> (B, L, D): sqrt(D) * embedding + position (sections 3.4 and 3.5)."""
         x: Tensor = embedding(ids) * self.scale
-        return x + sinusoids(*x.shape[1:]).to(x)
+        table = sinusoids_in_halves if self.halves else sinusoids
+        return x + table(*x.shape[1:]).to(x)
 
     def encode(self, source: Tensor, mask: Tensor) -> Tensor:
         """(B, S) -> encoder states (B, S, D)."""
@@ -171,7 +181,7 @@ class PlainTransformer(nn.Module):
         past = torch.ones(x.size(1), x.size(1), dtype=torch.bool, device=x.device).tril()  # (T, T): key <= query
         for layer in self.decoder:
             x = layer(x, past, encoded, source_mask)
-        return F.linear(self.decoder_norm(x), self.output_embedding.weight)
+        return F.linear(self.decoder_norm(x), self.output_embedding.weight, self.output_bias)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:
         """(B, S), lengths (B,), (B, T) beginning with <s> -> logits (B, T, V).

@@ -5,7 +5,7 @@ SentencePiece can sample as well, but its generator cannot be seeded to repeat a
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
@@ -22,8 +22,11 @@ Word = tuple[int, ...]
 class Resampler:
     """Draws new segmentations of id rows, for one SentencePiece model."""
 
-    def __init__(self, processor: Any) -> None:
-        """Raise ConfigError when the model has only one segmentation of a word."""
+    def __init__(self, processor: Any, allowed: Collection[int] | None = None) -> None:
+        """allowed: ids that a segmentation may have; None for all. A draw with others is replaced by the given one.
+
+        ConfigError when the model has only one segmentation of a word.
+        """
         proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto
         model = proto.FromString(processor.serialized_model_proto())
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
@@ -32,7 +35,8 @@ class Resampler:
                 "batching.sampling draws other segmentations of the same words, and this tokenizer has only one way to "
                 "cut them: choose tokenizer.type=bpe or unigram, or batching.sampling=0"
             )
-        self._draw: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
+        self._draw_any: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
+        self._allowed = allowed
         self._processor = processor
         self._pieces = [piece.piece for piece in model.pieces]
         normal = proto.SentencePiece.NORMAL
@@ -50,6 +54,11 @@ class Resampler:
         """
         rng = random.Random(seed)
         return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
+
+    def _draw(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
+        """Draw a segmentation of the word; the word itself if not all of its subwords are allowed."""
+        drawn = self._draw_any(word, amount, rng)
+        return drawn if self._allowed is None or all(piece in self._allowed for piece in drawn) else word
 
     def _words(self, row: Sequence[int]) -> list[Word]:
         """Split the row before each subword that begins a word."""

@@ -5,26 +5,29 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.options.checks import one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.lines import user_path
+from tolka.text.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder
 from tolka.text.tokenizer.pretrained import load_pretrained
-from tolka.text.tokenizer.resampling import Resampler
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.text.tokenizer.vocabulary import (
+    VOCABULARY,
+    Vocabulary,
+    as_json,
+    in_sentencepiece_order,
+    read_vocabularies,
+)
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _SAMPLED_TYPES = _TYPES[:2]
 _NORMALIZATIONS = ("identity", "nfkc")
 _MAX_VOCABULARY = 1_000_000
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
-_BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
-# A translation is one line; and tools take a file with a NUL byte for binary.
-_REPLACEMENTS = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
+_BLANK = "\u2581"  # SentencePiece's word boundary
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
@@ -126,103 +129,115 @@ _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # fi
 class Tokenizer:
     """Text to ids and back, for both sides, without special symbols: the batch adds `<s>` and `</s>`."""
 
-    def __init__(self, models: Sequence[bytes]) -> None:
-        """models: one serialised SentencePiece model for both sides, or one for each (source, target)."""
+    def __init__(self, models: Sequence[bytes], vocabularies: Sequence[Vocabulary] = ()) -> None:
+        """models: one serialised SentencePiece model for both sides, or one for each (source, target).
+
+        vocabularies: where ids are not those of the models, one for both sides or one for each; there are two models
+        then.
+        """
         from sentencepiece import SentencePieceProcessor
 
-        self.models = list(models)
+        self.models, self._listed = list(models), list(vocabularies)
         self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
+        if vocabularies:
+            source, target = self._processors
+            self._coders: list[Coder] = [
+                VocabularyCoder(source, vocabularies[0], tags=True),
+                VocabularyCoder(target, vocabularies[-1], tags=False),
+            ]
+            return
         for processor in self._processors:
             ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
             if ids != (PAD, BOS, EOS, UNK):
                 raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
+        self._coders = [SentencePieceCoder(processor) for processor in self._processors]
 
     @property
     def shared(self) -> bool:
         """Whether source and target ids mean the same subwords."""
-        return len(self._processors) == 1
+        return len(self._listed or self.models) == 1
+
+    @property
+    def vocabularies(self) -> list[Vocabulary]:
+        """The vocabulary of both sides, or of each, with the order that Marian has for it."""
+        if self._listed:
+            return list(self._listed)
+        return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
 
     @property
     def digests(self) -> list[str]:
-        """SHA-256 of each SentencePiece model: equal ones give equal ids."""
-        return [hashlib.sha256(model).hexdigest() for model in self.models]
+        """SHA-256 of each SentencePiece model, and of the vocabularies beside them: equal ones give equal ids."""
+        return [hashlib.sha256(content).hexdigest() for content in self._contents]
 
     @property
     def source_size(self) -> int:
         """Number of source subwords."""
-        return int(self._processors[0].get_piece_size())
+        return self._coders[0].size
 
     @property
     def target_size(self) -> int:
         """Number of target subwords."""
-        return int(self._processors[-1].get_piece_size())
+        return self._coders[-1].size
 
+    # One by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a busy machine).
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each source text; none for a blank one."""
-        return self._encode(self._processors[0], texts)
+        return [self._coders[0].encode(text) for text in texts]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each target text; none for a blank one."""
-        return self._encode(self._processors[-1], texts)
-
-    @staticmethod
-    def _encode(processor: Any, texts: Sequence[str]) -> list[list[int]]:
-        # One by one, here and below: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
-        # busy machine).
-        return [processor.encode(text, out_type=int) for text in texts]
+        return [self._coders[-1].encode(text) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
         """Return other segmentations of the same source texts; see `Resampler`."""
-        return self._resamplers[0](rows, amount, seed)
+        return self._coders[0].resample(rows, amount, seed)
 
     def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
         """Return other segmentations of the same target texts; see `Resampler`."""
-        return self._resamplers[-1](rows, amount, seed)
-
-    @cached_property
-    def _resamplers(self) -> list[Resampler]:
-        return [Resampler(processor) for processor in self._processors]
+        return self._coders[-1].resample(rows, amount, seed)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the subwords of source ids, as SentencePiece writes them (▁ for a word boundary)."""
-        return [str(self._processors[0].id_to_piece(piece)) for piece in ids]
+        return self._coders[0].pieces(ids)
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the subwords of target ids."""
-        return [str(self._processors[-1].id_to_piece(piece)) for piece in ids]
+        return self._coders[-1].pieces(ids)
 
     def decode_source(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of source ids."""
-        return [_plain(self._processors[0].decode(list(row))) for row in rows]
+        return [self._coders[0].decode(row) for row in rows]
 
     def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of target ids."""
-        return [_plain(self._processors[-1].decode(list(row))) for row in rows]
+        return [self._coders[-1].decode(row) for row in rows]
+
+    @property
+    def _contents(self) -> list[bytes]:
+        """The contents of the files that `save` writes."""
+        return [*self.models, *([as_json(self._listed).encode()] if self._listed else [])]
 
     @property
     def file_names(self) -> list[str]:
-        """Names of the files that `save` writes: tokenizer.model, or source.model and target.model."""
-        return _SHARED if self.shared else _SEPARATE
+        """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
+        models = _SHARED if len(self.models) == 1 else _SEPARATE
+        return [*models, *([VOCABULARY] if self._listed else [])]
 
     def save(self, folder: Path) -> list[Path]:
-        """Write the models; return the paths."""
+        """Write the models and the vocabularies beside them; return the paths."""
         paths = [folder / name for name in self.file_names]
-        for path, model in zip(paths, self.models, strict=True):
-            path.write_bytes(model)
+        for path, content in zip(paths, self._contents, strict=True):
+            path.write_bytes(content)
         return paths
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
         """Load what `save` wrote."""
-        names = _SHARED if (folder / _SHARED[0]).exists() else _SEPARATE
+        vocabularies = read_vocabularies(folder)
+        names = _SHARED if (folder / _SHARED[0]).exists() and not vocabularies else _SEPARATE
         try:
-            return cls([(folder / name).read_bytes() for name in names])
+            return cls([(folder / name).read_bytes() for name in names], vocabularies)
         except FileNotFoundError as error:
             raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
         except RuntimeError:
             raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
-
-
-def _plain(decoded: str) -> str:
-    """Return decoded text as one line, without the word boundary at its beginning."""
-    return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)

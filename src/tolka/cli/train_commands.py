@@ -1,0 +1,92 @@
+"""The commands of mt-train beside training, in one table: `mt-train average A B -o OUT` and so on."""
+
+import argparse
+import difflib
+from collections.abc import Sequence
+
+from tolka.cli.common import DONE, Parser, model_path
+from tolka.cli.interchange_commands import EXPORT, IMPORT
+from tolka.cli.subcommand import Subcommand, add_output, new_folder
+from tolka.errors import ConfigError
+
+
+def _add_average(parser: Parser) -> None:
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="model directories or runs' folders, at least two")
+    add_output(parser)
+
+
+def _average(options: argparse.Namespace) -> int:
+    models, out = [model_path(name) for name in options.models], new_folder(options, "average")
+
+    from tolka.model_directory.combine import average_models
+    from tolka.system.progress import say
+
+    average_models(models, out)
+    say(f"written: {out}")
+    return DONE
+
+
+def _add_merge(parser: Parser) -> None:
+    parser.add_argument("models", nargs="*", metavar="MODEL ADAPTER", help="the model, and the run with an adapter")
+    add_output(parser)
+
+
+def _merge(options: argparse.Namespace) -> int:
+    models, out = [model_path(name) for name in options.models], new_folder(options, "merge")
+    if len(models) != 2:
+        raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
+
+    from tolka.model_directory.combine import merge_adapter
+    from tolka.system.progress import say
+
+    merge_adapter(models[0], models[1], out)
+    say(f"written: {out}")
+    return DONE
+
+
+SUBCOMMANDS = {
+    "average": Subcommand("MODEL MODEL ... -o OUT", "the mean of finished models of one shape", _add_average, _average),
+    "merge": Subcommand(
+        "MODEL ADAPTER -o OUT", "a model with the adapter of a run with finetuning.lora_rank", _add_merge, _merge
+    ),
+    "import": IMPORT,
+    "export": EXPORT,
+}
+
+
+def subcommand_of(arguments: Sequence[str]) -> str | None:
+    """Return the command that the arguments begin with; None if they are those of a training.
+
+    ConfigError for a word that is nearly one. A setting (key=value) and an option never are.
+    """
+    word = arguments[0] if arguments else ""
+    if word in SUBCOMMANDS:
+        return word
+    if word and "=" not in word and not word.startswith("-"):
+        near = difflib.get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.6)
+        if near:
+            raise ConfigError(f"'{word}' is no command of mt-train. Did you mean '{near[0]}'?")
+    return None
+
+
+def run_subcommand(name: str, arguments: Sequence[str]) -> int:
+    """Parse the arguments after the command's name, do its work, and return the exit code."""
+    command = SUBCOMMANDS[name]
+    parser = Parser(
+        prog=f"mt-train {name}",
+        usage=f"mt-train {name} {command.usage}",
+        description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
+        epilog=command.details or None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_options(parser)
+    return command.run(parser.parse_intermixed_args(arguments))
+
+
+def subcommands_help() -> str:
+    """Return one line for each command: its arguments and what it does."""
+    lines = []
+    for name, command in SUBCOMMANDS.items():
+        typed = f"  mt-train {name} {command.usage}"
+        lines.append(f"{typed:<48}{command.summary}" if len(typed) < 47 else f"{typed}\n{'':<48}{command.summary}")
+    return "\n".join(["commands (each has its own --help):", *lines, ""])

@@ -1,0 +1,134 @@
+"""One side of a tokenizer: text to ids and back, with a SentencePiece model alone or with a vocabulary beside it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from tolka.text.tokenizer.resampling import Resampler
+from tolka.text.tokenizer.special_tokens import UNK
+from tolka.text.tokenizer.vocabulary import Vocabulary
+
+_BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
+# A translation is one line; and tools take a file with a NUL byte for binary.
+_REPLACEMENTS = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
+Rows = Sequence[Sequence[int]]
+
+
+class Coder(ABC):
+    """Text to ids and back, without `<s>` and `</s>`."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of subwords."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text; none for a blank one."""
+
+    @abstractmethod
+    def decode(self, row: Sequence[int]) -> str:
+        """Return the text of ids, as one line."""
+
+    @abstractmethod
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the subwords of ids, as SentencePiece writes them (▁ for a word boundary)."""
+
+    @abstractmethod
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations of the same texts; see `Resampler`."""
+
+
+class SentencePieceCoder(Coder):
+    """The ids are the SentencePiece model's own."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    @property
+    def size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str) -> list[int]:
+        return [*self._processor.encode(text, out_type=int)]
+
+    def decode(self, row: Sequence[int]) -> str:
+        return plain(self._processor.decode(list(row)))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [str(self._processor.id_to_piece(piece)) for piece in ids]
+
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        return self._resampler(rows, amount, seed)
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        return Resampler(self._processor)
+
+
+class VocabularyCoder(Coder):
+    """The ids are places in a vocabulary; a subword that the vocabulary lacks is unknown, as in Marian.
+
+    tags: whether a language tag (`>>deu<<`) at the beginning of a text is one subword, if the vocabulary has it.
+    """
+
+    def __init__(self, processor: Any, vocabulary: Vocabulary, tags: bool) -> None:
+        self._processor, self._subwords, self._tags = processor, vocabulary.subwords, tags
+        self._ids = {subword: number for number, subword in enumerate(self._subwords) if number > UNK}
+        names = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+        self._known = [self._ids.get(name, UNK) for name in names]  # SentencePiece's id -> ours
+        self._own = {known: number for number, known in enumerate(self._known) if known != UNK}
+
+    @property
+    def size(self) -> int:
+        return len(self._subwords)
+
+    def encode(self, text: str) -> list[int]:
+        start = []
+        if self._tags and text.startswith(">>") and (end := text.find("<<") + 2) > 1 and text[:end] in self._ids:
+            start, text = [self._ids[text[:end]]], text[end:]
+        pieces = self._processor.encode(text, out_type=int)
+        if self._processor.unk_id() in pieces:  # characters that the other side's model may know
+            return start + [self._ids.get(piece, UNK) for piece in self._processor.encode(text, out_type=str)]
+        return start + [self._known[piece] for piece in pieces]
+
+    def decode(self, row: Sequence[int]) -> str:
+        """Return the text of ids; unknown subwords are left out, as Marian's tokenizer does."""
+        return plain(self._processor.decode([self._subwords[number] for number in row if number > UNK])).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._subwords[number] for number in ids]
+
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations; subwords that the SentencePiece model does not have stay as they are."""
+        stretches = [stretch for row in rows for stretch in self._stretches(row)]
+        own = [[self._own[number] for number in stretch] if self._is_own(stretch) else [] for stretch in stretches]
+        drawn = iter(self._resampler(own, amount, seed))
+        pairs = iter([(stretch, [self._known[piece] for piece in next(drawn)]) for stretch in stretches])
+        return [
+            [number for _ in self._stretches(row) for given, new in [next(pairs)] for number in new or given]
+            for row in rows
+        ]
+
+    def _is_own(self, stretch: Sequence[int]) -> bool:
+        return stretch[0] in self._own
+
+    def _stretches(self, row: Sequence[int]) -> list[list[int]]:
+        """Split ids into stretches of those that the SentencePiece model has, and of those that it has not."""
+        stretches: list[list[int]] = []
+        for number in row:
+            if stretches and self._is_own(stretches[-1]) == (number in self._own):
+                stretches[-1].append(number)
+            else:
+                stretches.append([number])
+        return stretches
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        return Resampler(self._processor, frozenset(self._own.values()))
+
+
+def plain(decoded: str) -> str:
+    """Return decoded text as one line, without the word boundary at its beginning."""
+    return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)

@@ -1,0 +1,42 @@
+"""The commands of mt-train beside training: how they are told from settings, and what each says of itself."""
+
+import pytest
+
+from conftest import Command
+from tolka.cli import train
+from tolka.cli.train_commands import SUBCOMMANDS, subcommand_of
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_each_has_help_of_its_own(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        train.run([name, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: mt-train {name} {SUBCOMMANDS[name].usage.split()[0]}")
+    assert "key=value" not in shown
+
+
+def test_all_are_in_the_help_of_mt_train(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train.run(["--help"])
+    shown = capsys.readouterr().out
+    assert [name for name in SUBCOMMANDS if f"  mt-train {name} " not in shown] == []
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("averge", "average"), ("exprot", "export"), ("merg", "merge")])
+def test_a_misspelt_one_is_proposed(command: Command, typed: str, meant: str) -> None:
+    outcome = command("mt-train", typed, "model", "-o", "out")
+    assert (outcome.code, outcome.error) == (2, f"'{typed}' is no command of mt-train. Did you mean '{meant}'?")
+
+
+def test_settings_and_options_are_none() -> None:
+    for arguments in (["average=2"], ["export="], ["-m", "average"], ["--merge"], ["zebra"], [""], []):
+        assert subcommand_of(arguments) is None, arguments
+    assert subcommand_of(["average", "a=b"]) == "average"
+
+
+def test_an_option_of_another_command_is_refused(command: Command) -> None:
+    outcome = command("mt-train", "merge", "a", "b", "--check")
+    assert outcome.code == 2
+    assert outcome.error == "unrecognized arguments: --check; mt-train merge --help shows what is allowed"
