@@ -451,3 +451,43 @@ def test_the_sides_of_the_gate(made: Path, exported: Path) -> None:
     parity = compare(TolkaSide(load_model(made)), CTranslate2Side(exported), TEXTS)
     assert parity.other.startswith("CTranslate2 4")
     assert parity.share == 1.0
+
+
+def test_the_command_exports(made: Path, tmp_path: Path, command: Command) -> None:
+    outcome = command("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome.err
+    assert "tolka translate 64 of 64 lines identically; BLEU between both is 100.00" in outcome.err
+    assert command("mt-translate", tmp_path / "out", stdin=b"kettle\n").code == 0
+    outcome = command("mt-train", "export", made, "--to", "ctranslate2", "--dtype", "int4", "-o", tmp_path / "other")
+    assert outcome.code == 2
+    assert "--dtype (int4) is unknown" in outcome.error
+
+
+def test_the_missing_extra_is_named(
+    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for arguments in (
+        ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
+        ("mt-translate", exported),
+        ("mt-translate", made, "decoding.backend=ctranslate2"),
+    ):
+        outcome = command(*arguments, stdin=b"kettle\n")
+        assert outcome.code == 2
+        assert "pip install 'tolka[ctranslate2]'" in outcome.error
+    outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
+    assert outcome.code == 0
+    assert "note: translating with torch: CTranslate2 is not installed" in outcome.err
+
+
+def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("".join(f"{text}\n" for text in TEXTS))
+    files = [f"source={tmp_path / 'text'}", f"reference={tmp_path / 'text'}", "metrics.bootstrap=0"]
+    ours, theirs = (
+        command("mt-eval", made, *files, "search=greedy", f"decoding.backend={backend}")
+        for backend in ("torch", "auto")
+    )
+    assert theirs.out == ours.out
+    assert ours.code == theirs.code == 0
+    with pytest.raises(ConfigError, match=r"decoding.backend=ctranslate2 is not for this"):
+        Translator.load(made, GreedyConfig(), CTRANSLATE2)
