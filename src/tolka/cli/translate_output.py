@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from tolka.cli.common import whole_file
 from tolka.config.translate_schema import TranslateConfig
 from tolka.errors import DataError
-from tolka.model_directory.settings import digests
 from tolka.system.progress import say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path
@@ -60,6 +59,8 @@ def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFil
 
 def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> dict[str, Any]:
     """Return what decides the output, besides the input."""
+    from tolka.model_directory.settings import digests
+
     settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.interchange.ctranslate2 import (
     INSTALL,
     POSITIONS,
@@ -21,6 +21,7 @@ from tolka.interchange.plain_model import read_options, read_plain_model
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
 from tolka.search.options.base import SearchConfig
+from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.ctranslate2_engine import CTranslate2Engine, Vocabulary, unsupported
@@ -38,7 +39,7 @@ def open_translator(
     that reads a model's attention, which takes torch; "" if there is none. ConfigError where the engine that is named
     cannot do what is asked.
     """
-    listed = [find_model_folder(Path(folder)) for folder in listed_folders(folders)]
+    listed = [Path(folder) for folder in listed_folders(folders)]
     exported = next((folder for folder in listed if is_exported(folder)), None)
     if exported is not None:
         if reason := _unsuitable(listed, search, attention):
@@ -49,7 +50,7 @@ def open_translator(
     reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0])
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
-    if not reason and decoding.backend == "auto" and getattr(search, "seed", None) is not None:
+    if not reason and decoding.backend == "auto" and isinstance(search, SamplingConfig):
         reason = "the samples of CTranslate2 depend on what else is translated"
     if reason:
         say(f"note: translating with torch: {reason}")
@@ -71,7 +72,11 @@ def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> st
 
 
 def _unsuitable_model(folder: Path) -> str:
-    return inexpressible(read_options(read_settings(folder)))
+    """Return why CTranslate2 cannot translate with a model; "" if it can."""
+    try:
+        return inexpressible(read_options(read_settings(find_model_folder(folder))))
+    except CheckpointError as error:
+        return str(error)
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
