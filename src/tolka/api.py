@@ -21,11 +21,12 @@ from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError,
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
+from tolka.interchange.load import load_any_ensemble
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
-from tolka.model_directory.read import Folders, languages, load_ensemble, load_model
+from tolka.model_directory.read import Folders, languages, load_model
 from tolka.model_directory.write import rescore
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
@@ -220,7 +221,7 @@ def translate_windows(
 def open_translator(model: Folders, config: TranslateConfig) -> Translator[TorchEngine]:
     """Load a model, or several that translate together, with the search and the options of a configuration."""
     keep_freed_memory()
-    return Translator.of(load_ensemble(model, config.decoding.weights), config.search, config.decoding)
+    return Translator.of(load_any_ensemble(model, config.decoding.weights), config.search, config.decoding)
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,7 +273,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         )
     perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
     if model:
-        saved = load_ensemble(model, config.decoding.weights)
+        saved = load_any_ensemble(model, config.decoding.weights)
         keep_freed_memory()
         language = language or languages(saved.config)[1]
         translator = Translator.of(saved, config.search, config.decoding)

@@ -33,6 +33,8 @@ _EXAMPLES = """examples:
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train average runs/a runs/b -o mean        the mean of finished models of one shape
   mt-train merge runs/mine runs/tuned -o merged a model with the adapter of a run with finetuning.lora_rank
+  mt-train import opus-mt-en-de -o MODEL        a folder of Hugging Face's Marian as a model directory
+  mt-train export MODEL --to huggingface -o DIR a model=transformer_marian as such a folder
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
 The same command again goes on where the run stopped.
 
@@ -47,6 +49,10 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
+    if arguments[:1] in (["import"], ["export"]):
+        from tolka.cli.interchange import run as run_interchange
+
+        return run_interchange(arguments)
     slurm.translate()
     options = _parsed(arguments)
     if options.settings[:1] in (["average"], ["merge"]):

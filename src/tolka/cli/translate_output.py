@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from tolka.cli.common import whole_file
 from tolka.config.schemas import TranslateConfig
 from tolka.errors import DataError
-from tolka.model_directory.read import digests
+from tolka.interchange.load import digests_of_any
 from tolka.system.progress import say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path
@@ -64,7 +64,7 @@ def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> d
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
     contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
-    return {"the model": digests(models), "--score": given, **kept, **contents, "tolka's version": __version__}
+    return {"the model": digests_of_any(models), "--score": given, **kept, **contents, "tolka's version": __version__}
 
 
 class Journal:

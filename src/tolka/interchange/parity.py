@@ -90,6 +90,10 @@ class Threshold:
 
 FP32 = Threshold()
 """For weights in fp32 on both sides, whose sums differ only in their order."""
+FP16 = Threshold(identical=0.9, bleu=95.0, logits=0.1)
+"""For weights rounded to fp16 on the other side."""
+BF16 = Threshold(identical=0.6, bleu=80.0, logits=1.0)
+"""For weights rounded to bf16, which has 8 bits of precision, on the other side."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str]) -> Parity:
     identical = sum(one == two for one, two in zip(mine, other, strict=True))
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
         bleu = replace(bleu, value=100.0)
-    forced = [(source, target) for source, target in zip(lines, mine, strict=True) if target][:_FORCED_LINES]
+    forced = [(source, target or source) for source, target in zip(lines, mine, strict=True)][:_FORCED_LINES]
     return Parity(theirs.name, len(both), identical, bleu, _greatest_difference(ours, theirs, forced), first)
 
 
@@ -168,9 +172,14 @@ def _greatest_difference(ours: Side, theirs: Side, pairs: Pairs) -> float | None
 
 
 def sample_of(saved: SavedModel, given: Sequence[str] = ()) -> list[str]:
-    """Return the lines to compare: those given, without blank ones, in the model's Unicode form; or made-up ones."""
+    """Return the lines to compare: those given, in the model's Unicode form, or made-up ones.
+
+    Blank lines, and those with more subwords than the model was trained on, are left out.
+    """
     form = unicode_form(saved.config)
     lines = [text for line in given if (text := spelt(line.strip(), form))]
+    lengths = map(len, saved.tokenizer.encode_source(lines))
+    lines = [line for line, length in zip(lines, lengths, strict=True) if length <= saved.sources.longest]
     return lines or made_up_lines(saved.tokenizer, LINES)
 
 
