@@ -26,7 +26,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "two vocabularies": {"separate": True, "sizes": Sizes(layers=1, decoder_layers=2)},
     "tags": {"tags": True},
     "unscaled gelu": {"scale_embedding": False, "activation_function": "gelu"},
-    "an output matrix of its own": {"tie_word_embeddings": False, "activation_function": "relu"},
+    "three matrices": {
+        "share_encoder_decoder_embeddings": False,
+        "tie_word_embeddings": False,
+        "activation_function": "relu",
+    },
+    "two matrices": {"share_encoder_decoder_embeddings": False},
 }
 
 
@@ -73,7 +78,7 @@ def test_ids_are_those_of_the_tokenizer(folder: Path) -> None:
         ):
             if name == "text_target" and line.startswith(">>"):
                 continue
-            found = tokenizer(**{name: [line]})["input_ids" if name == "text" else "labels"][0][:-1]
+            found = tokenizer(**{name: [line]})["input_ids"][0][:-1]
             vocab = tokenizer.encoder if name == "text" or not tokenizer.separate_vocabs else tokenizer.target_encoder
             names = {number: subword for subword, number in vocab.items()}
             (ids,) = ours([line])
@@ -162,7 +167,13 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
     folder = tmp_path_factory.mktemp("own")
     arguments = arguments_of(write_corpus(folder / "corpus"), folder / "run")
-    changed = ["model=transformer_marian", *request.param, "trainer.updates=60", "optimizer.lr=0.01"]
+    changed = [
+        "model=transformer_marian",
+        *request.param,
+        "trainer.updates=300",
+        "optimizer.lr=0.005",
+        "model.d_model=32",
+    ]
     assert guarded(train.run, [*arguments[1:], *changed]) == 0
     return folder / "run"
 
@@ -190,7 +201,9 @@ def test_a_model_trained_here_comes_back(own: Path, tmp_path: Path) -> None:
     export_marian(own, tmp_path / "out", "float32", mixed_lines(5), lambda line: None)
     lines = mixed_lines(40)
     one, other = TolkaSide(load_model(own)), TolkaSide(load_marian(tmp_path / "out"))
-    assert one.translate(lines) == other.translate(lines)
+    found = [text.strip() for text in one.translate(lines)]  # Marian's tokenizer strips translations, ours does not
+    assert found == other.translate(lines)
+    assert len({*found}) > 10
 
 
 def test_what_does_not_translate_alike_is_not_written(

@@ -110,7 +110,7 @@ class ModelFolder:
         try:
             for part in names:
                 path = self.file(part)
-                opened = safe_open(path, framework="pt").__enter__()
+                opened: Any = safe_open(path, framework="pt")
                 for name in list(opened.keys()):
                     if name in shapes:
                         raise CheckpointError(f"{path}: {name} is in another file as well")

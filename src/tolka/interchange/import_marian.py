@@ -32,7 +32,7 @@ from tolka.interchange.marian import (
     tensor_names,
     whole,
 )
-from tolka.interchange.parity import FP32, TolkaSide, compare, sample_of
+from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, has_transformers
 from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import MANIFEST, TrainingSources
@@ -99,8 +99,9 @@ def import_marian(
         )
     saved = _load(described)
     if has_transformers():
-        side = TransformersSide(path, saved.tokenizer.vocabularies[-1])
-        parity = compare(TolkaSide(saved), side, sample_of(saved, lines))
+        limit = min(LIMIT, described.longest)
+        side = TransformersSide(path, saved.tokenizer.vocabularies[-1], limit)
+        parity = compare(TolkaSide(saved, limit), side, sample_of(saved, lines))
         parity.check(FP32)
         section = parity.as_markdown()
         say(section.splitlines()[-1])

@@ -20,7 +20,8 @@ SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weig
 OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
-# (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings
+# (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings. Whether embeddings are shared
+# although none are tied depends on the version of transformers: such a model goes out with copies, as none.
 _SHARING = {
     (True, True): "all",
     (True, False): "source_target",
@@ -48,6 +49,9 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
+    for key in ("encoder_layers", "decoder_layers"):
+        if whole(config, key, where) == 0:
+            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
     activation = config.get("activation_function", "gelu")
     if activation not in _ACTIVATIONS:
         raise CheckpointError(
@@ -86,6 +90,7 @@ def config_of(
     """
     check_expressible(model)
     share, tie = next(flags for flags, sharing in _SHARING.items() if sharing == model.share_embeddings)
+    share = share and tie
     eos, _, pad = places
     return {
         "architectures": ["MarianMTModel"],

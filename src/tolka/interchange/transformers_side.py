@@ -26,8 +26,11 @@ def has_transformers() -> bool:
 class TransformersSide:
     """MarianMTModel with MarianTokenizer, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
 
-    def __init__(self, folder: Path, target: Vocabulary) -> None:
-        """target: the target side's vocabulary, for the order of logits. CheckpointError if it cannot be loaded."""
+    def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT) -> None:
+        """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
+
+        CheckpointError if transformers cannot load the folder.
+        """
         with _quiet():
             transformers = importlib.import_module("transformers")
             self.name = f"transformers {transformers.__version__}"
@@ -45,7 +48,7 @@ class TransformersSide:
                 num_beams=1,
                 do_sample=False,
                 max_length=None,
-                max_new_tokens=LIMIT,
+                max_new_tokens=limit,
                 bad_words_ids=[[self._start]],  # Marian's <pad>, and our <s>
                 pad_token_id=self._start,
                 eos_token_id=config.eos_token_id,
@@ -62,7 +65,9 @@ class TransformersSide:
         with _quiet(), torch.inference_mode():
             for start in range(0, len(lines), _AT_ONCE):
                 batch = self._tokenizer(list(lines[start : start + _AT_ONCE]), return_tensors="pt", padding=True)
-                rows = self._model.generate(**batch, generation_config=self._search)
+                rows = self._model.generate(**batch, generation_config=self._search).tolist()
+                # MarianTokenizer takes the source's id of <pad> for the target's, where each side has a vocabulary.
+                rows = [[number for number in row if number != self._start] for row in rows]
                 found += self._tokenizer.batch_decode(
                     rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
                 )
