@@ -1,5 +1,6 @@
 """Folders that cannot be imported, damaged and hostile ones among them: one clear line each, without `transformers`."""
 
+import dataclasses
 import json
 import pickle
 import shutil
@@ -16,6 +17,7 @@ from conftest import Command
 from tolka.errors import CheckpointError, ConfigError
 from tolka.interchange.export_marian import export_marian
 from tolka.interchange.import_marian import import_marian, load_marian
+from tolka.interchange.load import load_any, local_folder
 from tolka.interchange.marian import check_expressible
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
@@ -257,8 +259,6 @@ def test_arguments_that_do_not_do(
     ],
 )
 def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
-    import dataclasses
-
     fits = PRESETS["transformer_marian"].resolved(shared=True)
     check_expressible(fits)
     with pytest.raises(ConfigError) as caught:
@@ -278,6 +278,23 @@ def test_the_preset_has_opus_mt_s_sizes() -> None:
     assert isinstance(model, TransformerConfig)
     assert (model.d_model, model.heads, model.layers, model.decoder_layers, model.d_ff) == (512, 8, 6, 6, 2048)
     assert (model.share_embeddings, model.output_bias) == ("all", True)
+
+
+def test_a_folder_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the files that are read are downloaded; the pickled weights only where there are no others."""
+    asked: list[Any] = []
+
+    def download(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    for files, pickled in ((["config.json", WEIGHTS], False), (["config.json", "pytorch_model.bin"], True)):
+        monkeypatch.setattr("huggingface_hub.list_repo_files", lambda name, files=files: files)
+        monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+        assert local_folder("hub:owner/name") == folder
+        assert asked[-1][0] == "owner/name"
+        assert ("pytorch_model.bin" in asked[-1][1]) == pickled
+    assert load_any("hub:owner/name").tokenizer.shared
 
 
 def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:

@@ -92,10 +92,11 @@ class ModelFolder:
                     )
             return {name: self._tensor(source, name) for name in found}
 
-    def tensor_names(self) -> list[str]:
-        """Return the names of all tensors, without reading them."""
-        with self._opened() as (_, found):
-            return list(found)
+    def weight_files(self) -> list[str]:
+        """Return the names of the files that the weights are in, and of their index."""
+        if self.has(_WEIGHTS):
+            return [_WEIGHTS]
+        return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
@@ -104,7 +105,7 @@ class ModelFolder:
         if not self.has(_WEIGHTS) and not self.has(_INDEX):
             yield self.path / _PICKLED, self._pickled()
             return
-        names = [_WEIGHTS] if self.has(_WEIGHTS) else self._parts()
+        names = [name for name in self.weight_files() if name != _INDEX]
         shapes: dict[str, Shape] = {}
         path = self.path
         try:

@@ -1,10 +1,13 @@
 """Hugging Face's transformers as a side of the parity gate."""
 
 import importlib.util
+import json
+import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,10 +15,46 @@ import torch
 
 from tolka.data.batch import EOS
 from tolka.errors import CheckpointError
+from tolka.interchange.folder import ModelFolder
+from tolka.interchange.marian import (
+    CONFIG,
+    CONFIG_KEYS,
+    SOURCE_SPM,
+    TARGET_SPM,
+    TARGET_VOCAB,
+    TOKENIZER_CONFIG,
+    VOCAB,
+)
 from tolka.interchange.parity import LIMIT, Logits, Pairs
 from tolka.text.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
+_TOKENIZER_KEYS = ("source_lang", "target_lang", "separate_vocabs")
+
+
+@contextmanager
+def checked_copy(folder: ModelFolder, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a folder for transformers with the files of another one that were checked, and with nothing else.
+
+    Its settings name only what Marian has: others could name files to read, or models to download.
+    """
+    with TemporaryDirectory() as made:
+        work = Path(made)
+        for name in (SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB, *folder.weight_files()):
+            if folder.has(name):
+                _link(folder.file(name).resolve(), work / name)
+        kept = {key: config[key] for key in CONFIG_KEYS if key in config}
+        about = {key: tokenizer[key] for key in _TOKENIZER_KEYS if isinstance(tokenizer.get(key), bool | str)}
+        for name, values in ((CONFIG, kept), (TOKENIZER_CONFIG, about)):
+            (work / name).write_text(json.dumps(values), encoding="utf-8")
+        yield work
+
+
+def _link(file: Path, place: Path) -> None:
+    try:
+        place.symlink_to(file)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, place)
 
 
 def has_transformers() -> bool:
