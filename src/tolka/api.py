@@ -21,12 +21,13 @@ from tolka.errors import ConfigError, DataError, LostProcessError, StoppedError,
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.evaluation.tester import TestResult
+from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
-from tolka.model_directory.read import Folders, languages, load_ensemble, load_model
+from tolka.model_directory.read import Folders, languages, load_model
 from tolka.model_directory.write import rescore
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
@@ -266,7 +267,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         )
     perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
     if model:
-        saved = load_ensemble(model, config.decoding.weights)
+        saved = load_any_ensemble(model, config.decoding.weights)
         keep_freed_memory()
         language = language or languages(saved.config)[1]
         if config.decoding.backend == "torch":

@@ -7,11 +7,11 @@ import yaml
 
 from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
-from tolka.model_directory.read import languages, load_settings
+from tolka.interchange.load import settings_of_any
+from tolka.model_directory.read import languages
 from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
-from tolka.text.lines import user_path
 
 
 def inherited(
@@ -24,8 +24,8 @@ def inherited(
 
     ConfigError, with the keys, when something was requested that the weights do not fit.
     """
-    folder = user_path(str(values["run"]["init_from"]))
-    saved, defaults = load_settings(folder), compose("train", []).values
+    folder = str(values["run"]["init_from"])
+    saved, defaults = settings_of_any(folder), compose("train", []).values
     taken, differing = _with_the_models_languages(values, given, choices, source), []
     for group in ("model", "tokenizer"):
         asked = {
@@ -66,7 +66,7 @@ def _with_the_models_languages(
                 break
     if choices["corpus"] == "sample" or asked & {"corpus.source", "corpus.target"}:
         return dict(values)
-    source_language, target_language = languages(load_settings(user_path(str(values["run"]["init_from"]))))
+    source_language, target_language = languages(settings_of_any(str(values["run"]["init_from"])))
     if (source_language, target_language) != (values["corpus"]["source"], values["corpus"]["target"]):
         languages_set = f"corpus.source={source_language} and corpus.target={target_language}"
         say(f"note: {languages_set}, as the model in run.init_from has them")

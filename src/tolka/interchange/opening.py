@@ -80,11 +80,11 @@ def _unsuitable_model(folder: Path) -> str:
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
-    from tolka.model_directory.read import load_ensemble
+    from tolka.interchange.load import load_any_ensemble
     from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
-    return Translator.of(load_ensemble(folders, decoding.weights), search, decoding)
+    return Translator.of(load_any_ensemble(folders, decoding.weights), search, decoding)
 
 
 def translator_of(

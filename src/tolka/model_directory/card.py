@@ -13,7 +13,7 @@ def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapp
     lines = [
         f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",
         "",
-        "A translator trained with tolka.",
+        "A translator imported into tolka." if "imported from" in facts else "A translator trained with tolka.",
         "",
         "| | |",
         "|---|---|",

@@ -1,6 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,12 @@ def load_model(folder: Path) -> SavedModel:
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
-def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
+def load_ensemble(
+    folders: Folders, weights: Sequence[float] = (), load: Callable[[Path], SavedModel] = load_model
+) -> SavedModel:
     """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
+
+    load: what loads one of them.
 
     An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
     and the smallest of each statistic of the sources. CheckpointError if the models are incompatible, ConfigError if
@@ -77,7 +81,7 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
             f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
             "for each, in their order, or leave it out"
         )
-    first, *others = [load_model(Path(folder)) for folder in listed]
+    first, *others = [load(Path(folder)) for folder in listed]
     if not others:
         return first
     for other in others:

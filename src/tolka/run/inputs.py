@@ -16,16 +16,17 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import DataError
+from tolka.interchange.load import load_any
 from tolka.metrics.scores import choose_bleu_tokenizer
 from tolka.model_directory.manifest import LengthRatio, TrainingSources
-from tolka.model_directory.read import SavedModel, load_model
+from tolka.model_directory.read import SavedModel
 from tolka.system.outcomes import gather_outcomes
 from tolka.system.ranks import ALONE, Ranks
 from tolka.text.cleaning.cleaner import read_split
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
-from tolka.text.lines import remember_files, user_path
+from tolka.text.lines import remember_files
 from tolka.text.normalization import normalized_pair, references_note
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.round_trip import round_trip_notes
@@ -77,7 +78,7 @@ class Inputs:
     def start(self) -> SavedModel | None:
         """The model to start from."""
         name = self.config.run.init_from
-        return load_model(user_path(name)) if name else None
+        return load_any(name) if name else None
 
     @cached_property
     def _order(self) -> Order:

@@ -143,7 +143,7 @@ class Transformer(Seq2Seq):
         return replace(inspection, features=self._decode(batch, target, encoded, source, inspection))
 
     def logits(self, features: Tensor) -> Tensor:
-        """(..., D) -> (..., V): the dot products with the rows of the output embedding, plus the bias if there is one."""
+        """(..., D) -> (..., V): dot products with the rows of the output embedding, plus the bias if there is one."""
         return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:

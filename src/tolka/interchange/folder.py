@@ -1,0 +1,161 @@
+"""Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
+
+import json
+import pickle
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from tolka.errors import CheckpointError
+
+_MOST_JSON = 256 * 2**20  # bytes
+_SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
+_WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+Shape = tuple[int, ...]
+
+
+class ModelFolder:
+    """Reads the files of a folder by their names; CheckpointError, in one line, for what it will not read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_dir():
+            raise CheckpointError(f"{path}: there is no such folder")
+        # The Hub's cache has its files as links from snapshots/COMMIT to blobs/, in the same folder of the model.
+        cached = path.resolve().parent
+        is_cached = cached.name == "snapshots" and (cached.parent / "blobs").is_dir()
+        self._root = cached.parent if is_cached else path.resolve()
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an entry of this name."""
+        return (self.path / name).exists() or (self.path / name).is_symlink()
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file; CheckpointError if it is missing, no regular file, or outside the folder."""
+        path = self.path / name
+        if Path(name).name != name or not name.isprintable():
+            raise CheckpointError(f"{self.path} names a file outside its folder: {name!r:.200}")
+        if not self.has(name):
+            raise CheckpointError(f"{self.path} lacks its file {name}")
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError):  # a link to nothing, or to itself
+            raise CheckpointError(f"{path} is a link to nothing") from None
+        if not real.is_relative_to(self._root):
+            raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
+        if not real.is_file():
+            raise CheckpointError(f"{path} is no file")
+        return path
+
+    def bytes(self, name: str) -> bytes:
+        """Return the content of a file, which is not empty."""
+        path = self.file(name)
+        if path.stat().st_size > _MOST_JSON:
+            raise CheckpointError(f"{path} has more than {_MOST_JSON} bytes")
+        content = path.read_bytes()
+        if not content:
+            raise CheckpointError(f"{path} is empty")
+        return content
+
+    def json(self, name: str) -> dict[str, Any]:
+        """Return the object in a JSON file."""
+        path = self.file(name)
+        try:
+            found = json.loads(self.bytes(name))
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())[:200]})") from None
+        if not isinstance(found, dict):
+            raise CheckpointError(f"{path} cannot be read (it has no names in it)")
+        return found
+
+    def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> dict[str, Tensor]:
+        """Return the tensors in fp32, from safetensors files or, with `weights_only`, from a pickled file.
+
+        shapes: of the tensors expected; no other may be there, and those in `optional` may be missing. All shapes are
+        compared before a tensor is read.
+        """
+        with self._opened() as (source, found):
+            missing = sorted(shapes.keys() - found.keys() - {*optional})
+            unknown = sorted(found.keys() - shapes.keys())
+            if missing or unknown:
+                names = [*(f"{name} is missing" for name in missing), *(f"{name} is unknown" for name in unknown)]
+                raise CheckpointError(f"{source}: {len(names)} tensors differ from config.json: {', '.join(names[:4])}")
+            for name, shape in found.items():
+                if shape != shapes[name]:
+                    raise CheckpointError(
+                        f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
+                    )
+            return {name: self._tensor(source, name) for name in found}
+
+    def weight_files(self) -> list[str]:
+        """Return the names of the files that the weights are in, and of their index."""
+        if self.has(_WEIGHTS):
+            return [_WEIGHTS]
+        return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
+        """Yield the path for messages, and the shape of each tensor; `_tensor` reads them meanwhile."""
+        self._readers: dict[str, Any] = {}
+        if not self.has(_WEIGHTS) and not self.has(_INDEX):
+            yield self.path / _PICKLED, self._pickled()
+            return
+        names = [name for name in self.weight_files() if name != _INDEX]
+        shapes: dict[str, Shape] = {}
+        path = self.path
+        try:
+            for part in names:
+                path = self.file(part)
+                opened: Any = safe_open(path, framework="pt")
+                for name in list(opened.keys()):
+                    if name in shapes:
+                        raise CheckpointError(f"{path}: {name} is in another file as well")
+                    shapes[name], self._readers[name] = tuple(opened.get_slice(name).get_shape()), opened
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        yield path, shapes
+        self._readers = {}
+
+    def _parts(self) -> list[str]:
+        """Return the names of the files of a sharded model."""
+        index = self.json(_INDEX).get("weight_map")
+        if not isinstance(index, dict) or not all(isinstance(name, str) for name in index.values()):
+            raise CheckpointError(f"{self.path / _INDEX} does not say in which files the tensors are (weight_map)")
+        names = sorted({*index.values()})
+        if not names or not all(name.endswith(".safetensors") for name in names):
+            raise CheckpointError(f"{self.path / _INDEX} names other files than safetensors")
+        return names
+
+    def _pickled(self) -> dict[str, Shape]:
+        """Load pytorch_model.bin without running anything in it; return the shapes."""
+        if not self.has(_PICKLED):
+            raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
+        path = self.file(_PICKLED)
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except (RuntimeError, pickle.UnpicklingError, ValueError, EOFError, OSError, KeyError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None
+        if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
+            raise CheckpointError(f"{path} has something else than tensors in it")
+        size = sum(tensor.numel() for tensor in {tensor.data_ptr(): tensor for tensor in found.values()}.values())
+        if size > path.stat().st_size + _SLACK:  # a tensor may repeat its values without end
+            raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
+        self._readers = dict(found)
+        return {str(name): tuple(tensor.shape) for name, tensor in found.items()}
+
+    def _tensor(self, source: Path, name: str) -> Tensor:
+        """Read one tensor as fp32; CheckpointError if it is not of a floating dtype, or not finite."""
+        reader = self._readers[name]
+        tensor: Tensor = reader if isinstance(reader, Tensor) else reader.get_tensor(name)
+        if not tensor.is_floating_point():
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise CheckpointError(f"{source}: {name} is {dtype}, not of real numbers")
+        if not bool(tensor.isfinite().all()):
+            raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
+        return tensor.float()

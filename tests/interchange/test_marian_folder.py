@@ -1,0 +1,314 @@
+"""Folders that cannot be imported, damaged and hostile ones among them: one clear line each, without `transformers`."""
+
+import dataclasses
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from marian_folder import write_by_hand
+from safetensors.torch import load_file, save_file
+
+from conftest import Command
+from tolka.errors import CheckpointError, ConfigError
+from tolka.interchange.export_marian import export_marian
+from tolka.interchange.import_marian import import_marian, load_marian
+from tolka.interchange.load import load_any, local_folder
+from tolka.interchange.marian import check_expressible
+from tolka.models.transformer.config import PRESETS, TransformerConfig
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_by_hand(tmp_path_factory.mktemp("made") / "opus")
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A folder to be spoilt."""
+    return shutil.copytree(made, tmp_path / "opus")
+
+
+def change(path: Path, **values: Any) -> None:
+    content = {**json.loads(path.read_text(encoding="utf-8")), **values}
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def tensors(folder: Path, changed: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    found = load_file(folder / WEIGHTS)
+    changed(found)
+    save_file(found, folder / WEIGHTS)
+
+
+def complaint(folder: Path) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        load_marian(folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(folder) in message
+    return message
+
+
+def test_the_folder_as_it_is(folder: Path) -> None:
+    saved = load_marian(folder)
+    assert (saved.config["corpus"], saved.sources.longest) == ({"source": "xa", "target": "xb"}, 63)
+    assert saved.tokenizer.shared
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"model_type": "t5"}, "the architecture is 't5' (model_type), and only Hugging Face's marian"),
+        ({"model_type": None}, "the architecture is None"),
+        ({"d_model": 32}, "must be ("),
+        ({"d_model": 2**19}, "must be ("),
+        ({"d_model": "16"}, "d_model ('16') must be a whole number"),
+        ({"d_model": True}, "d_model (True) must be a whole number"),
+        ({"encoder_layers": 900}, "tensors differ from config.json: model.encoder.layers.1.fc1.bias is missing"),
+        ({"encoder_layers": 10**9}, "model.layers"),
+        ({"decoder_layers": 0}, "decoder_layers (0) must be at least 1"),
+        ({"decoder_layers": 2}, "tensors differ from config.json"),
+        ({"encoder_attention_heads": 3, "decoder_attention_heads": 3}, "must be a multiple of model.heads (3)"),
+        ({"decoder_attention_heads": 1}, "encoder_attention_heads (2) and decoder_attention_heads (1) must be equal"),
+        ({"encoder_ffn_dim": 8}, "encoder_ffn_dim (8) and decoder_ffn_dim (24) must be equal"),
+        (
+            {"activation_function": "gelu_new"},
+            "activation_function ('gelu_new') must be one of swish, silu",
+        ),
+        ({"normalize_before": True}, "normalize_before=True (pre-norm) is no setting"),
+        ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
+        ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
+        ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
+        ({"scale_embedding": "yes"}, "scale_embedding ('yes') must be true or false"),
+        ({"dropout": 2}, "model.dropout"),
+        ({"dropout": "a"}, "dropout ('a') must be a number"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 2"),
+    ],
+)
+def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
+    change(folder / "config.json", **values)
+    assert said in complaint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "target.spm", WEIGHTS])
+def test_a_file_that_is_missing_or_damaged(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"\x00nothing")
+    assert name in complaint(folder)
+    (folder / name).write_bytes(b"")
+    assert name in complaint(folder)
+    (folder / name).unlink()
+    assert f"lacks its file {name}" in complaint(folder) or f"neither {WEIGHTS}" in complaint(folder)
+
+
+def test_a_vocabulary_that_is_none(folder: Path) -> None:
+    path = folder / "vocab.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8"))
+    for changed, said in (
+        ({**vocabulary, "new": 1}, "each once"),
+        ({**vocabulary, "new": "x"}, "each once"),
+        ({("x" if key == "<unk>" else key): number for key, number in vocabulary.items()}, "lacks <unk>"),
+        ([1], "cannot be read"),
+    ):
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        assert said in complaint(folder)
+
+
+def test_tensors_that_do_not_fit(folder: Path) -> None:
+    name = "model.encoder.layers.0.fc1.weight"
+    tensors(folder, lambda found: found.update({name: torch.zeros(24, 17)}))
+    assert f"{name} is (24, 17), and by config.json and the vocabulary it must be (24, 16)" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.full((24, 16), float("nan"))}))
+    assert f"not finite (NaN or inf in {name})" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.zeros(24, 16, dtype=torch.int32)}))
+    assert f"{name} is int32, not of real numbers" in complaint(folder)
+    tensors(folder, lambda found: (found.pop(name), found.update(more=torch.zeros(2))))
+    assert f"2 tensors differ from config.json: {name} is missing, more is unknown" in complaint(folder)
+
+
+def test_matrices_that_config_says_are_one(folder: Path) -> None:
+    tensors(folder, lambda found: found.update({"lm_head.weight": found["model.shared.weight"] + 1}))
+    assert "lm_head.weight and model.shared.weight differ, and by config.json they are one matrix" in complaint(folder)
+
+
+def test_positions_that_were_trained(folder: Path) -> None:
+    name = "model.encoder.embed_positions.weight"
+    tensors(folder, lambda found: found.update({name: torch.ones(64, 16)}))
+    assert f"{name} is trained, and Marian's positions are sinusoids" in complaint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", WEIGHTS])
+def test_links_to_the_outside_are_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
+    shutil.move(folder / name, tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    assert f"{name} is a link to a file outside its folder" in complaint(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to(folder / name)
+    assert f"{name} is a link to nothing" in complaint(folder)
+
+
+def test_the_hub_s_cache_has_links(folder: Path, tmp_path: Path) -> None:
+    """snapshots/COMMIT/NAME -> ../../blobs/HASH, in one folder of the model."""
+    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "1a2b"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for number, path in enumerate(sorted(folder.iterdir())):
+        shutil.copy(path, blobs / str(number))
+        (snapshot / path.name).symlink_to(Path("..") / ".." / "blobs" / str(number))
+    expected, found = (load_marian(path).model.state_dict() for path in (folder, snapshot))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../other.safetensors", "a/../../b.safetensors", "x.safetensors\0"])
+def test_an_index_that_names_files_outside(folder: Path, name: str) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / INDEX).write_text(json.dumps({"weight_map": {"a": name}}), encoding="utf-8")
+    assert "names a file outside its folder" in complaint(folder) or "names other files" in complaint(folder)
+
+
+@pytest.mark.parametrize("index", [{}, {"weight_map": []}, {"weight_map": {"a": 1}}, {"weight_map": {}}])
+def test_an_index_without_files(folder: Path, index: object) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
+    assert INDEX in complaint(folder)
+
+
+class Touch:
+    """Unpickled with everything allowed, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_a_pickled_file_runs_nothing(folder: Path, tmp_path: Path, by_torch: bool) -> None:
+    (folder / WEIGHTS).unlink()
+    path, harmful = folder / "pytorch_model.bin", {"a": Touch(tmp_path / "ran")}
+    if by_torch:
+        torch.save(harmful, path)
+    else:
+        path.write_bytes(pickle.dumps(harmful))
+    assert "is no file of tensors alone, and nothing in it is run" in complaint(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_pickled_file_that_claims_much(folder: Path) -> None:
+    """A tensor of 4 bytes that repeats itself, as large as it likes."""
+    (folder / WEIGHTS).unlink()
+    torch.save({"model.shared.weight": torch.zeros(1).expand(10**7, 10**4)}, folder / "pytorch_model.bin")
+    assert "claims" in complaint(folder)
+    torch.save([1, 2], folder / "pytorch_model.bin")
+    assert "something else than tensors" in complaint(folder)
+
+
+def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Command) -> None:
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(ConfigError, match=r"does not say the languages: add them, as in corpus\.source=en"):
+        import_marian(folder, tmp_path / "model", None, [], lambda line: None)
+    asked = command("mt-train", "import", folder, "corpus.source=en", "corpus.target=de", "-o", tmp_path / "model")
+    assert asked.code == 0, asked.err
+    assert "corpus:\n  source: en\n  target: de\n" in (tmp_path / "model" / "config.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["import", "FOLDER"], "the following arguments are required: -o/--output"),
+        (["import", "FOLDER", "-o", "OUT", "corpus.source=en"], "give both languages"),
+        (["import", "FOLDER", "-o", "OUT", "model=lstm"], "model=lstm: mt-train import takes a folder"),
+        (["import", "nowhere", "-o", "OUT"], "nowhere: there is no such folder"),
+        (["export", "FOLDER", "-o", "OUT"], "the following arguments are required: --to"),
+        (["export", "FOLDER", "--to", "onnx", "-o", "OUT"], "invalid choice: 'onnx'"),
+        (
+            ["export", "FOLDER", "--to", "huggingface", "--dtype", "int4", "-o", "OUT"],
+            "--dtype (int4) of a",
+        ),
+        (["export", "FOLDER", "--to", "huggingface", "-o", "FOLDER"], "is there already; name another folder"),
+        (["import", "FOLDER", "-o", "OUT", "--sample", "nowhere.txt"], "nowhere.txt: there is no such file"),
+    ],
+)
+def test_arguments_that_do_not_do(
+    made: Path, tmp_path: Path, command: Command, arguments: list[str], said: str
+) -> None:
+    places = {"FOLDER": made, "OUT": tmp_path / "out"}
+    done = command("mt-train", *(places.get(text, text) for text in arguments))
+    assert done.code in (1, 2)
+    assert said in done.error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"norm": "pre"}, "model.norm=pre (it has post)"),
+        ({"positions": "rotary"}, "model.positions=rotary (it has sinusoidal_halves)"),
+        ({"positions": "learned"}, "model.positions=learned"),
+        ({"positions": "sinusoidal"}, "model.positions=sinusoidal (it has sinusoidal_halves)"),
+        ({"normalization": "rmsnorm"}, "model.normalization=rmsnorm (it has layernorm)"),
+        ({"activation": "swiglu"}, "model.activation=swiglu (it has swish or relu or gelu)"),
+        ({"d_v": 7}, "model.d_v=7 (it has 64)"),
+        ({"share_embeddings": "source_output"}, "model.share_embeddings=source_output (it has all or source_target"),
+    ],
+)
+def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
+    fits = PRESETS["transformer_marian"].resolved(shared=True)
+    check_expressible(fits)
+    with pytest.raises(ConfigError) as caught:
+        check_expressible(dataclasses.replace(fits, **options))
+    assert said in str(caught.value)
+    assert str(caught.value).endswith("train with model=transformer_marian, which fits")
+
+
+def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"model.norm=pre \(it has post\), model.positions=sinusoidal"):
+        export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_preset_has_opus_mt_s_sizes() -> None:
+    model = PRESETS["transformer_marian"].resolved(shared=True)
+    assert isinstance(model, TransformerConfig)
+    assert (model.d_model, model.heads, model.layers, model.decoder_layers, model.d_ff) == (512, 8, 6, 6, 2048)
+    assert (model.share_embeddings, model.output_bias) == ("all", True)
+
+
+def test_a_folder_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the files that are read are downloaded; the pickled weights only where there are no others."""
+    asked: list[Any] = []
+
+    def download(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    for files, pickled in ((["config.json", WEIGHTS], False), (["config.json", "pytorch_model.bin"], True)):
+        monkeypatch.setattr("huggingface_hub.list_repo_files", lambda name, files=files: files)
+        monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+        assert local_folder("hub:owner/name") == folder
+        assert asked[-1][0] == "owner/name"
+        assert ("pytorch_model.bin" in asked[-1][1]) == pickled
+    assert load_any("hub:owner/name").tokenizer.shared
+
+
+def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    from huggingface_hub import errors
+
+    def offline(*names: object, **options: object) -> None:
+        raise errors.OfflineModeIsEnabled("no\nnetwork")
+
+    for name in ("list_repo_files", "snapshot_download"):
+        monkeypatch.setattr(f"huggingface_hub.{name}", offline)
+    done = command("mt-train", "import", "hub:Helsinki-NLP/opus-mt-en-de", "-o", tmp_path / "model")
+    assert done.code == 1
+    assert done.error.startswith(
+        "hub:Helsinki-NLP/opus-mt-en-de cannot be downloaded (OfflineModeIsEnabled: no network)"
+    )
+    tuned = command("mt-train", "corpus=files", "corpus.train=x", "run.init_from=hub:a/b", "corpus.valid=y")
+    assert "hub:a/b cannot be downloaded" in tuned.error
