@@ -17,6 +17,8 @@ import torch
 
 pytest.importorskip("ctranslate2")
 
+from marian_folder import write_by_hand
+
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.interchange.ctranslate2 import DTYPES, Exported, inexpressible, read_exported
@@ -491,3 +493,18 @@ def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command,
     assert ours.code == theirs.code == 0
     with pytest.raises(ConfigError, match=r"decoding.backend=ctranslate2 is not for this"):
         Translator.load(made, GreedyConfig(), CTRANSLATE2)
+
+
+def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> None:
+    """Its ids are those of a vocabulary.json, not of its SentencePiece models."""
+    folder = write_by_hand(tmp_path / "opus")
+    assert command("mt-train", "import", folder, "-o", tmp_path / "model").code == 0
+    parity = export_checked(tmp_path / "model", tmp_path / "out", lines=TEXTS)
+    assert parity.logits is not None
+    assert parity.logits < 5e-5
+    assert (tmp_path / "out" / "vocabulary.json").is_file()
+    stdin = "".join(f"{text}\n" for text in TEXTS).encode()
+    ours, theirs = (command("mt-translate", tmp_path / each, stdin=stdin).out for each in ("model", "out"))
+    assert theirs == ours
+    outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
+    assert "is no model directory" in outcome.error

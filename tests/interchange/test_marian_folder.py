@@ -221,7 +221,7 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["import", "FOLDER"], "the following arguments are required: -o/--output"),
+        (["import", "FOLDER"], "mt-train import needs -o OUT, the folder to write"),
         (["import", "FOLDER", "-o", "OUT", "corpus.source=en"], "give both languages"),
         (["import", "FOLDER", "-o", "OUT", "model=lstm"], "model=lstm: mt-train import takes a folder"),
         (["import", "nowhere", "-o", "OUT"], "nowhere: there is no such folder"),
