@@ -27,7 +27,7 @@ from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig
 
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
-_UNRANKED = 1e-30  # a length penalty whose power is 1, and that lets a search go on until beam_size are finished
+_UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
 _NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
 _RULES = ("min_length", "min_length_factor", "no_repeat_ngram", "glossary", "banned")
