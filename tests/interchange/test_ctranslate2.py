@@ -21,8 +21,9 @@ from marian_folder import write_by_hand
 
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError, DataError
-from tolka.interchange.ctranslate2 import DTYPES, Exported, inexpressible, read_exported
+from tolka.interchange.ctranslate2 import inexpressible
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
+from tolka.interchange.exported import DTYPES, Exported, read_exported
 from tolka.interchange.opening import open_translator, translator_of
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.interchange.plain_model import read_options, sinusoids

@@ -8,23 +8,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tolka.errors import CheckpointError, ConfigError
+from tolka.interchange.exported import POSITIONS, Exported, vocabularies
 from tolka.interchange.plain_model import Array, PlainModel, sinusoids
 from tolka.model_directory.file_names import CARD, EXPORTED
-from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json, write_manifest
-from tolka.model_directory.settings import find_model_folder, languages, unicode_form
+from tolka.model_directory.manifest import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
 from tolka.text.tokenizer.special_tokens import BOS, EOS, UNK
-from tolka.text.tokenizer.tokenizer import Tokenizer
 
-DTYPES = ("float32", "bfloat16", "float16", "int8")
-POSITIONS = 4096  # in the table of a model, which ends the sentences that CTranslate2 takes
 INSTALL = "pip install 'tolka[ctranslate2]'"
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 _EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
@@ -89,86 +85,6 @@ def export(model: PlainModel, out: Path, dtype: str, card: Callable[[Path], str]
         (work / CARD).write_text(card(work), encoding="utf-8")
         write_manifest(work, model.sources)
         checked_manifest(work)
-
-
-@dataclass(frozen=True)
-class Exported:
-    """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
-
-    languages: codes of source and target. unicode: Unicode form of the training text. dtype: of the weights. positions:
-    how many there are. quality: the calibration of quality estimates, or None.
-    """
-
-    languages: tuple[str, str]
-    unicode: str
-    dtype: str
-    positions: int
-    quality: dict[str, Any] | None
-
-    @classmethod
-    def of(cls, model: PlainModel, dtype: str) -> "Exported":
-        """Return the facts of a model."""
-        quality = model.scores.get(QUALITY)
-        return cls(languages(model.config), unicode_form(model.config), dtype, POSITIONS, quality)
-
-    @classmethod
-    def read(cls, folder: Path) -> "Exported":
-        """Read `tolka.json`; CheckpointError if it is damaged."""
-        found = read_json(folder / EXPORTED)
-        try:
-            source, target = found["languages"]
-            words = source, target, found["unicode"], found["dtype"]
-            positions, quality = found["positions"], found["quality"]
-            if not all(isinstance(word, str) for word in words) or type(positions) is not int or positions < 2:
-                raise ValueError("values of another kind were expected")
-            if words[3] not in DTYPES:
-                raise ValueError(f"dtype is {words[3]!r}")
-            if not isinstance(quality, dict | None):
-                raise ValueError("quality is no calibration")
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
-        return cls((source, target), words[2], words[3], positions, quality)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, as `read` reads them."""
-        return {**vars(self), "languages": list(self.languages), "format": "ctranslate2"}
-
-
-@dataclass(frozen=True)
-class ExportedFolder:
-    """An exported folder that is verified."""
-
-    folder: Path
-    facts: Exported
-    tokenizer: Tokenizer
-    sources: TrainingSources
-
-
-def is_exported(folder: Path) -> bool:
-    """Return whether a folder was exported for CTranslate2."""
-    return (folder / EXPORTED).is_file()
-
-
-def read_exported(folder: Path) -> ExportedFolder:
-    """Verify an exported folder; CheckpointError if a file is missing or damaged."""
-    folder = find_model_folder(folder)
-    manifest = checked_manifest(folder)
-    tokenizer = Tokenizer.load(folder)
-    shared = "shared_vocabulary.json" in manifest.files
-    names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
-    manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
-    for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
-        if _listed(folder / name) != subwords:
-            raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
-    return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
-
-
-def _listed(path: Path) -> object:
-    """Read a vocabulary; CheckpointError if it is no JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
 
 @contextmanager
@@ -294,14 +210,3 @@ class _Specification:
         if learned.ndim != 2 or learned.shape[1] != self.width:
             self.model.array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
         return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
-
-
-def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    """Return the subwords of source and target in the order of their ids; CheckpointError where two are the same."""
-    found = tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
-    for pieces in found:
-        if len(set(pieces)) < len(pieces):
-            raise CheckpointError("the vocabulary has a subword twice, and CTranslate2 finds each by its text")
-    if found[0][EOS] != found[1][EOS]:
-        raise CheckpointError(f"the vocabularies end sentences with {found[0][EOS]} and {found[1][EOS]}")
-    return found

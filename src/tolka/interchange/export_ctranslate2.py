@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from tolka.errors import ConfigError
-from tolka.interchange.ctranslate2 import export, read_exported
+from tolka.interchange.ctranslate2 import export
+from tolka.interchange.exported import read_exported
 from tolka.interchange.opening import translator_of
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
 from tolka.interchange.plain_model import read_plain_model

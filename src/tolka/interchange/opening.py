@@ -5,17 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.ctranslate2 import (
-    INSTALL,
+from tolka.interchange.ctranslate2 import INSTALL, inexpressible, is_installed, write_folder
+from tolka.interchange.exported import (
     POSITIONS,
     Exported,
     ExportedFolder,
-    inexpressible,
     is_exported,
-    is_installed,
     read_exported,
     vocabularies,
-    write_folder,
 )
 from tolka.interchange.plain_model import read_options, read_plain_model
 from tolka.model_directory.manifest import TrainingSources

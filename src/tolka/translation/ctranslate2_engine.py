@@ -113,7 +113,7 @@ class CTranslate2Engine(Engine):
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
         except (RuntimeError, ValueError, MemoryError) as error:
-            raise CheckpointError(f"{folder}: CTranslate2 cannot load it ({_in_one_line(error)})") from None
+            raise CheckpointError(f"{folder}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
         return cls(translator, vocabulary, search, threads if device == "cpu" else 0)
 
     def __repr__(self) -> str:
@@ -298,7 +298,3 @@ def _device(name: str, gpus: int) -> tuple[str, int]:
 
 def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY)
-
-
-def _in_one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

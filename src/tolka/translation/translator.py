@@ -91,8 +91,7 @@ class Translator(Generic[E]):
     ) -> "Translator[TorchEngine]":
         """Load a model or a run directory, or several as an ensemble.
 
-        The defaults are beam search of 5 on the best device. It computes with torch; ConfigError for another backend,
-        which `tolka.interchange.opening.open_translator` takes.
+        The defaults are beam search of 5 on the best device, with torch; `open_translator` takes other backends.
         """
         from tolka.model_directory.read import load_ensemble
         from tolka.search.beam import BeamConfig
