@@ -274,6 +274,14 @@ def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
+def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(made, tmp_path / "model"))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "weights": "int8"}))
+    with pytest.raises(ConfigError, match=r"are stored in int8.*; decoding.backend=auto takes torch then"):
+        open_translator(folder, GreedyConfig(), CTRANSLATE2)
+
+
 def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path, command: Command) -> None:
     stdin = "".join(f"{text}\n" for text in TEXTS).encode()
     ours = command("mt-translate", made, "decoding.threads=1", stdin=stdin)

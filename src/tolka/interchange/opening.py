@@ -15,7 +15,7 @@ from tolka.interchange.exported import (
     vocabularies,
 )
 from tolka.interchange.plain_model import read_options, read_plain_model
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
 from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.sampling import SamplingConfig
@@ -71,7 +71,10 @@ def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> st
 def _unsuitable_model(folder: Path) -> str:
     """Return why CTranslate2 cannot translate with a model; "" if it can."""
     try:
-        return inexpressible(read_options(read_settings(find_model_folder(folder))))
+        folder = find_model_folder(folder)
+        if read_json(folder / MANIFEST).get("weights") == "int8":
+            return f"the weights of {folder} are stored in int8, as torch computes with them"
+        return inexpressible(read_options(read_settings(folder)))
     except CheckpointError as error:
         return str(error)
 
