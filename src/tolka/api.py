@@ -203,7 +203,7 @@ def translate(
     for group, default in (("input", InputConfig()), ("output", OutputConfig()), ("attention", AttentionConfig())):
         if getattr(config, group) != default:
             raise ConfigError(
-                f"{group}.* is of mt-translate's files: tolka.translate takes and returns texts; leave it out"
+                f"settings of {group}.* are for mt-translate's files: tolka.translate has texts; leave them out"
             )
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
     return chain.from_iterable(translate_windows(model, windows, config, tick))
