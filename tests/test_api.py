@@ -53,6 +53,12 @@ def test_a_configuration_is_complete() -> None:
         tolka.translate("runs/mine", "a", translate_config([]), search="greedy")
 
 
+@pytest.mark.parametrize("setting", ["input.prefix=none", "output.format=jsonl", "alignments=true"])
+def test_settings_of_files_are_refused_for_texts(setting: str) -> None:
+    with pytest.raises(tolka.TolkaError, match=r"are for mt-translate's files: tolka\.translate has texts"):
+        tolka.translate("runs/mine", "a", [setting])
+
+
 def test_train_translate_evaluate(tiny: list[str], trained: Path, corpus: Path, tmp_path: Path) -> None:
     result = tolka.train(tiny, trainer={"updates": 6})
     assert "best model" in repr(result)

@@ -48,7 +48,9 @@ from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 from tolka.training.lr_finder import RangeTest
 from tolka.training.state import TrainState
+from tolka.translation.attention_maps import AttentionConfig
 from tolka.translation.batch_decoder import Tick
+from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -191,7 +193,7 @@ def translate(
     """Return one translation per line, in order; `tick` gets how many are done, after every decoding.window lines.
 
     model: a model or run directory, or several that translate together. lines: a str is one line. config, settings: as
-    mt-translate takes them.
+    mt-translate takes them, those of search and decoding.
 
         [found] = tolka.translate("runs/sample", "I love you.", search="greedy")
         print(found.text)
@@ -199,6 +201,11 @@ def translate(
     if not isinstance(config, TranslateConfig):
         return translate(model, lines, translate_config([*config, *as_overrides(settings)]), tick)
     _check_complete(settings)
+    for group, default in (("input", InputConfig()), ("output", OutputConfig()), ("attention", AttentionConfig())):
+        if getattr(config, group) != default:
+            raise ConfigError(
+                f"settings of {group}.* are for mt-translate's files: tolka.translate has texts; leave them out"
+            )
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
     return chain.from_iterable(translate_windows(model, windows, config, tick))
 

@@ -122,6 +122,36 @@ def test_rows_before_a_bad_one_are_translated(command: Command, trained: Path) -
     assert outcome.error.startswith("stdin:3: not an object")
 
 
+def test_a_prefix_that_is_too_long_is_named_and_those_before_it_are_translated(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "prefixes").write_text("ferry\n\n" + "ferry " * 40 + "\n")
+    outcome = command("mt-translate", trained, *QUICK, f"search.prefix={tmp_path}/prefixes", stdin=b"ferry\n" * 3)
+    assert (outcome.code, outcome.out.count("\n")) == (1, 2)
+    assert outcome.error.startswith(f"{tmp_path}/prefixes:3: a prefix of ")
+    rows = b"ferry\t\nferry\t" + b"ferry " * 40 + b"\n"
+    columns = ["input.format=tsv", "input.column=1", "input.prefix_column=2"]
+    outcome = command("mt-translate", trained, *QUICK, *columns, "decoding.window=1", stdin=rows)
+    assert (outcome.code, outcome.out.count("\n")) == (1, 1)
+    assert outcome.error.startswith("row 2: a prefix of ")
+    first = command("mt-translate", trained, *QUICK, *columns, stdin=rows.partition(b"\n")[2])
+    assert (first.out, first.err.count("\n")) == ("", 1), "that there was no line is no news here"
+
+
+def test_rows_with_a_flaw_are_noted(command: Command, trained: Path) -> None:
+    rows = 'ferry,x\n"open,x\n' + "kettle,x\n" * 25 + '5",x\n'
+    outcome = command("mt-translate", trained, *QUICK, "input.format=csv", "input.column=1", stdin=rows.encode())
+    assert (outcome.code, outcome.out.count("\n")) == (0, 2)
+    assert "note: 1 rows have a cell of 20 lines or more; each was translated as one line\n" in outcome.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_an_empty_table_has_no_rows(command: Command, trained: Path, kind: str) -> None:
+    outcome = command("mt-translate", trained, *QUICK, f"input.format={kind}", "input.column=1", stdin=b"")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == "note: there was no line to translate\n"
+
+
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What a translator is asked for: (text, prefix)."""

@@ -123,6 +123,10 @@ def test_another_model_or_another_kind_of_job(command: Command, trained: Path, b
     files[1].write_bytes(TEXT)
     scored = command("mt-translate", trained, "--score", *files, "-o", begun, "resume=true", *QUICK)
     assert "cannot be resumed: --score was False when it was begun, and is True now" in scored.error
+    drawn = command(
+        "mt-translate", trained, "-o", begun, "resume=true", *QUICK, "--attention", begun.parent, stdin=TEXT
+    )
+    assert "cannot be resumed: --attention was False when it was begun, and is True now" in drawn.error
 
 
 def test_without_resume_it_begins_again(command: Command, trained: Path, begun: Path) -> None:
@@ -162,9 +166,14 @@ def test_scores_are_resumed(command: Command, trained: Path, tmp_path: Path) -> 
 
 
 def test_pictures_go_on_with_their_numbers(
-    command: Command, trained: Path, begun: Path, without_matplotlib: None
+    command: Command, trained: Path, tmp_path: Path, without_matplotlib: None
 ) -> None:
-    maps = begun.parent / "maps"
-    given = ["-o", begun, "resume=true", *QUICK, "--attention", maps]
+    maps = tmp_path / "maps"
+    given = ["-o", tmp_path / "out", "resume=true", *QUICK, "--attention", maps]
+    broken = b"".join([*TEXT.splitlines(keepends=True)[:50], b"\xff\n"])
+    assert command("mt-translate", trained, *given, stdin=broken).code == 1
+    assert recorded(tmp_path) == 40
+    for path in maps.iterdir():
+        path.unlink()
     assert command("mt-translate", trained, *given, stdin=TEXT).code == 0
     assert sorted(path.stem for path in maps.iterdir()) == [f"{number:06d}" for number in range(41, 91)]

@@ -103,6 +103,31 @@ def test_a_long_line_is_scored_whole(command: Command, trained: Path, tmp_path: 
     assert float(outcome.out.split("\t")[0]) == pytest.approx(pair.translation.score, abs=1e-2)
 
 
+def test_given_translations_are_checked_for_terms_and_banned_phrases(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    for name, text in {"a": "ferry .\nkettle .\n", "b": "ferry .\nbad words\n", "g": "kettle\tpebble\n"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "banned").write_text("bad\n")
+    terms = [f"search.glossary={tmp_path}/g", f"search.banned={tmp_path}/banned"]
+    given = ["--score", tmp_path / "a", tmp_path / "b", *terms, "output.format=jsonl"]
+    outcome = command("mt-translate", trained, *given)
+    flags = [json.loads(line)["flags"] for line in outcome.out.splitlines()]
+    assert [[flag for flag in each if flag in ("missing_term", "banned_phrase")] for each in flags] == [
+        [],
+        ["missing_term", "banned_phrase"],
+    ]
+
+
+def test_words_of_a_blank_source_are_aligned_to_none(command: Command, trained: Path, tmp_path: Path) -> None:
+    for name, text in {"a": "\nferry .\n", "b": "ferry .\nferry .\n"}.items():
+        (tmp_path / name).write_text(text)
+    outcome = command("mt-translate", trained, "--score", tmp_path / "a", tmp_path / "b", "alignments=true")
+    first, second = (line.split("\t")[2] for line in outcome.out.splitlines())
+    assert first == ""
+    assert second != ""
+
+
 @pytest.mark.parametrize(
     ("names", "settings", "code", "complaint"),
     [

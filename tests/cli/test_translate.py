@@ -230,6 +230,14 @@ def test_closed_standard_input(trained: Path) -> None:
     assert done.stderr == "error: standard input is closed; name a file to translate\n"
 
 
+@pytest.mark.slow
+def test_closed_standard_output(trained: Path) -> None:
+    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' >&-"
+    done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output is closed; name a file with -o\n"
+
+
 SEVERAL = b"lantern kettle . harbour pebble . saddle . orchid copper velvet .\nlantern .\n"
 
 

@@ -96,6 +96,9 @@ def test_the_command_writes_the_calibration_into_the_model(
     again = command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK)
     assert again.code == 0
     assert "note: with several translations of each line (search.n_best=5)" in again.err
+    told = json.loads(command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK, "--json").out)
+    assert told["lines"] == 100
+    assert [each["name"] for each in told["estimates"]] == ["mean probability alone", "token probabilities"]
     calibration = Translator.load(tmp_path / "model").calibration
     assert calibration is not None
     assert calibration.with_agreement is None
@@ -112,13 +115,28 @@ def test_the_command_writes_the_calibration_into_the_model(
         (["source=S", "reference=R"], "calibrate takes one model: mt-eval calibrate MODEL"),
         (["MODEL", "source=S", "reference=few"], "has 101 lines but"),
         (["MODEL", "source=few", "reference=few"], "a calibration needs at least 100 lines with both sides, and"),
+        (
+            ["MODEL", "source=same", "reference=same"],
+            "a calibration needs different lines, and of 100 there are 1 with",
+        ),
+        (
+            ["MODEL", "source=S", "reference=R", "-o", "out"],
+            "-o OUT takes a model's translations, and calibrate writes",
+        ),
     ],
 )
 def test_bad_arguments(
     command: Command, trained: Path, pairs: Path, tmp_path: Path, arguments: list[str], complaint: str
 ) -> None:
     (tmp_path / "few").write_text("ferry .\n" * 8)
-    names = {"MODEL": trained, "=S": f"={pairs}.xa", "=R": f"={pairs}.xb", "few": tmp_path / "few"}
+    (tmp_path / "same").write_text("ferry .\n" * 100)
+    names = {
+        "MODEL": trained,
+        "=S": f"={pairs}.xa",
+        "=R": f"={pairs}.xb",
+        "few": tmp_path / "few",
+        "same": tmp_path / "same",
+    }
     given = []
     for each in arguments:
         for name, meaning in names.items():

@@ -115,6 +115,19 @@ def test_a_cancelled_job_is_left_out() -> None:
     assert work.calls == [["a"], ["c"]]
 
 
+def test_a_thread_that_cannot_be_started_is_an_error_of_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    calls = SharedCalls(Work(waits=False), len, 100, 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            calls.submit("a").result(20)
+    assert calls.call("b") == "B"
+    assert calls.submit("c").result(20) == "C"
+
+
 def test_no_thread_is_left() -> None:
     calls = SharedCalls(Work(waits=False), len, 100, 0.0)
     assert calls.submit("a").result(20) == "A"

@@ -1,13 +1,15 @@
 """What a person should check: sentences as translators meet them, in several languages."""
 
 import math
+import random
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tolka.model_directory.manifest import LengthRatio
-from tolka.translation.flags import FLAGS, flags
+from tolka.translation.flags import FLAGS, _common, flags
 from tolka.translation.quality import Estimate
 from tolka.translation.results import Candidate, Translation
 
@@ -123,6 +125,43 @@ def test_a_ratio_of_lengths_is_of_logarithms() -> None:
 def test_a_line_of_many_words_is_fast_enough() -> None:
     long = " ".join(f"word{number % 700}" for number in range(3000))
     assert of(long, long) == ["copy"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a." * 50_000, "%" + "0" * 50_000, "-" * 50_000, "word " * 20_000, "<a" * 20_000, "www." * 10_000, "7" * 5_000],
+    ids=["dots", "zeros", "rule", "words", "tags", "addresses", "digits"],
+)
+def test_odd_lines_take_no_longer_than_their_length_allows(text: str) -> None:
+    """Each took from 6 seconds to hours, or ended in an error, with patterns that try every way to split a run."""
+    assert "missing_number" not in of(text, text)
+    of(text, "Keine.")
+    of("None.", text)
+
+
+def test_the_longest_common_subsequence_is_that_of_the_textbook() -> None:
+    draw = random.Random(3)
+    for _ in range(300):
+        size = draw.randint(1, 40)
+        one = [draw.choice("abcdefgh") for _ in range(size)]
+        other = list(one)
+        for _ in range(draw.randint(0, 3)):
+            other[draw.randrange(size)] = draw.choice("abcdefgh")
+        if draw.random() < 0.3:
+            draw.shuffle(other)
+        if draw.random() < 0.3:
+            draw.shuffle(other)
+        enough = sum((Counter(one) & Counter(other)).values()) >= 0.9 * size
+        assert _common(one, other) == (by_table(one, other) if enough else 0)
+
+
+def by_table(one: list[str], other: list[str]) -> int:
+    row = [0] * (len(other) + 1)
+    for word in one:
+        above, row = row, [0]
+        for place, each in enumerate(other):
+            row.append(above[place] + 1 if each == word else max(row[-1], above[place + 1]))
+    return row[-1]
 
 
 def test_flags_need_no_torch() -> None:

@@ -1,7 +1,6 @@
 """The translator with a model that copies its source, so that every output is known."""
 
 import threading
-import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -253,20 +252,20 @@ def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
     assert 1 <= len(done) <= 2
 
 
-def test_one_caller_after_the_other_has_the_workers() -> None:
-    """A second one that came meanwhile would take the share of the first one's workers for all of torch's threads."""
-    threads, inside, most = torch.get_num_threads(), list[int](), list[int]()
+def test_one_caller_at_a_time_has_workers_and_the_others_do_not_wait() -> None:
+    """A second one would take the share of the first one's workers for all of torch's threads."""
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(1) as pool, side_by_side(2) as workers:
 
-    def call(number: int) -> None:
-        with side_by_side(2) as workers:
-            inside.append(number)
-            most.append(len(inside))
-            workers.submit(time.sleep, 0.01).result()
-            inside.remove(number)
+        def call() -> tuple[int, int]:
+            with side_by_side(2) as own:
+                return own.submit(threading.get_ident).result(), threading.get_ident()
 
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(call, range(6)))
-    assert most == [1] * 6
+        first, caller = pool.submit(call).result(20)
+        assert first == caller
+        assert workers.submit(threading.get_ident).result() != threading.get_ident()
+    with side_by_side(2) as workers:
+        assert workers.submit(threading.get_ident).result() != threading.get_ident()
     assert torch.get_num_threads() == threads
 
 

@@ -52,10 +52,12 @@ def run(arguments: Sequence[str]) -> int:
         parser.epilog = _EXAMPLES + settings_help("evaluate")
     options = parser.parse_intermixed_args(arguments)
     plain, settings = sort_out(options.inputs)
+    if options.output and plain[:1] in ([Path("compare")], [Path("calibrate")]):
+        raise ConfigError(f"-o OUT takes a model's translations, and {plain[0]} writes none")
     if plain[:1] == [Path("compare")]:
         return _compare(plain[1:], settings, options.json)
     if plain[:1] == [Path("calibrate")]:
-        return _calibrate(plain[1:], settings)
+        return _calibrate(plain[1:], settings, options.json)
     if len(plain) > 1:
         raise ConfigError(
             f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
@@ -124,17 +126,18 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     return DONE
 
 
-def _calibrate(model: Sequence[Path], settings: Sequence[str]) -> int:
+def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) -> int:
     """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
     if len(model) != 1:
         raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
 
     from tolka.api import calibrate
     from tolka.config.command_line import evaluate_config
+    from tolka.system.number_format import json_text
 
     config = evaluate_config(settings)
     found = calibrate(models_of(str(model[0])), config)
-    print(found)
+    print(json_text(found.as_dict(), ensure_ascii=False, indent=1) if as_json else found)
     if found.calibration.with_agreement is None:
         print(
             "note: with several translations of each line (search.n_best=5), estimates also use how alike they are",

@@ -65,9 +65,11 @@ def run(arguments: Sequence[str]) -> int:
     total = texts.count()
 
     from tolka.interchange.opening import open_translator
+    from tolka.translation.segments import PrefixError
 
     title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
-    with open_output(options.output, config, models, options.score) as out:
+    others = {"--score": options.score, "--attention": options.attention is not None}
+    with open_output(options.output, config, models, others) as out:
         journal = Journal(out, config.decoding.window)
         translator = open_translator(
             models, config.search, config.decoding, _needs_attention(config, options.attention)
@@ -75,22 +77,31 @@ def run(arguments: Sequence[str]) -> int:
         tally = Tally(translator.languages, options.score, journal.tally)
         form = _format(config, translator, options.attention, options.score, journal.done)
         windows = _windows(texts, journal, config.decoding.window, options.output)
+
+        def process(window: "Sequence[Pair]") -> None:
+            results = _results(translator, window, options.score, form.scored, progress.update)
+            for line in form.lines(results):
+                out.write(f"{line}\n".encode())
+            out.flush()  # whoever wrote these lines may be waiting
+            tally.add(results)
+
         # The bar begins here, so that its rate, and the time left, are those of translating.
         with bar(title, total, " lines", journal.done, shown=shown) as progress:
             try:
                 for window in windows:
-                    results = _results(translator, window, options.score, form.scored, progress.update)
-                    for line in form.lines(results):
-                        out.write(f"{line}\n".encode())
-                    out.flush()  # whoever wrote these lines may be waiting
-                    tally.add(results)
+                    try:
+                        process(window)
+                    except PrefixError as error:
+                        process(window[: error.number])
+                        raise DataError(f"{texts.place(tally.counts.lines + 1)}: {error}") from None
                     journal.record(window, tally.as_dict())
             except DataError:  # a line that cannot be read: those before it are translated
                 progress.close()
                 form.conclude()
-                tally.conclude()
+                tally.conclude(is_complete=False)
                 raise
     form.conclude()
+    texts.conclude()
     tally.conclude()
     return DONE
 

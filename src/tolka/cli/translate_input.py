@@ -1,6 +1,7 @@
 """What mt-translate reads: lines or the rows of a column, and the beginnings of their translations."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -46,6 +47,7 @@ class TextsToTranslate:
         self._files = [(path, self._kind(path)) for path in files]
         self._stdin_kind = "" if files else self._kind(None)
         self._prefix = user_path(config.prefix) if config.prefix else None
+        self._flaws = Counter[str]()
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
 
@@ -107,6 +109,16 @@ class TextsToTranslate:
                 raise self._unequal(f"only {number} lines, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
+    def place(self, number: int) -> str:
+        """Return where the beginning of a translation stands. number: of its line or row, from 1."""
+        return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+
+    def conclude(self) -> None:
+        """Print a note of rows that may not be what their writer meant."""
+        for flaw, count in self._flaws.items():
+            if count:
+                say(f"note: {count} rows have {flaw}; each was translated as one line")
+
     def _unequal(self, words: str) -> DataError:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
 
@@ -125,6 +137,7 @@ class TextsToTranslate:
             yield from (Pair(line, "") for line in lines)
             return
         for pair in self._column(path, kind, stream).read():
+            self._flaws[pair.flaw] += bool(pair.flaw)
             yield pair if self._config.prefix_column else Pair(pair.source, "")
 
     def _column(self, path: Path, kind: str, stream: IO[bytes] | None = None) -> PairSource:
@@ -152,6 +165,13 @@ class GivenTranslations:
         if config != InputConfig():
             raise ConfigError("--score reads two files of lines: leave out the settings of input.*")
         self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
+
+    def place(self, number: int) -> str:
+        """Return where a pair stands. number: from 1."""
+        return f"line {number}"
+
+    def conclude(self) -> None:
+        """Nothing is to be told."""
 
     def count(self) -> int:
         """Return the number of pairs; DataError where the files have not as many lines."""

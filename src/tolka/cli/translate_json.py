@@ -120,5 +120,4 @@ class JsonLines(Format):
             self._is_aligned = self._reader.finds_any(segment)
         if not self._is_aligned:
             return [None] * len(candidates)
-        found = zip(candidates, self._reader(candidates), strict=True)
-        return [word_alignment(maps) if any(source for source, _ in each.segments) else [] for each, maps in found]
+        return [word_alignment(maps) for maps in self._reader(candidates)]

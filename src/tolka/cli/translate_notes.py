@@ -71,8 +71,8 @@ class Tally:
         of_target = len(self._target_letters.findall(text))
         return of_target > 0 and of_target > len(self._source_letters.findall(text))
 
-    def conclude(self) -> None:
-        """Print the notes."""
+    def conclude(self, is_complete: bool = True) -> None:
+        """Print the notes. is_complete: whether the input was read to its end, without an error."""
         counts = self.counts
         of_lines = f"of {counts.lines} lines"
         if counts.apart:
@@ -102,5 +102,5 @@ class Tally:
                 f"note: {counts.reversed} {of_lines} are in the script of {target}, and the model translates from "
                 f"{source} to {target}; is it the one for the other direction?"
             )
-        if not counts.lines:
+        if is_complete and not counts.lines:
             say(f"note: there was no line to {'score' if self._scored else 'translate'}")

@@ -23,17 +23,19 @@ _ONLY_SPEED = {"decoding.threads", "decoding.workers", "output.resume"}  # setti
 
 @contextmanager
 def open_output(
-    path: Path | None, config: TranslateConfig, models: Sequence[Path], given: bool
+    path: Path | None, config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]
 ) -> Iterator[BinaryIO | ResumableFile]:
     """Yield standard output, or a file that gets its name once it is complete, as output.resume says.
 
-    models, given (whether translations are scored that were given): a resumed job must have the same.
+    models, options (of the command line, besides settings): a resumed job must have the same.
     """
     if path is None:
+        if sys.stdout is None:
+            raise DataError("standard output is closed; name a file with -o")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     elif config.output.resume:
-        with _resumable(path, _identity(config, models, given)) as file:
+        with _resumable(path, _identity(config, models, options)) as file:
             yield file
     else:
         if record_path(path.resolve()).exists():
@@ -57,7 +59,7 @@ def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFil
             raise
 
 
-def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> dict[str, Any]:
+def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:
     """Return what decides the output, besides the input."""
     from tolka.interchange.load import digests_of_any  # imports torch
 
@@ -65,7 +67,7 @@ def _identity(config: TranslateConfig, models: Sequence[Path], given: bool) -> d
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
     contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
-    return {"the model": digests_of_any(models), "--score": given, **kept, **contents, "tolka's version": __version__}
+    return {"the model": digests_of_any(models), **options, **kept, **contents, "tolka's version": __version__}
 
 
 class Journal:

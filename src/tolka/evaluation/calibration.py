@@ -4,7 +4,8 @@ Shapes: L lines, F features of a line.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _FEWEST = 100  # lines to fit on
+_FEWEST_DIFFERENT = 20  # of them, with features of their own
 _FOLDS = 5
 _WORST = 0.1  # share of lines that are called the worst
 _BINS = 5
@@ -74,6 +76,10 @@ class Calibrated:
     calibration: Calibration
     qualities: list[EstimateQuality]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"lines": self.calibration.lines, "estimates": [asdict(each) for each in self.qualities]}
+
     def __str__(self) -> str:
         rows = [
             [each.name, f"{each.pearson:.2f}", f"{each.spearman:.2f}", f"{100 * each.worst_found:.0f} %"]
@@ -114,6 +120,11 @@ def calibrated(
     features = [each for each in features_of(translator, translations) if each is not None]
     assert len(features) == len(pairs), "only a blank text has no features"
     chrf = sentence_chrf(translations, [reference for _, reference in pairs])
+    if len(set(features)) < _FEWEST_DIFFERENT or len(set(chrf)) < 2:
+        raise DataError(
+            f"a calibration needs different lines, and of {len(pairs)} there are {len(set(features))} with estimates "
+            f"of their own, and {len(set(chrf))} values of chrF: give it other text"
+        )
     return fitted(features, chrf, repr(translator.engine.config))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-_ONE_AT_A_TIME = threading.RLock()
+_WITH_WORKERS = threading.Lock()
 
 
 class _InlineExecutor(Executor):
@@ -50,14 +50,15 @@ class _WorkerThreads(ThreadPoolExecutor):
 def side_by_side(count: int) -> Iterator[Executor]:
     """Yield an executor of `count` threads, each with its share of torch's; of one, the caller's own thread.
 
-    Of several threads that call it at the same time with a count above 1, one has its executor, and the others wait.
+    Of several threads that call it at the same time with a count above 1, one has workers; the others compute in their
+    own threads, beside it.
     If the block ends early, by an error or a signal, queued jobs are cancelled and running ones are waited for.
     """
-    if count == 1:
+    # The number of torch's threads is one for the process: a second caller would read the share of the first's workers.
+    if count == 1 or not _WITH_WORKERS.acquire(blocking=False):
         yield _InlineExecutor()
         return
-    # The number of torch's threads is one for the process: a second caller would read the share of the first's workers.
-    with _ONE_AT_A_TIME:
+    try:
         threads = torch.get_num_threads()
         pool = _WorkerThreads(count, max(1, threads // count))
         try:
@@ -65,3 +66,5 @@ def side_by_side(count: int) -> Iterator[Executor]:
         finally:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)  # the default for new threads
+    finally:
+        _WITH_WORKERS.release()

@@ -20,6 +20,7 @@ from tolka.translation.options import AttentionConfig as AttentionConfig
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.torch_engine import TorchEngine
 
+_WEIGHTS_AT_ONCE = 2**20  # of one map and head, in a batch: memory grows with the square of the lengths
 _BEGIN, _END, _BLANK = "<s>", "</s>", "▁"
 
 
@@ -72,9 +73,11 @@ class AttentionReader:
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
         maps_by_number: dict[int, list[AttentionMap]] = {}
-        for numbers in longest_first(lengths, self._translator.tokens):
-            for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
-                maps_by_number[number] = maps
+        for batch in longest_first(lengths, self._translator.tokens):
+            most = max(1, _WEIGHTS_AT_ONCE // lengths[batch[0]] ** 2)
+            for numbers in (batch[start : start + most] for start in range(0, len(batch), most)):
+                for number, maps in zip(numbers, self._read([segments[number] for number in numbers]), strict=True):
+                    maps_by_number[number] = maps
         ordered = iter(maps_by_number[number] for number in range(len(segments)))
         return [[each for _ in translation.segments for each in next(ordered)] for translation in translations]
 
@@ -153,16 +156,18 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     """Return (source, target) for each target word and the source word with its largest weight, numbered from 0.
 
     maps: one per segment, `cross`, of one head or the mean. Words are separated by blanks; weights are summed over a
-    source word's subwords and averaged over a target word's (Garg et al. 2019 extract alignments likewise).
+    source word's subwords and averaged over a target word's (Garg et al. 2019 extract alignments likewise). Words of a
+    segment whose source is blank are aligned to none.
     """
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words in earlier segments
     for each in maps:
         columns, rows = word_numbers(each.columns), word_numbers(each.rows)
         weights = np.array(each.weights)
-        for word in sorted({number for number in rows if number is not None}):
+        aligned = {number for number in rows if number is not None} if any(n is not None for n in columns) else set()
+        for word in sorted(aligned):
             of_word = weights[[number == word for number in rows]].mean(axis=0)
-            shares = np.zeros(1 + max((number for number in columns if number is not None), default=0))
+            shares = np.zeros(1 + max(number for number in columns if number is not None))
             for weight, number in zip(of_word, columns, strict=True):
                 if number is not None:
                     shares[number] += weight

@@ -68,10 +68,15 @@ class SharedCalls(Generic[J, R]):
                 self._start()
 
     def _start(self) -> None:
-        """Start a thread that runs what waits; the lock is held."""
+        """Start a thread that runs what waits; the lock is held. If it cannot be started, what waits has that error."""
         thread = threading.Thread(target=self._run_waiting, name="translating", daemon=False)
         self._runner = 0  # of no thread, until it begins
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # too many threads
+            self._runner = None
+            while self._waiting:
+                self._waiting.popleft()[1].set_exception(error)
 
     def _run_waiting(self) -> None:
         """Run what waits, until nothing does."""

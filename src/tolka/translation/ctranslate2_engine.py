@@ -134,10 +134,13 @@ class CTranslate2Engine(Engine):
     def selection(self, language: str) -> Selection | None:
         return self.config.selection(language)
 
+    def longest_translation(self, source_length: int) -> int:
+        return min(self.config.limit(source_length + 1), self.vocabulary.positions) - 1
+
     def translate(
         self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
-        limits = [min(self.config.limit(len(ids) + 1), self.vocabulary.positions) for ids in sources]
+        limits = [self.longest_translation(len(ids)) + 1 for ids in sources]
         prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
         for source, prefix, limit in zip(sources, prefixes, limits, strict=True):
             self._check_length(source)

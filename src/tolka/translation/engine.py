@@ -38,6 +38,10 @@ class Engine(ABC):
         """
         return None
 
+    def longest_translation(self, source_length: int) -> int | None:
+        """Return how many subwords a translation may have, at most; None without a limit. Neither counts `</s>`."""
+        return None
+
     @abstractmethod
     def translate(
         self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False

@@ -47,10 +47,10 @@ FLAGS = (
 _PLACEHOLDER = re.compile(
     r"""
     (?:https?://|www\.)[!-~]*[A-Za-z0-9/]               # addresses of pages, without a particle that follows
-    | [A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+  # e-mail
+    | (?<![A-Za-z0-9._+-])[A-Za-z0-9._+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+  # e-mail
     | \$?\{\{?[^{}\s]{0,60}\}?\}                        # {name} ${name} {{name}} {0} {}
-    | %\(\w+\)[-+0\ \#]*\d*(?:\.\d+)?[a-zA-Z]           # %(name)s
-    | %(?:\d+\$)?[-+0\#]*\d*(?:\.\d+)?(?:hh?|ll?)?[sdiufgxXc@](?![a-zA-Z])  # %s %d %1$s %.2f, but not 100 % safe
+    | %\(\w++\)[-+0\ \#]*+\d*+(?:\.\d++)?[a-zA-Z]       # %(name)s
+    | %(?:\d++\$)?[-+0\#]*+\d*+(?:\.\d+)?(?:hh?|ll?)?[sdiufgxXc@](?![a-zA-Z])  # %s %d %1$s %.2f, but not 100 % safe
     | %\d+(?![A-Za-z0-9]) | %[A-Z][A-Z_]+               # %1 %PRODUCTNAME
     | </?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>                # tags
     | &(?:[A-Za-z]{2,8}|\#\d{1,6});                     # references such as &nbsp;
@@ -122,16 +122,21 @@ def is_copy(source: str, target: str) -> bool:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, in O(len(one) * len(other)) steps at most."""
+    """Return the length of the longest common subsequence, by the bit-parallel algorithm of Hyyrö (2004).
+
+    It takes len(other) operations on integers of len(one) bits, of which `unmatched` has a zero for each word found.
+    """
     if sum((Counter(one) & Counter(other)).values()) < _COPIED * max(len(one), len(other)):
         return 0  # too few words in common, in whatever order
-    row = [0] * (len(other) + 1)
-    for word in one:
-        above = row
-        row = [0]
-        for place, each in enumerate(other):
-            row.append(above[place] + 1 if each == word else max(row[-1], above[place + 1]))
-    return row[-1]
+    places: dict[str, int] = {}
+    for place, word in enumerate(one):
+        places[word] = places.get(word, 0) | 1 << place
+    every = (1 << len(one)) - 1
+    unmatched = every
+    for word in other:
+        matching = unmatched & places.get(word, 0)
+        unmatched = (unmatched + matching | unmatched - matching) & every
+    return len(one) - unmatched.bit_count()
 
 
 def repeats(source: str, target: str) -> bool:
@@ -204,23 +209,26 @@ def missing_numbers(source: str, target: str) -> list[str]:
     source, target = (_digits(_PLACEHOLDER.sub(" ", text)) for text in (source, target))
     plain = _without_zeros if _MYRIAD.search(source + target) else _plain
     joined = Counter(plain(number) for number in _NUMBER.findall(target))
-    parts = Counter(int(part) for part in _DIGITS.findall(target))
+    parts = Counter(map(_plain, _DIGITS.findall(target)))
     missing = []
     for number in _NUMBER.findall(source):
         if joined[plain(number)] > 0:
             joined[plain(number)] -= 1
             continue
-        of_number = [int(part) for part in _DIGITS.findall(number)]
+        of_number = [_plain(part) for part in _DIGITS.findall(number)]
         # Several numbers may stand in a row, and parts of a date in another order.
         if len(of_number) == 1 or not all(_is_there(part, number, parts) for part in of_number):
             missing.append(number)
     return missing
 
 
-def _is_there(part: int, number: str, parts: Counter[int]) -> bool:
+def _is_there(part: str, number: str, parts: Counter[str]) -> bool:
     """Return whether a part of a number with several parts is in the translation, or may be spelt out there."""
-    is_afternoon = _TIME.fullmatch(number) is not None and parts[part - 12] > 0
-    return parts[part] > 0 or part <= _LAST_MONTH or is_afternoon
+    if parts[part] > 0 or len(part) > 2:
+        return parts[part] > 0
+    value = int(part or "0")
+    is_afternoon = _TIME.fullmatch(number) is not None and parts[str(value - 12)] > 0
+    return value <= _LAST_MONTH or is_afternoon
 
 
 def _digits(text: str) -> str:

@@ -7,6 +7,7 @@ from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
+from tolka.translation.terminology import Terminology, complaints
 
 
 class SegmentScorer(Protocol):
@@ -22,6 +23,7 @@ class TextScorer(SegmentScorer, Protocol):
     tokenizer: Tokenizer
     unicode: str
     max_length: int
+    terminology: Terminology | None
 
 
 class ScoredPair(NamedTuple):
@@ -53,11 +55,13 @@ def score_given(
     found = translator.token_scores([ids[number] for number in asked], lambda count: tick(count * share))
     scores = dict(zip(asked, found, strict=True))
     results = []
-    for number, (pair, target) in enumerate(zip(ids, targets, strict=True)):
+    for number, (pair, source, target) in enumerate(zip(ids, stripped[0], targets, strict=True)):
         token_scores = scores.get(number, [])
         total = sum(token_scores)
         segments = [pair] if number in scores else []
-        candidate = Candidate(target, segments, total, complete=True, log_probability=total)
+        matches = translator.terminology.matches(source) if translator.terminology else ()
+        lacks = complaints(translator.terminology, target, [(matches, target)])
+        candidate = Candidate(target, segments, total, True, total, *lacks)
         too_long = len(pair[0]) > translator.max_length
         results.append(ScoredPair(Translation([candidate], too_long, split="never"), token_scores))
     return results

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tolka.errors import DataError
 from tolka.search.hypothesis import NO_WISH, Wish
 from tolka.text.glossary import Match
 from tolka.text.normalization import spelt
@@ -32,6 +33,17 @@ class SegmentedText:
     segments: list[Segment]
     sentences: int
     too_long: bool
+
+
+class PrefixError(DataError):
+    """The beginning of a translation that is longer than the translation may be. number: of the text, from 0."""
+
+    def __init__(self, number: int, length: int, longest: int) -> None:
+        super().__init__(
+            f"a prefix of {length} subwords does not fit into a translation of at most {longest}: shorten it, or raise "
+            "search.max_length_extra"
+        )
+        self.number = number
 
 
 @dataclass(frozen=True)

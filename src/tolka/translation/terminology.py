@@ -128,6 +128,19 @@ class Terminology:
         return text
 
 
+def complaints(
+    terminology: Terminology | None, translation: str, segments: Sequence[tuple[Sequence[Match], str]]
+) -> tuple[list[str], list[str]]:
+    """Return the terms that a translation lacks and the banned phrases that it has.
+
+    segments: of each, the glossary's terms in it, and its translation.
+    """
+    if terminology is None:
+        return [], []
+    missing = [term for each in segments for term in terminology.missing(*each)]
+    return missing, terminology.banned_in(translation)
+
+
 def _spelt(entry: Entry, unicode: str) -> Entry:
     """Return the entry in a Unicode form."""
     sources, targets = ([spelt(form, unicode) for form in forms] for forms in (entry.sources, entry.targets))

@@ -55,6 +55,9 @@ class TorchEngine(Engine):
     def selection(self, language: str) -> Selection | None:
         return self.config.selection(language)
 
+    def longest_translation(self, source_length: int) -> int:
+        return self.config.limit(source_length + 1) - 1
+
     @property
     def cpu_threads(self) -> int:
         return torch.get_num_threads() if self.device.type == "cpu" else 0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from tolka.errors import ConfigError
 from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
-from tolka.text.glossary import Match
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import BatchDecoder, Tick
@@ -20,8 +19,8 @@ from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import Segment, SegmentedText, Segmenter
-from tolka.translation.terminology import Terminology
+from tolka.translation.segments import PrefixError, Segment, SegmentedText, Segmenter
+from tolka.translation.terminology import Terminology, complaints
 
 if TYPE_CHECKING:
     from tolka.model_directory.read import Folders, SavedModel
@@ -145,7 +144,8 @@ class Translator(Generic[E]):
         """Translate each text and return details. tick: is called after each batch with its share of the texts.
 
         scored: whether scores are needed; greedy search is faster without. prefixes: the beginning of each
-        translation, "" where it is free; none at all by default.
+        translation, "" where it is free; none at all by default. PrefixError if one is longer than its translation may
+        be.
         """
         return self._calls.call(_Call(_as_list(texts), tick, scored, prefixes))
 
@@ -208,6 +208,7 @@ class Translator(Generic[E]):
             for call in calls
             for text, prefix in zip(call.texts, call.prefixes or [""] * len(call.texts), strict=True)
         ]
+        self._check_prefixes(texts)
         segments = [segment for text in texts for segment in text.segments]
         share = len(texts) / max(1, len(segments))
         # Of several calls each learns of its progress at its end.
@@ -219,6 +220,14 @@ class Translator(Generic[E]):
         for call in calls if len(calls) > 1 else ():
             call.tick(len(call.texts))
         return [list(islice(joined, len(call.texts))) for call in calls]
+
+    def _check_prefixes(self, texts: Sequence[SegmentedText]) -> None:
+        """Raise PrefixError if a translation may not be as long as it has to begin."""
+        for number, text in enumerate(texts):
+            if text.segments and (prefix := text.segments[0].wish.prefix):
+                longest = self.engine.longest_translation(len(text.segments[0].ids))
+                if longest is not None and len(prefix) > longest:
+                    raise PrefixError(number, len(prefix), longest)
 
     def _join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
@@ -237,20 +246,10 @@ class Translator(Generic[E]):
                     sum(hypothesis.score for _, hypothesis in chosen),
                     all(hypothesis.finished for _, hypothesis in chosen),
                     sum(hypothesis.log_probability for _, hypothesis in chosen),
-                    *self._complaints(joined, [(segment.matches, part) for segment, (part, _) in pairs]),
+                    *complaints(self.terminology, joined, [(segment.matches, part) for segment, (part, _) in pairs]),
                 )
             )
         return Translation(candidates, text.too_long, text.sentences, self.split)
-
-    def _complaints(self, text: str, segments: Sequence[tuple[Sequence[Match], str]]) -> tuple[list[str], list[str]]:
-        """Return the terms that a translation lacks and the banned phrases that it has.
-
-        segments: of each, the glossary's terms in it, and its translation.
-        """
-        if self.terminology is None:
-            return [], []
-        missing = [term for each in segments for term in self.terminology.missing(*each)]
-        return missing, self.terminology.banned_in(text)
 
     def _without_banned(
         self, segments: Sequence[Segment], results: list[list[Rendered]], scored: bool

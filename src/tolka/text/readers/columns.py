@@ -84,7 +84,9 @@ class CsvFile(TsvFile):
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()
-        first = next(lines, "")
+        first = next(lines, None)
+        if first is None:
+            return
         delimiter = max(",;\t", key=first.count)
         csv.field_size_limit(self.limit.max_bytes)  # of a cell; else one open quotation mark reads the rest of the file
         reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
