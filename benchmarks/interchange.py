@@ -3,9 +3,9 @@
     python benchmarks/interchange.py WORK [--steps N] [--lines N] [--width D] [--layers L]
 
 In WORK `transformers` makes a Marian of that size, trains it on the embedded English-Korean sample, and saves it in the
-layout of OPUS-MT's models. It is imported, exported again, and translated greedily by both sides; so is a model that is
-only ours: the imported one, from whose export `transformers` translates. Prints a JSON line for each direction. Its
-Python needs `transformers`.
+layout of OPUS-MT's models. It is imported, and exported again. Of each direction a JSON line is printed: how alike both
+sides translate greedily, and whether the tensors that come back are those that went in. The Python that runs it needs
+`transformers`.
 """
 
 import argparse

@@ -138,7 +138,7 @@ def test_weights_in_several_files_and_pickled_ones(usual: Path, tmp_path: Path) 
     """pytorch_model.bin as older folders of the Hub have it: every name of a shared matrix, and the position tables."""
     expected = load_marian(usual).model.state_dict()
     model = transformers.MarianMTModel.from_pretrained(str(usual))
-    for name in ("sharded", "pickled"):
+    for name in ("sharded", "pickled", "pickled before torch 1.6"):
         shutil.copytree(usual, tmp_path / name)
         (tmp_path / name / "model.safetensors").unlink()
     model.save_pretrained(tmp_path / "sharded", max_shard_size="20KB")
@@ -147,7 +147,9 @@ def test_weights_in_several_files_and_pickled_ones(usual: Path, tmp_path: Path) 
     assert "model.encoder.embed_positions.weight" in state
     assert "lm_head.weight" in state
     torch.save(state, tmp_path / "pickled" / "pytorch_model.bin")
-    for name in ("sharded", "pickled"):
+    old = tmp_path / "pickled before torch 1.6" / "pytorch_model.bin"
+    torch.save(state, old, _use_new_zipfile_serialization=False)
+    for name in ("sharded", "pickled", "pickled before torch 1.6"):
         found = load_marian(tmp_path / name).model.state_dict()
         assert all(torch.equal(found[key], tensor) for key, tensor in expected.items()), name
 
@@ -236,7 +238,10 @@ def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Comman
     done = command("mt-translate", usual, tmp_path / "in.xa", "search=greedy")
     assert done.code == 0
     assert done.out.splitlines() == [*theirs(usual, load_marian(usual)).translate(lines)]
-    (tmp_path / "out.xb").write_text(done.out, encoding="utf-8")
+    resumable = [usual, tmp_path / "in.xa", "search=greedy", "-o", tmp_path / "out.xb", "resume=true"]
+    assert command("mt-translate", *resumable).code == 0
+    assert command("mt-translate", *resumable).code == 0
+    assert (tmp_path / "out.xb").read_text(encoding="utf-8") == done.out
     scored = command("mt-eval", usual, f"source={tmp_path / 'in.xa'}", f"reference={tmp_path / 'out.xb'}")
     assert scored.code == 0
     assert "PPL" in scored.out

@@ -19,6 +19,7 @@ from tolka.interchange.export_marian import export_marian
 from tolka.interchange.import_marian import import_marian, load_marian
 from tolka.interchange.load import load_any, local_folder
 from tolka.interchange.marian import check_expressible
+from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -271,6 +272,21 @@ def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_pa
     with pytest.raises(ConfigError, match=r"model.norm=pre \(it has post\), model.positions=sinusoidal"):
         export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_recurrent_model_is_refused(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = load_model(trained)
+    recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "lstm"}})
+    monkeypatch.setattr("tolka.interchange.export_marian.load_any", lambda name: recurrent)
+    with pytest.raises(ConfigError, match=r"is model\.name=lstm: train with model=transformer_marian, which fits"):
+        export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
+
+
+def test_weights_that_float16_cannot_hold(folder: Path, tmp_path: Path) -> None:
+    tensors(folder, lambda found: found.update({"model.decoder.layers.0.fc1.bias": torch.full((24,), 1e6)}))
+    with pytest.raises(CheckpointError, match=r"fc1\.bias has values that float16 cannot hold: take --dtype bfloat16"):
+        export_marian(folder, tmp_path / "out", "float16", [], lambda line: None)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_preset_has_opus_mt_s_sizes() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import warnings
+import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,7 +139,10 @@ class ModelFolder:
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
         path = self.file(_PICKLED)
         try:
-            found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            mapped = zipfile.is_zipfile(path)  # as torch writes since 1.6: the tensors are not read yet
+            with warnings.catch_warnings():  # of the pickle's version, before it is refused
+                warnings.simplefilter("ignore")
+                found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except (RuntimeError, pickle.UnpicklingError, ValueError, EOFError, OSError, KeyError, AttributeError) as error:
             reason = " ".join(str(error).split())[:160]
             raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None
