@@ -44,6 +44,22 @@ def _merge(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _add_quantise(parser: Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model directory, or a run's folder (its best/)")
+    add_output(parser)
+
+
+def _quantise(options: argparse.Namespace) -> int:
+    model, out = model_path(options.model), new_folder(options, "quantise")
+
+    from tolka.model_directory.quantise import quantise_model
+    from tolka.system.progress import say
+
+    quantise_model(model, out)
+    say(f"written: {out}")
+    return DONE
+
+
 SUBCOMMANDS = {
     "average": Subcommand("MODEL MODEL ... -o OUT", "the mean of finished models of one shape", _add_average, _average),
     "merge": Subcommand(
@@ -51,6 +67,9 @@ SUBCOMMANDS = {
     ),
     "import": IMPORT,
     "export": EXPORT,
+    "quantise": Subcommand(
+        "MODEL -o OUT", "a model with its weights in int8, to translate on a CPU", _add_quantise, _quantise
+    ),
 }
 
 

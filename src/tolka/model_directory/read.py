@@ -19,6 +19,7 @@ from tolka.model_directory.file_names import (
     SCORES,
     WEIGHTS,
 )
+from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.manifest import MANIFEST, QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.model_directory.weights import check_size, fill, read_tensors
@@ -51,21 +52,28 @@ class SavedModel:
     scores: dict[str, Any]
 
 
-def load_model(folder: Path) -> SavedModel:
-    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged."""
-    folder = _find_model_folder(folder)
+def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
+    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged.
+
+    or_int8: whether the weights may be stored in int8, which are for translating only.
+    """
+    folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
+    if manifest.int8 and not or_int8:
+        raise CheckpointError(
+            f"{folder} has its weights in int8, for translating only: give the model that it was made from"
+        )
     settings, model_config = _read_settings(folder)
     scores = read_json(folder / SCORES)
     tokenizer = _load_tokenizer(folder, manifest)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
-        check_size(model_config, sizes, folder / WEIGHTS)
+        check_size(model_config, sizes, folder / WEIGHTS, manifest.int8)
         with SkipInitialization():
             model = model_config.build(*sizes)
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    fill(model, folder)
+    (fill_int8 if manifest.int8 else fill)(model, folder)
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
@@ -82,7 +90,7 @@ def load_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel
             f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
             "for each, in their order, or leave it out"
         )
-    first, *others = [load_model(Path(folder)) for folder in listed]
+    first, *others = [load_model(Path(folder), or_int8=True) for folder in listed]
     if not others:
         return first
     for other in others:
@@ -106,7 +114,7 @@ def digests(folders: Folders) -> list[str]:
 
 def _checksums(folder: Path) -> list[str]:
     """Return the checksums of a model directory's files that decide what it translates."""
-    files = json.loads((_find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
+    files = json.loads((find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
     return [
         f"{name}:{files[name]}"
         for name in sorted(files)
@@ -147,7 +155,7 @@ def load_settings(folder: Path) -> dict[str, Any]:
 
     Options of model and tokenizer that are newer than the file have their defaults.
     """
-    folder = _find_model_folder(folder)
+    folder = find_model_folder(folder)
     settings, _ = _read_settings(folder)
     if not isinstance(settings.get("tokenizer"), dict):
         raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
@@ -195,7 +203,7 @@ class Adapter:
 
 def load_adapter(folder: Path) -> Adapter:
     """Verify and load the low-rank adapter of a model or run directory."""
-    folder = _find_model_folder(folder)
+    folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     if ADAPTER not in manifest.files:
         raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
@@ -206,7 +214,7 @@ def load_adapter(folder: Path) -> Adapter:
     return Adapter(tensors, _load_tokenizer(folder, manifest), base)
 
 
-def _find_model_folder(folder: Path) -> Path:
+def find_model_folder(folder: Path) -> Path:
     """Return the folder itself, or `best/` of a run directory."""
     for candidate in (folder, standing(folder / "best")):
         if (candidate / MANIFEST).is_file():

@@ -126,7 +126,7 @@ class Transformer(Seq2Seq):
     def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
         """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
         half = torch.is_autocast_enabled(lengths.device.type)
-        dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.weight.dtype
+        dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.dtype
         drops_weights = self.training and self.config.attention_dropout > 0
         if not drops_weights and supports_packed_attention(
             lengths.device, dtype, self.config.key_width, self.config.value_width
@@ -143,7 +143,7 @@ class Transformer(Seq2Seq):
         return replace(inspection, features=self._decode(batch, target, encoded, source, inspection))
 
     def logits(self, features: Tensor) -> Tensor:
-        """(..., D) -> (..., V): the dot products with the rows of the output embedding, plus the bias if there is one."""
+        """(..., D) -> (..., V): dot products with the rows of the output embedding, plus the bias if there is one."""
         return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:
