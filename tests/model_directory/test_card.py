@@ -69,6 +69,11 @@ def test_a_folder_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Any, monkeypa
     assert "bentrevett" not in model_card(CONFIG, {}, SCORES)
 
 
+def test_a_model_of_another_program_was_not_trained_here() -> None:
+    assert "imported into tolka" in model_card(CONFIG, {"imported from": "a folder of Marian"}, {})
+    assert "trained with tolka" in model_card(CONFIG, {}, {})
+
+
 def test_a_model_without_scores_says_so() -> None:
     card = model_card({**CONFIG, "run": {"name": "captions"}}, {}, {})
     assert "model-index" not in card

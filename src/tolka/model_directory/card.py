@@ -27,7 +27,13 @@ def model_card(
     facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it goes there.
     """
     metadata = yaml.safe_dump(_metadata(config, scores), allow_unicode=True, sort_keys=False)
-    sections = [_title(config), _training(config, facts, scores), _use(repository), _scores(scores), _limits(facts)]
+    sections = [
+        _title(config, facts),
+        _training(config, facts, scores),
+        _use(repository),
+        _scores(scores),
+        _limits(facts),
+    ]
     return f"---\n{metadata}---\n\n" + "\n".join("\n".join(lines) + "\n" for lines in sections)
 
 
@@ -73,12 +79,12 @@ def _result(config: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> d
     }
 
 
-def _title(config: Mapping[str, Any]) -> list[str]:
-    corpus = config["corpus"]
+def _title(config: Mapping[str, Any], facts: Mapping[str, str]) -> list[str]:
+    corpus, origin = config["corpus"], "imported into" if "imported from" in facts else "trained with"
     return [
         f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",
         "",
-        f"A model that translates text from {corpus['source']} to {corpus['target']}, trained with tolka.",
+        f"A model that translates text from {corpus['source']} to {corpus['target']}, {origin} tolka.",
     ]
 
 

@@ -1,7 +1,7 @@
 """A model in int8, for decoding on a CPU: which of its matrices are, and putting their layers in place.
 
-They are those of the linear layers and the embeddings. Recurrences, norms, biases, and matrices with fewer than 32 rows
-or columns stay in fp32.
+They are those of the linear layers and the embeddings. Recurrences, norms, biases, and linear layers with fewer than 32
+rows or columns stay in fp32.
 """
 
 from collections.abc import Callable, Mapping
