@@ -284,7 +284,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)
         pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
-        precision = Precision(choose_device(config.decoding.device, "decoding.device"), "fp32")
+        precision = Precision(translator.engine.device, "fp32")
         meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
         perplexity = meter.measure(saved.model, precision)
         notes.append(
@@ -317,7 +317,7 @@ def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **set
     sources, references = _lines(files.source, limit), _lines(files.reference, limit)
     if len(sources) != len(references):
         raise DataError(f"{files.source} has {len(sources)} lines but {files.reference} has {len(references)}")
-    saved = load_model(Path(model))
+    saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding)
     with bar("translating", len(sources), " lines") as progress:

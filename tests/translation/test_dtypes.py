@@ -11,7 +11,7 @@ from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import QuantizedLinear, QuantizedOutputLayer, has_vnni
+from tolka.nn.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.search.beam import BeamConfig
 from tolka.translation.dtypes import check_dtype, convert_model
 
@@ -65,13 +65,13 @@ def test_a_search_runs_to_its_end(name: str) -> None:
 def test_a_quantized_layer_by_hand() -> None:
     """With weights that are multiples of their scales and inputs at the ends of the range, only rounding is lost."""
     weight = torch.tensor([[127.0, -64.0], [254.0, 2.0]]) / 100
-    layer = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1])
+    layer = QuantizedLinear(Int8Matrix.of(weight), torch.tensor([1.0, -1.0]), [1, 1])
     x = torch.tensor([[1.27, 0.0], [0.0, 1.27]])
     torch.testing.assert_close(layer(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
     assert layer.widths == [1, 1]
-    positive = QuantizedLinear(weight, torch.tensor([1.0, -1.0]), [1, 1], non_negative=True)
+    positive = QuantizedLinear(Int8Matrix.of(weight), torch.tensor([1.0, -1.0]), [1, 1], non_negative=True)
     torch.testing.assert_close(positive(x), x @ weight.T + torch.tensor([1.0, -1.0]), atol=0.02, rtol=0)
-    zeros = QuantizedLinear(torch.zeros(3, 2), None, [3])
+    zeros = QuantizedLinear(Int8Matrix.of(torch.zeros(3, 2)), None, [3])
     assert torch.equal(zeros(x), torch.zeros(2, 3))
 
 
@@ -80,7 +80,7 @@ def test_a_quantized_layer_by_hand() -> None:
 def test_a_row_is_quantised_by_itself(many: int, non_negative: bool) -> None:
     """Its result is the same to the last bit beside rows a thousand times as large, beside zeros, and alone."""
     torch.manual_seed(0)
-    layer = QuantizedLinear(torch.randn(many, 32), torch.randn(many), [many], non_negative)
+    layer = QuantizedLinear(Int8Matrix.of(torch.randn(many, 32)), torch.randn(many), [many], non_negative)
     rows = torch.randn(5, 32).abs() if non_negative else torch.randn(5, 32)
     beside = torch.cat([rows * 1000, rows, torch.zeros(2, 32)])
     assert torch.equal(layer(beside)[5:10], layer(rows))
@@ -130,8 +130,10 @@ def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> 
     """The parts are computed by another kernel where the processor has VNNI."""
     torch.manual_seed(0)
     weight, bias, x = torch.randn(6000, 32), torch.randn(6000), torch.randn(shape)
-    whole = QuantizedLinear(weight, bias, [6000])(x)
-    parts = [QuantizedLinear(weight[i : i + 2000], bias[i : i + 2000], [2000])(x) for i in (0, 2000, 4000)]
+    whole = QuantizedLinear(Int8Matrix.of(weight), bias, [6000])(x)
+    parts = [
+        QuantizedLinear(Int8Matrix.of(weight[i : i + 2000]), bias[i : i + 2000], [2000])(x) for i in (0, 2000, 4000)
+    ]
     torch.testing.assert_close(whole, torch.cat(parts, dim=-1))
     steps = 127 if has_vnni() else 63
     rounding = x.abs().max() / steps / 12**0.5 * 32**0.5 + weight.abs().max() / 127 / 12**0.5 * 32**0.5
@@ -141,10 +143,30 @@ def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> 
 def test_int8_takes_the_place_of_the_matrices_but_not_of_the_smallest() -> None:
     model = convert_model(made(MODELS["lstm"]), "int8")
     kinds = {name: type(module) for name, module in model.named_modules()}
-    assert kinds["output_embedding"] is QuantizedOutputLayer
+    assert kinds["target_embedding"] is QuantizedEmbedding
+    assert model.output_embedding is model.target_embedding  # still shared
     assert kinds["readout"] is QuantizedLinear
     assert kinds["attention.energy"] is Linear  # one row
-    assert issubclass(kinds["target_embedding"], nn.Embedding)
+    assert isinstance(made(MODELS["lstm"]).target_embedding, nn.Embedding)  # of the model that it is made from
+
+
+def test_an_int8_embedding_is_the_rounded_matrix() -> None:
+    """Each vector is within half a step of its own, and scores are the products with these vectors."""
+    torch.manual_seed(0)
+    weight = torch.randn(50, 32) * torch.rand(50, 1)
+    embedding = QuantizedEmbedding(Int8Matrix.of(weight), is_output=True)
+    vectors = embedding(torch.arange(50).view(5, 10)).view(50, 32)
+    assert bool(((vectors - weight).abs() <= weight.abs().amax(dim=1, keepdim=True) / 127 * 0.501).all())
+    x = torch.eye(32)[:4] * 3.0  # inputs at the end of their range, which are not rounded
+    torch.testing.assert_close(embedding.scores(x, torch.ones(50)), x @ vectors.T + 1, atol=1e-4, rtol=0)
+
+
+def test_models_of_an_ensemble_may_be_in_int8_already() -> None:
+    members = [made(MODELS["transformer"]), made(MODELS["lstm"])]
+    whole = first_scores(convert_model(Ensemble(members), "int8"))
+    mixed = Ensemble([convert_model(members[0], "int8"), members[1]])
+    assert torch.equal(first_scores(convert_model(mixed, "int8")), whole)
+    assert not torch.equal(first_scores(convert_model(mixed, "fp32")), whole)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,38 @@ def _merge(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _add_quantise(parser: Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model directory, or a run's folder (its best/)")
+    add_output(parser)
+
+
+def _quantise(options: argparse.Namespace) -> int:
+    model, out = model_path(options.model), new_folder(options, "quantise")
+
+    from tolka.model_directory.quantise import quantise_model
+    from tolka.system.progress import say
+
+    quantise_model(model, out)
+    say(f"written: {out}")
+    return DONE
+
+
+def _add_publish(parser: Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model directory, or a run's folder (its best/)")
+    parser.add_argument("repository", metavar="OWNER/NAME", help="on the Hugging Face Hub; made if it is not there")
+    parser.add_argument("--private", action="store_true", help="so that only you see it")
+    parser.add_argument("--licence", default="", metavar="NAME", help="in place of run.licence, as in cc-by-4.0")
+
+
+def _publish(options: argparse.Namespace) -> int:
+    from tolka.interchange.publish import publish
+    from tolka.options.checks import check_licence
+
+    check_licence(options.licence, "--licence")
+    print(publish(model_path(options.model), options.repository, options.private, options.licence))
+    return DONE
+
+
 SUBCOMMANDS = {
     "average": Subcommand("MODEL MODEL ... -o OUT", "the mean of finished models of one shape", _add_average, _average),
     "merge": Subcommand(
@@ -51,6 +83,10 @@ SUBCOMMANDS = {
     ),
     "import": IMPORT,
     "export": EXPORT,
+    "quantise": Subcommand(
+        "MODEL -o OUT", "a model with its weights in int8, to translate on a CPU", _add_quantise, _quantise
+    ),
+    "publish": Subcommand("MODEL OWNER/NAME", "upload a model to the Hugging Face Hub", _add_publish, _publish),
 }
 
 

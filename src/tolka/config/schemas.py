@@ -13,7 +13,7 @@ from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
-from tolka.options.checks import named_in_utf8, zero_or_more
+from tolka.options.checks import check_licence, named_in_utf8, zero_or_more
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
@@ -58,6 +58,8 @@ class RunConfig:
     """of weights, batches and dropout"""
     prepared: str = setting("runs/prepared", literal=True)
     """cache of tokenised corpora, shared by runs"""
+    licence: str = ""
+    """of the model, for its card: a name that the Hugging Face Hub knows, as in cc-by-4.0; empty = not stated"""
     processes: int = 0
     """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
 
@@ -65,6 +67,7 @@ class RunConfig:
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
         check_name(self.name)
         zero_or_more(self, "run", "one for each core", "processes")
+        check_licence(self.licence, "run.licence")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
 

@@ -1,7 +1,7 @@
 """Load a model whatever it is: a model directory, a run, a folder of Hugging Face's Marian, or one on the Hub."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,15 +51,18 @@ def _cached(hub: Any, repository: str) -> Path | None:
         return None
 
 
-def load_any(name: str | Path) -> SavedModel:
-    """Load one model; a folder of Marian is only read. CheckpointError as `load_model` and `load_marian`."""
+def load_any(name: str | Path, load: Callable[[Path], SavedModel] = read.load_model) -> SavedModel:
+    """Load one model; a folder of Marian is only read. CheckpointError as `load_model` and `load_marian`.
+
+    load: what loads a model directory.
+    """
     folder = local_folder(name)
-    return load_marian(folder) if is_marian(folder) else read.load_model(folder)
+    return load_marian(folder) if is_marian(folder) else load(folder)
 
 
 def load_any_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
     """Load one model or several as an ensemble; see `load_ensemble`."""
-    return read.load_ensemble(folders, weights, load_any)
+    return read.load_ensemble(folders, weights, lambda folder: load_any(folder, read.load_to_translate))
 
 
 def settings_of_any(name: str | Path) -> dict[str, Any]:

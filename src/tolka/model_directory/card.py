@@ -1,39 +1,156 @@
-"""The model card: what a model is, what it was trained on, how good it is, how to use it."""
+"""The model card: what a model is, what it was trained on, how good it is, how to use it.
 
-from collections.abc import Mapping
+It begins with the metadata in YAML that the Hugging Face Hub reads (its page "Model Cards"; the format of results is
+model-index in `modelcard.md` of huggingface/hub-docs).
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tolka.metrics.tables import between
 from tolka.system.number_format import shown
 
+MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
 
-def model_card(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> str:
-    """Return the model card as Markdown. facts: label -> value, in order. scores: as in scores.json."""
+
+def model_card(
+    config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any], repository: str = ""
+) -> str:
+    """Return the model card as Markdown.
+
+    facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it goes there.
+    """
+    metadata = yaml.safe_dump(_metadata(config, scores), allow_unicode=True, sort_keys=False)
+    sections = [
+        _title(config, facts),
+        _training(config, facts, scores),
+        _use(repository),
+        _scores(scores),
+        _limits(facts),
+    ]
+    return f"---\n{metadata}---\n\n" + "\n".join("\n".join(lines) + "\n" for lines in sections)
+
+
+def _metadata(config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of the Hub. Without run.licence there is no licence in it."""
+    corpus, run = config["corpus"], config["run"]
+    results = [_result(config, name, entry) for name, entry in scores.get("test", {}).items()]
+    metrics = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
+    return {
+        "language": list(dict.fromkeys([corpus["source"], corpus["target"]])),
+        **({"license": run["licence"]} if run.get("licence") else {}),
+        "library_name": "tolka",
+        "pipeline_tag": "translation",
+        "tags": ["translation", "tolka"],
+        **({"datasets": [dataset]} if (dataset := _dataset(corpus)) else {}),
+        **({"metrics": metrics} if metrics else {}),
+        **({"model-index": [{"name": str(run["name"]) or "tolka", "results": results}]} if results else {}),
+    }
+
+
+def _dataset(corpus: Mapping[str, Any]) -> str:
+    """Return the Hub's name of the training text; "" for files of one's own."""
+    path = str(corpus.get("path", ""))
+    return path if REPOSITORY.fullmatch(path) and not Path(path).exists() else ""
+
+
+def _result(config: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one test set's scores for model-index."""
     corpus = config["corpus"]
-    lines = [
+    return {
+        "task": {"type": "translation", "name": f"Translation {corpus['source']}-{corpus['target']}"},
+        "dataset": {"type": _dataset(corpus) or name, "name": name},
+        "metrics": [
+            {
+                "type": re.split(r"[^a-z]", metric["name"].lower())[0],
+                "value": round(metric["score"], 2),
+                "name": metric["name"],
+                "args": {"signature": metric["signature"]},
+            }
+            for metric in entry["metrics"]
+            if math.isfinite(metric["score"])
+        ],
+    }
+
+
+def _title(config: Mapping[str, Any], facts: Mapping[str, str]) -> list[str]:
+    corpus, origin = config["corpus"], "imported into" if "imported from" in facts else "trained with"
+    return [
         f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",
         "",
-        "A translator imported into tolka." if "imported from" in facts else "A translator trained with tolka.",
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {label} | {value} |" for label, value in facts.items()),
-        "",
-        "## Scores",
-        "",
+        f"A model that translates text from {corpus['source']} to {corpus['target']}, {origin} tolka.",
     ]
-    validation = scores.get("validation", {})
-    if validation:
-        measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
-        means = ", ".join(map(str, scores.get("mean_of_updates", [])))
-        model = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
-        lines += [f"Validation of {model}, greedy: {measured}.", ""]
-        lines += [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
+
+
+def _training(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> list[str]:
+    rows = dict(facts)
+    if dataset := _dataset(config["corpus"]):
+        rows["data set"] = dataset
+    if "update" in scores:
+        rows["updates"] = str(scores["update"])
+    table = [f"| {label} | {value} |" for label, value in rows.items()]
+    return ["## Training", "", "| | |", "|---|---|", *table, "", "All settings are in `config.yaml`."]
+
+
+def _use(repository: str) -> list[str]:
+    folder = repository.rpartition("/")[2] or "THIS_FOLDER"
+    load = [f"hf download {repository} --local-dir {folder}"] if repository else []
+    return [
+        "## Use",
+        "",
+        "```",
+        *load,
+        f"mt-translate {folder} < source.txt > translation.txt",
+        "```",
+        "",
+        "In Python:",
+        "",
+        "```python",
+        "from tolka import Translator",
+        "",
+        f'translator = Translator.load("{folder}")',
+        'translator(["A sentence."])',
+        "```",
+    ]
+
+
+def _scores(scores: Mapping[str, Any]) -> list[str]:
+    lines = list(_validation(scores))
     for name, entries in scores.get("test", {}).items():
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
         for entry in entries["metrics"]:
             lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between(entry['interval'])} |")
         lines += ["", f"Perplexity {shown(entries['perplexity']['ppl'])} per token. Signatures:", ""]
         lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
-    lines += ["## Use", "", "```", "mt-translate THIS_FOLDER < source.txt > translation.txt", "```", ""]
-    return "\n".join(lines)
+    if lines and MEASURED in scores:
+        lines = [f"Scores were measured {scores[MEASURED]}.", "", *lines]
+    return ["## Scores", "", *(lines[:-1] or ["It was not scored."])]
+
+
+def _validation(scores: Mapping[str, Any]) -> Iterator[str]:
+    validation = scores.get("validation", {})
+    if validation:
+        measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
+        means = ", ".join(map(str, scores.get("mean_of_updates", [])))
+        model = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
+        yield from [f"Validation of {model}, greedy: {measured}.", ""]
+        yield from [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
+
+
+def _limits(facts: Mapping[str, str]) -> list[str]:
+    text = f" ({facts['training text']})" if "training text" in facts else ""
+    return [
+        "## Limits",
+        "",
+        f"- It knows the words and the style of its training text{text}. Other text it translates worse than the "
+        "scores say, which are of the test sets named above.",
+        "- A translation may read well and be wrong: names, numbers and negations need a look, and a sentence may be "
+        "left out. With `output.format=json`, `mt-translate` tells which lines a person should check.",
+        "- It translates each line by itself, and so does not know what a pronoun refers to in the line before.",
+    ]

@@ -16,7 +16,7 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.version import __version__
 
-FORMAT = 1
+FORMAT, INT8_FORMAT = 1, 2  # earlier versions read the first only, and say so
 MANIFEST = "manifest.json"
 QUALITY = "quality"  # the key in scores.json of the calibration of quality estimates
 _MOST_LOGARITHM = 20.0  # of a ratio of lengths
@@ -53,11 +53,12 @@ class TrainingSources:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of `manifest.json`. files: paths relative to the folder."""
+    """The content of `manifest.json`. files: paths relative to the folder. int8: whether its weights are stored so."""
 
     folder: Path
     sources: TrainingSources
     files: Collection[str]
+    int8: bool = False
 
     def require(self, names: Iterable[str]) -> None:
         """Raise CheckpointError if a file is not listed, and so was not verified."""
@@ -66,12 +67,13 @@ class Manifest:
                 raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
 
 
-def write_manifest(folder: Path, sources: TrainingSources) -> None:
-    """Write the manifest of all files that are in the folder now."""
+def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -> None:
+    """Write the manifest of all files that are in the folder now. int8: whether the weights are stored in int8."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
-        "format": FORMAT,
+        "format": INT8_FORMAT if int8 else FORMAT,
         "tolka": __version__,
+        **({"weights": "int8"} if int8 else {}),
         "longest_source": sources.longest,
         **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
         **({} if sources.length_ratio is None else {"length_ratio": astuple(sources.length_ratio)}),
@@ -90,11 +92,13 @@ def checked_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
-    if version > FORMAT:
-        raise CheckpointError(f"{folder} has format {version}, this tolka reads up to {FORMAT}; install a newer tolka")
+    if version > INT8_FORMAT:
+        raise CheckpointError(
+            f"{folder} has format {version}, this tolka reads up to {INT8_FORMAT}; install a newer tolka"
+        )
     for name, digest in files.items():
         _check_file(folder, name, digest)
-    return Manifest(folder, sources, list(files))
+    return Manifest(folder, sources, list(files), manifest.get("weights") == "int8")
 
 
 def verified_manifest(folder: Path) -> Manifest:

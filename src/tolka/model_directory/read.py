@@ -16,6 +16,7 @@ from tolka.model_directory.file_names import (
     SCORES,
     WEIGHTS,
 )
+from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import digests as digests
@@ -46,26 +47,38 @@ class SavedModel:
     scores: dict[str, Any]
 
 
-def load_model(folder: Path) -> SavedModel:
-    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged."""
+def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
+    """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged.
+
+    or_int8: whether the weights may be stored in int8, which are for translating only.
+    """
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
+    if manifest.int8 and not or_int8:
+        raise CheckpointError(
+            f"{folder} has its weights in int8, for translating only: give the model that it was made from"
+        )
     settings, model_config = _read_settings(folder)
     scores = read_json(folder / SCORES)
     tokenizer = _load_tokenizer(folder, manifest)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
     try:
-        check_size(model_config, sizes, folder / WEIGHTS)
+        check_size(model_config, sizes, folder / WEIGHTS, manifest.int8)
         with SkipInitialization():
             model = model_config.build(*sizes)
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    fill(model, folder)
+    (fill_int8 if manifest.int8 else fill)(model, folder)
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
+def load_to_translate(folder: Path) -> SavedModel:
+    """Load a model directory as `load_model` does, also one whose weights are stored in int8."""
+    return load_model(folder, or_int8=True)
+
+
 def load_ensemble(
-    folders: Folders, weights: Sequence[float] = (), load: Callable[[Path], SavedModel] = load_model
+    folders: Folders, weights: Sequence[float] = (), load: Callable[[Path], SavedModel] = load_to_translate
 ) -> SavedModel:
     """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
 

@@ -15,7 +15,7 @@ from tolka.model_directory.manifest import verified_manifest
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.initialization import SkipInitialization
 
-_BYTES = 4  # per parameter in fp32
+_BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
 _SLACK = 64 * 2**20  # bytes allowed beyond the file's size, so that a later message names the missing weights
 
 
@@ -30,11 +30,11 @@ def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return unique
 
 
-def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) -> None:
+def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, int8: bool = False) -> None:
     """Raise CheckpointError if a configuration describes a larger model than the weights file can hold.
 
     A directory may come from an untrusted source: no memory is allocated for sizes that it only claims. sizes: as for
-    `ModelConfig.build`. path: of the weights.
+    `ModelConfig.build`. path: of the weights. int8: whether they are stored so.
     """
     tensors, size = len(_tensor_names(path)), path.stat().st_size
     for key, value in asdict(config).items():
@@ -42,7 +42,7 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path) ->
         if isinstance(value, int) and value > most:
             raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
     with torch.device("meta"), SkipInitialization():  # shapes without memory
-        needed = _BYTES * config.build(*sizes).parameter_count()
+        needed = (_INT8_BYTES if int8 else _BYTES) * config.build(*sizes).parameter_count()
     if needed > size + _SLACK:
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
@@ -87,12 +87,7 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
-    weights, state = read_tensors(folder / WEIGHTS), model.state_dict()
-    if non_finite := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
-        raise CheckpointError(
-            f"{folder / WEIGHTS}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
-            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
-        )
+    weights, state = read_finite(folder / WEIGHTS), model.state_dict()
     first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
     # A shared matrix may have been saved under another of its names: which is the first depends on the version.
     for name in state.keys() & weights.keys():
@@ -102,15 +97,31 @@ def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     return weights
 
 
+def read_finite(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file; CheckpointError if it is damaged, or one has NaN or inf in it."""
+    weights = read_tensors(path)
+    if non_finite := [name for name, weight in weights.items() if not bool(weight.isfinite().all())]:
+        raise CheckpointError(
+            f"{path}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
+            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
+        )
+    return weights
+
+
 def fill(model: Seq2Seq, folder: Path) -> None:
     """Load the weights of a directory that is verified; CheckpointError if they are not those of the model."""
     weights = _read_weights(folder, model)
-    differing = _differing(weights, unique_tensors(model.state_dict()))
+    check_fit(weights, unique_tensors(model.state_dict()), folder)
+    model.load_state_dict(weights, strict=False)
+
+
+def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:
+    """Raise CheckpointError if names, shapes or dtypes are not the expected ones."""
+    differing = _differing(weights, expected)
     if differing:
         raise CheckpointError(
             f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
         )
-    model.load_state_dict(weights, strict=False)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -46,6 +46,7 @@ class Snapshot:
     """A copy of a model on the CPU, independent of further training, with all that its directory contains.
 
     config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
+    int8: whether the weights are those of `int8_tensors`.
     """
 
     weights: Tensors
@@ -57,6 +58,7 @@ class Snapshot:
     scores: Mapping[str, Any]
     card: str
     state: ResumeState | None = None
+    int8: bool = False
 
     def with_state(self, state: ResumeState) -> "Snapshot":
         """Return the snapshot with a copy of the state from which training resumes."""
@@ -81,7 +83,7 @@ class Snapshot:
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
                 if self.state.shards:
                     self.state.shards.link_into(work / STATE_SHARDS)
-            _finish(work, self.scores, self.card, self.sources)
+            finish(work, self.scores, self.card, self.sources, self.int8)
         if self.state is not None and self.state.shards:
             self.state.shards.forget()
 
@@ -103,21 +105,21 @@ def snapshot(
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     """Replace the scores and the card of a model directory."""
-    sources = checked_manifest(folder).sources
+    manifest = checked_manifest(folder)
     with whole_folder(folder) as work:
         for path in sorted(folder.rglob("*")):  # folders before their files
             if path.is_dir():
                 (work / path.relative_to(folder)).mkdir()
             else:
                 shutil.copyfile(path, work / path.relative_to(folder))
-        _finish(work, scores, card, sources)
+        finish(work, scores, card, manifest.sources, manifest.int8)
 
 
-def _finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources) -> None:
+def finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources, int8: bool) -> None:
     """Write the scores, the card and, last, the manifest; verify all files."""
     (work / SCORES).write_text(json_text(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / CARD).write_text(card, encoding="utf-8")
-    write_manifest(work, sources)
+    write_manifest(work, sources, int8)
     checked_manifest(work)
 
 

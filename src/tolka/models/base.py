@@ -90,9 +90,6 @@ class Seq2Seq(nn.Module, ABC):
         The loss overwrites the result: its last operation must not need its own output for the backward pass.
         """
 
-    def quantize_output(self) -> None:
-        """Convert the output layer to int8, for decoding only, if it is no linear layer."""
-
     def layers(self) -> Sequence[nn.Module]:
         """Return the modules that compute most of `forward`, one after the other; they share no weight."""
         return []

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import PAD
@@ -28,6 +29,11 @@ def resolved_sharing(sharing: str, shared: bool) -> str:
 
 class TokenEmbedding(nn.Embedding):
     """One vector per subword, used as input embedding, output layer or both."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the vectors."""
+        return self.weight.dtype
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""

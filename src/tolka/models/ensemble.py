@@ -59,11 +59,6 @@ class Ensemble(Seq2Seq):
         ]
         return torch.stack(log_p).logsumexp(dim=0) - self._log_total  # last, as `logits` promises
 
-    def quantize_output(self) -> None:
-        """Convert the output layer of every member."""
-        for member in self._members:
-            member.quantize_output()
-
     def logits_parameters(self) -> list[nn.Parameter]:
         return [parameter for member in self._members for parameter in member.logits_parameters()]
 

@@ -1,5 +1,6 @@
 """Checks that config dataclasses run in `__post_init__`: each error names the key, its value and what is allowed."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -55,3 +56,11 @@ def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:
     value, allowed = getattr(config, key), list(allowed)
     if value not in allowed:
         raise ConfigError(f"{group}.{key} ('{value}') is unknown.{did_you_mean(value, allowed)}")
+
+
+def check_licence(name: str, key: str) -> None:
+    """Raise ConfigError for what cannot be the name of a licence on the Hugging Face Hub. "" is none."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*|", name):
+        raise ConfigError(
+            f"{key} ('{name}') is no name of a licence: these are in lower case, as in apache-2.0, cc-by-4.0 or other"
+        )

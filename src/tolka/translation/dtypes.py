@@ -6,7 +6,9 @@ import torch
 
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
-from tolka.nn.quantized import quantize_linear_layers, supports_int8
+from tolka.models.quantization import is_quantized, quantizable_layers, quantize
+from tolka.nn.quantized import supports_int8
+from tolka.system.device import choose_device
 
 _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -22,12 +24,37 @@ def check_dtype(name: str, device: torch.device, key: str) -> None:
 
 
 def convert_model(model: Seq2Seq, name: str) -> Seq2Seq:
-    """Return a copy for decoding with its weights in `name`, one of DTYPES; the model itself for fp32."""
+    """Return a copy for decoding with its weights in `name`, one of DTYPES; the model itself if they are already.
+
+    For fp32, a model that is stored in int8 stays as it is: what was rounded away is in no file.
+    """
     if name == "fp32":
         return model
-    model = copy.deepcopy(model).eval()
     if name == "int8":
-        quantize_linear_layers(model)
-        model.quantize_output()
+        if not quantizable_layers(model):
+            return model
+        model = copy.deepcopy(model).eval()
+        quantize(model)
         return model
+    model = copy.deepcopy(model).eval()
     return model.to(_TORCH_DTYPES[name])
+
+
+def device_and_dtype(model: Seq2Seq, device: str, name: str) -> tuple[torch.device, str]:
+    """Return decoding.device and decoding.precision, resolved for a model; ConfigError if they do not go together.
+
+    A model stored in int8 translates in int8, on the CPU.
+    """
+    if not is_quantized(model):
+        chosen = choose_device(device, "decoding.device")
+        check_dtype(name, chosen, "decoding.precision")
+        return chosen, name
+    chosen = choose_device("cpu" if device == "auto" else device, "decoding.device")
+    if chosen.type != "cpu" or name not in ("fp32", "int8"):
+        setting = f"decoding.precision={name}" if chosen.type == "cpu" else f"decoding.device={device}"
+        raise ConfigError(
+            f"{setting} is not for a model stored in int8, which translates in int8 on a CPU: leave it out, or give "
+            "the model that it was made from"
+        )
+    check_dtype("int8", chosen, "decoding.precision")
+    return chosen, name

@@ -25,7 +25,7 @@ class DecodingConfig:
     workers: int = 0
     """batches side by side on a CPU, each with its share of the threads and memory of its own; 0 = two if it has two"""
     precision: str = "fp32"
-    """of the weights while translating: fp32, bf16, fp16, int8 (a CPU; faster from d_model 256 on); PPL stays fp32's"""
+    """of the weights while translating: fp32 or as stored, bf16, fp16, int8 (a CPU; from d_model 256 on); PPL: fp32"""
     tokens: int = 16384
     """ceiling on a batch: padded source tokens times the search's hypotheses; longer pairs are left out of the PPL"""
     window: int = 2000

@@ -12,10 +12,10 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig, Selection
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.system.device import choose_device, use_threads
+from tolka.system.device import use_threads
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.threads import side_by_side
-from tolka.translation.dtypes import check_dtype, convert_model
+from tolka.translation.dtypes import convert_model, device_and_dtype
 from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig
 
@@ -35,11 +35,10 @@ class TorchEngine(Engine):
     def of(cls, model: Seq2Seq, search: SearchConfig, decoding: DecodingConfig) -> "TorchEngine":
         """Place the model on the device and convert it to the dtype that the options select."""
         use_threads(decoding.threads)
-        device = choose_device(decoding.device, "decoding.device")
-        check_dtype(decoding.precision, device, "decoding.precision")
+        device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
         if decoding.workers > 1 and device.type != "cpu":
             raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
-        return cls(convert_model(model.to(device), decoding.precision), search, device)
+        return cls(convert_model(model.to(device), dtype), search, device)
 
     def __repr__(self) -> str:
         return f"{self.model.architecture}, {self.config}, {self.device}"

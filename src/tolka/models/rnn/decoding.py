@@ -9,10 +9,8 @@ from typing import Self
 from torch import Tensor
 
 from tolka.models.base import DecoderState, remaining_sentences
-from tolka.models.embeddings import TokenEmbedding
 from tolka.models.rnn.model import EncoderMemory, RecurrentSeq2Seq
 from tolka.nn.kv_cache import select_rows
-from tolka.nn.quantized import QuantizedOutputLayer
 from tolka.nn.rnn_cells import State
 
 
@@ -55,11 +53,6 @@ class DecodingRnn(RecurrentSeq2Seq):
         features = self._read_out(self._features(s, x, state.memory))
         fed = features.flatten(0, 1) if state.fed is not None else None
         return features, RnnState(layers, fed, state.memory, state.beam)
-
-    def quantize_output(self) -> None:
-        """Replace the output embedding by an int8 copy; the recurrences stay in fp32."""
-        if isinstance(self.output_embedding, TokenEmbedding):
-            self.output_embedding = QuantizedOutputLayer(self.output_embedding, self.output_bias.detach())
 
 
 def _select_memory(memory: EncoderMemory, sentences: Tensor) -> EncoderMemory:

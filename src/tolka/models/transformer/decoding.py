@@ -15,12 +15,10 @@ from torch import Tensor
 from tolka.kernels.attention import fused_attention
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.base import DecoderState, remaining_sentences
-from tolka.models.embeddings import TokenEmbedding
 from tolka.models.transformer.layers import DecoderLayer
 from tolka.models.transformer.model import Transformer
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.kv_cache import KeyValueCache, select_rows
-from tolka.nn.quantized import QuantizedOutputLayer
 
 # Source positions encoded at once on a CPU, so that activations stay in its cache: 0.37 s for 1000 sentences of 15,
 # where 8192 take 0.56.
@@ -76,12 +74,6 @@ class DecodingTransformer(Transformer):
             prefix.append(cache)
         new = TransformerState(prefix, state.memory, state.padding, state.position + 1, state.beam)
         return self.decoder_norm(x), new
-
-    def quantize_output(self) -> None:
-        """Replace the output embedding by an int8 copy; the input embeddings stay."""
-        if isinstance(self.output_embedding, TokenEmbedding):
-            bias = None if self.output_bias is None else self.output_bias.detach()
-            self.output_embedding = QuantizedOutputLayer(self.output_embedding, bias)
 
     def _encode_in_parts(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each decoder layer's memory. On a CPU, a few sentences are encoded at a time, with little padding."""

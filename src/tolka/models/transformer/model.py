@@ -126,7 +126,7 @@ class Transformer(Seq2Seq):
     def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
         """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
         half = torch.is_autocast_enabled(lengths.device.type)
-        dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.weight.dtype
+        dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.dtype
         drops_weights = self.training and self.config.attention_dropout > 0
         if not drops_weights and supports_packed_attention(
             lengths.device, dtype, self.config.key_width, self.config.value_width

@@ -1,0 +1,58 @@
+"""Weights stored in int8: a quarter of the size, and nothing to be quantised when the model is loaded.
+
+Each matrix that `quantizable_layers` lists is stored as its integers, under its own name, and the scale of each of its
+rows, under that name with `_scale`. All other tensors are in fp32.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tolka.errors import CheckpointError
+from tolka.model_directory.file_names import WEIGHTS
+from tolka.model_directory.weights import check_fit, read_finite, unique_tensors
+from tolka.models.base import Seq2Seq
+from tolka.models.quantization import quantizable_layers, quantize
+from tolka.nn.quantized import Int8Matrix, supports_int8
+
+_SCALE = "_scale"
+
+
+def int8_tensors(model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the tensors to be stored of a model in fp32 on the CPU."""
+    tensors = unique_tensors(model.state_dict())
+    for layer in quantizable_layers(model):
+        (name,) = tensors.keys() & set(layer.weight_names)
+        matrix = Int8Matrix.of(tensors[name])
+        tensors[name], tensors[name + _SCALE] = matrix.values, matrix.scales
+    return tensors
+
+
+def fill_int8(model: Seq2Seq, folder: Path) -> None:
+    """Load the weights of a verified directory into a model, whose layers become int8 ones.
+
+    CheckpointError if they are not those of the model, or if this build of torch cannot compute with them.
+    """
+    if not supports_int8():
+        raise CheckpointError(f"{folder} has its weights in int8, and this build of torch has no int8 multiplication")
+    weights, expected = read_finite(folder / WEIGHTS), unique_tensors(model.state_dict())
+    layers = quantizable_layers(model)
+    for layer in layers:
+        (first,) = expected.keys() & set(layer.weight_names)
+        for name in layer.weight_names:  # which is the first of them may depend on the version
+            if name in weights and first not in weights:
+                weights[first] = weights.pop(name)
+                weights[first + _SCALE] = weights.pop(name + _SCALE, torch.empty(0))
+        rows = len(expected[first])
+        expected[first] = torch.empty_like(expected[first], dtype=torch.int8)
+        expected[first + _SCALE] = torch.empty(rows)
+    check_fit(weights, expected, folder)
+    stored = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in _stored(expected)}
+    model.load_state_dict(weights, strict=False)
+    quantize(model, stored)
+
+
+def _stored(expected: dict[str, Tensor]) -> list[str]:
+    """Return the names of the matrices that are in int8."""
+    return [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
