@@ -21,6 +21,7 @@ from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
 from tolka.search.rules import Rules
 
 _MAX_SAMPLES = 10**6
+_SORTED_AT_FIRST = 2048  # of the tokens, in search of those that top_p leaves
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
 
 
@@ -73,17 +74,50 @@ class SamplingConfig(SearchConfig):
 
     def probabilities(self, log_p: Tensor) -> Tensor:
         """log_p (..., V) -> the probabilities (..., V) that tokens are drawn with, in float64, not normalised."""
-        p = (log_p.double() / self.temperature).softmax(dim=-1)
-        highest = p.amax(dim=-1, keepdim=True)
-        is_drawn = p >= torch.clamp(highest * self.min_p, min=self.epsilon).minimum(highest)
-        if 0 < self.top_k < p.size(-1):
-            likely = p.topk(self.top_k, dim=-1).indices
-            is_drawn &= torch.zeros_like(is_drawn).scatter_(-1, likely, True)
+        p = log_p.double()  # a copy
+        if self.temperature != 1.0:
+            p /= self.temperature
+        p = torch.softmax(p, dim=-1, out=p) if p.device.type == "cpu" else p.softmax(dim=-1)
+        least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
+        if self.min_p or self.epsilon:
+            highest = p.amax(dim=-1, keepdim=True)
+            least = torch.clamp(highest * self.min_p, min=self.epsilon).minimum(highest)
+        if 0 < self.top_k < p.size(-1) or self.top_p < 1.0:
+            least_likely = self._leave_likely(p)
+            least = least_likely if least is None else torch.maximum(least, least_likely)
+        return p if least is None else p.masked_fill_(p < least, 0.0)
+
+    def _leave_likely(self, p: Tensor) -> Tensor:
+        """Return the lowest probability (..., 1) that passes top_k and top_p, which look at p (..., V).
+
+        Where it is not among the largest ones, or several tokens have it of which not all pass, all are sorted; those
+        that fail are set to 0, and the result is 0. Of equal tokens, those with the lower id pass.
+        """
+        count = p.size(-1)
         if self.top_p < 1.0:
-            ordered = p.sort(dim=-1, descending=True, stable=True)
-            before = ordered.values.cumsum(dim=-1) - ordered.values
-            is_drawn &= torch.zeros_like(is_drawn).scatter_(-1, ordered.indices, before < self.top_p)
-        return p.masked_fill_(~is_drawn, 0.0)
+            count = min(count, _SORTED_AT_FIRST)
+        if self.top_k:
+            count = min(count, self.top_k + 1)
+        values = p.topk(count, dim=-1).values
+        number = self._likely(values).sum(dim=-1, keepdim=True)
+        least = values.gather(-1, (number - 1).clamp(min=0))
+        is_clear = (values.gather(-1, number.clamp(max=count - 1)) < least) & (number < count)
+        if not bool(is_clear.all()):
+            is_unclear = ~is_clear[..., 0]
+            ordered = p[is_unclear].sort(dim=-1, descending=True, stable=True)
+            ordered.values.masked_fill_(~self._likely(ordered.values), 0.0)
+            p[is_unclear] = torch.zeros_like(ordered.values).scatter_(-1, ordered.indices, ordered.values)
+            least[is_unclear] = 0.0
+        return least
+
+    def _likely(self, values: Tensor) -> Tensor:
+        """Return which of probabilities in descending order pass top_k and top_p."""
+        is_likely = torch.ones_like(values, dtype=torch.bool)
+        if self.top_p < 1.0:
+            is_likely = values.cumsum(dim=-1) - values < self.top_p
+        if self.top_k:
+            is_likely[..., self.top_k :] = False
+        return is_likely
 
     def build(self) -> "SamplingSearch":
         return SamplingSearch(self)
