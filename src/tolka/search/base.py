@@ -5,7 +5,7 @@ Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sente
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from tolka.options.settings import setting
 from tolka.search.hypothesis import Hypothesis, Rendered, Wish
 from tolka.system.surrogates import printable
 
+NEVER = float("-inf")  # the log-probability of what is impossible
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
 _MAX_PENALTY = 100.0
 
@@ -74,7 +75,7 @@ class SearchConfig(ABC):
         return 1
 
     @property
-    def found(self) -> int:
+    def candidate_count(self) -> int:
         """Hypotheses that the search finds per sentence, at most: more than `returned` if there is a selection."""
         return self.returned
 
@@ -107,6 +108,13 @@ class SearchConfig(ABC):
         lengths: as for `limits`.
         """
         return _times(lengths - 1, self.min_length_factor).clamp(min=self.min_length)
+
+
+def refuse_if_set(config: SearchConfig, condition: str, *names: str) -> None:
+    """Raise ConfigError if one of these settings, which have no effect on this condition, is not at its default."""
+    for field in fields(config):
+        if field.name in names and (value := getattr(config, field.name)) != field.default:
+            raise ConfigError(f"search.{field.name} ({value}) has no effect {condition}")
 
 
 def _times(lengths: Tensor, factor: float) -> Tensor:
@@ -152,19 +160,11 @@ class Candidates:
     token: Tensor
 
 
-def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """Return the `count` most likely extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
-
-    features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
-    """
-    return extensions(next_log_probabilities(model, features), total, count)
-
-
 def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
     """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for `<pad>` and `<s>`."""
     log_p = _log_softmax(model.logits(features))
     for symbol in (PAD, BOS):
-        log_p[..., symbol] = float("-inf")
+        log_p[..., symbol] = NEVER
     return log_p
 
 
@@ -184,7 +184,7 @@ def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
     """(B, 1, D) -> (B, 1): the token with the largest logit, never `<pad>` or `<s>`; nothing is normalised."""
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
-        logits[:, symbol] = float("-inf")
+        logits[:, symbol] = NEVER
     token: Tensor = _argmax(logits, _GROUPS)
     return token
 
@@ -227,7 +227,7 @@ def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Ten
     column = column.clamp(max=vocabulary - 1)
     indices = (row * vocabulary + column).flatten(1)
     values = log_p.flatten(1).gather(1, indices).view_as(column) + total.gather(1, row[..., 0])[..., None]
-    best = values.masked_fill(outside, float("-inf")).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
+    best = values.masked_fill(outside, NEVER).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
     rows = row.expand_as(column).flatten(1).gather(1, best.indices)
     return best.values, rows, column.flatten(1).gather(1, best.indices)
 

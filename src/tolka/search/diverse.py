@@ -5,7 +5,6 @@ Shapes: B active sentences, G groups, w hypotheses of a group, k = G * w, V voca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,23 +13,20 @@ from tolka.data.batch import EOS
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import at_least, at_most, zero_or_more
-from tolka.search.base import SEARCHES, Search, active_rows, extensions, first_tokens, next_log_probabilities
-from tolka.search.beam import BeamConfig
+from tolka.search.base import NEVER, SEARCHES, Search, active_rows, extensions, first_tokens, next_log_probabilities
+from tolka.search.beam_options import BeamOptions
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Extended, Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.rules import Rules
 
-_NEVER = float("-inf")
 _MAX_DIVERSITY = 10**6
 
 
 @SEARCHES.register("diverse")
 @dataclass(frozen=True)
-class DiverseConfig(BeamConfig):
+class DiverseConfig(BeamOptions):
     """Options of diverse beam search."""
-
-    MEETS_TERMS: ClassVar[bool] = False
 
     name: str = "diverse"
     """the kind of search: diverse"""
@@ -156,9 +152,9 @@ class _Groups:
         found = extend(tokens, candidates, size)
         penalty = self.config.penalty(self.step)
         self.finished[group] = self.finished[group].add(found.is_finished, found.prefixes, exact, penalty)
-        self.totals[group] = exact.gather(1, found.chosen).masked_fill(found.rank == _NEVER, _NEVER)
+        self.totals[group] = exact.gather(1, found.chosen).masked_fill(found.rank == NEVER, NEVER)
         counts[:, EOS] += found.is_finished.sum(dim=1)
-        counts.scatter_add_(1, found.token, (self.totals[group] > _NEVER).to(counts.dtype))
+        counts.scatter_add_(1, found.token, (self.totals[group] > NEVER).to(counts.dtype))
         self._conclude(group, found.tokens)
         return found, candidates.parent.gather(1, found.chosen)
 
@@ -166,11 +162,11 @@ class _Groups:
         """Set the results of the sentences for which the group has just ended, and take it out of their beams."""
         total, finished = self.totals[group], self.finished[group]
         size = self.config.beam_size // self.config.groups
-        has_ended = (self.limits <= self.step) | (finished.count >= size) | (total == _NEVER).all(dim=1)
+        has_ended = (self.limits <= self.step) | (finished.count >= size) | (total == NEVER).all(dim=1)
         newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
         if len(newly):
             found = results_of(finished.select(newly), tokens[newly], total[newly], self.step, self.config.penalty)
             for number, result in zip(self.active[newly].tolist(), found, strict=True):
                 self.results[group][number] = result
             self.ended[newly, group] = True
-            self.totals[group] = total.masked_fill(self.ended[:, group, None], _NEVER)
+            self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)

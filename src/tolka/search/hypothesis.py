@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from tolka.errors import DataError
+from tolka.text.tokenizer.special_tokens import EOS
+
 Ids = tuple[int, ...]
 
 
@@ -24,6 +27,12 @@ class Wish:
 
 
 NO_WISH = Wish()
+
+
+def check_subwords(ids: Ids, what: str) -> None:
+    """Raise DataError for ids that no translation has: those of `<pad>`, `<s>` and `</s>`."""
+    if any(token <= EOS for token in ids):
+        raise DataError(f"{what} has a special symbol in it (an id of at most {EOS}); it must consist of subwords")
 
 
 @dataclass(frozen=True)

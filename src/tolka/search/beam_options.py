@@ -1,0 +1,66 @@
+"""The options that every beam search has."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from torch import Tensor
+
+from tolka.errors import ConfigError
+from tolka.options.checks import at_least, at_most, one_of, zero_or_more
+from tolka.search.base import SearchConfig, refuse_if_set
+
+_MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
+_NORMALIZATIONS = ("gnmt", "plain", "none")
+Length = TypeVar("Length", float, Tensor)
+
+
+@dataclass(frozen=True)
+class BeamOptions(SearchConfig):
+    """Options of beam search, of whatever kind."""
+
+    beam_size: int = 5
+    """hypotheses kept for each sentence"""
+    length_normalization: str = "gnmt"
+    """what log-probabilities are divided by: gnmt ((5 + length) / 6) ** a, plain length ** a, none 1"""
+    length_penalty: float = 1.0
+    """a, the exponent above; 0 = off, more = longer translations"""
+    coverage_penalty: float = 0.0
+    """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
+    n_best: int = 1
+    """translations returned for each sentence, at most beam_size"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "search", 1, "beam_size", "n_best")
+        at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
+        one_of(self, "search", "length_normalization", _NORMALIZATIONS)
+        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty")
+        at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
+        if self.n_best > self.beam_size:
+            raise ConfigError(
+                f"search.n_best ({self.n_best}) must be at most search.beam_size ({self.beam_size}): raise that too"
+            )
+        if self.length_normalization == "none" and self.length_penalty:
+            refuse_if_set(self, "with search.length_normalization=none", "length_penalty")
+
+    @property
+    def width(self) -> int:
+        return self.beam_size
+
+    @property
+    def returned(self) -> int:
+        return self.n_best
+
+    @property
+    def compared(self) -> int:
+        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
+        return self.beam_size if self.coverage_penalty else self.n_best
+
+    def penalty(self, length: Length) -> Length:
+        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`. Of one length, or of several.
+
+        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a. It never falls as |Y| grows.
+        """
+        base: Length = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
+        result: Length = base ** (0.0 if self.length_normalization == "none" else self.length_penalty)
+        return result
