@@ -1,6 +1,6 @@
 """A glossary: are its terms in the translations, what does it do to BLEU, and how long does it take?
 
-python benchmarks/glossary.py MODEL SOURCE REFERENCE --train TEXT.src TEXT.tgt [--rounds 5] [--least-sure]
+python benchmarks/glossary.py MODEL SOURCE REFERENCE --train TEXT.src TEXT.tgt [--entries 50] [--least-sure]
 
 The glossary has source words of the test set, each with the one word that goes with it in the training text: the
 translation is not from the references. It is written to glossary.tsv in the working directory. Seconds are CPU
@@ -22,7 +22,6 @@ from tolka.text.lines import read_lines
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
-ENTRIES = 50
 FEWEST, MOST = 3, 40  # sentences of the test set that have a source word of the glossary
 LEAST_DICE, CLEAR = 0.3, 1.5  # of the best target word; and how many times the second best's
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -73,6 +72,7 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("--train", type=Path, nargs=2, required=True)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--entries", type=int, default=50, help="at most; there may be fewer clear translations")
     parser.add_argument("--bonuses", type=float, nargs="*", default=[1.0, 2.0, 4.0])
     parser.add_argument("--least-sure", action="store_true", help="take the least clear of the clear translations")
     parser.add_argument("--beam-size", type=int, default=5)
@@ -80,7 +80,7 @@ def main() -> None:
     sources, references = (list(read_lines(path)) for path in (options.source, options.reference))
     train = list(zip(*(read_lines(path) for path in options.train), strict=True))
     pairs = make_glossary(sources, train)
-    pairs = pairs[-ENTRIES:] if options.least_sure else pairs[:ENTRIES]
+    pairs = pairs[-options.entries :] if options.least_sure else pairs[: options.entries]
     file = Path("glossary.tsv")
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
 

@@ -1,7 +1,9 @@
 """Every text against every other one, compared with sacrebleu pair by pair."""
 
 import random
+from typing import Any
 
+import numpy as np
 import pytest
 from sacrebleu import sentence_bleu, sentence_chrf
 
@@ -63,3 +65,21 @@ def test_chinese_has_a_tokenizer_of_its_own() -> None:
 
 def test_nothing_in_nothing_out() -> None:
     assert PairwiseChrf().matrix([]).shape == PairwiseBleu().matrix([]).shape == (0, 0)
+
+
+def test_only_what_stands_in_two_texts_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matrix of counts has a column for each n-gram of several texts, and 4 bytes for each count."""
+    made: list[tuple[tuple[int, ...], object]] = []
+    real = np.zeros
+
+    def counted(shape: Any, dtype: Any = float) -> Any:
+        made.append((tuple(np.atleast_1d(shape)), dtype))
+        return real(shape, dtype)
+
+    texts = ["".join(chr(0x4E00 + 50 * row + place) for place in range(50)) for row in range(6)]
+    texts = [f"{text}ab" for text in texts]
+    monkeypatch.setattr("tolka.metrics.pairwise.np.zeros", counted)
+    matrix = PairwiseChrf().matrix(texts)
+    tables = [shape for shape, dtype in made if dtype == np.int32]
+    assert tables == [(6, 2), (6, 1), (6, 0), (6, 0), (6, 0), (6, 0)]  # a and b; ab
+    assert matrix.diagonal() == pytest.approx(100)

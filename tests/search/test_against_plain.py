@@ -41,7 +41,7 @@ BEAMS: list[dict[str, Any]] = [
     {"beam_size": 4, "n_best": 3},
     {"beam_size": 4, "n_best": 4, "length_normalization": "plain"},
     {"beam_size": 3, "n_best": 2, "length_normalization": "plain", "length_penalty": 0.3},
-    {"beam_size": 5, "n_best": 2, "length_normalization": "none", "length_penalty": 3.0},
+    {"beam_size": 5, "n_best": 2, "length_normalization": "none"},
     {"beam_size": 2, "length_penalty": 4.0},
 ]
 GROUPS: list[dict[str, Any]] = [

@@ -13,9 +13,12 @@ from tolka.data.batch import BOS, EOS, collate
 from tolka.errors import DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.search.base import Candidates
 from tolka.search.beam import BeamConfig
+from tolka.search.constrained import _removed, _TermBeam
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Ids, Wish
 from tolka.search.term_automaton import TermAutomaton
+from tolka.search.term_choice import with_fewer
 
 VOCABULARY = 8
 SOURCES = [[4, 5, 6], [7, 4], [5], [6, 6, 7, 5]]
@@ -159,7 +162,7 @@ def test_a_soft_glossary_adds_its_bonus_for_each_token_of_a_term(name: str, bonu
     """The terms are of one alternative and share no tokens, so that the tokens met can be counted by hand."""
     reference = plain(name, 1)
     wishes = [Wish(terms=(((4, 5),),)), Wish(terms=(((6, 6, 7),), ((4,),))), Wish(terms=(((7, 7),),)), NO_WISH]
-    config = BeamConfig(beam_size=2000, glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
+    config = BeamConfig(beam_size=2000, glossary="terms", glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
     for source, wish, found in zip(SOURCES, wishes, run(reference, config, SOURCES, wishes), strict=True):
         rated = []
         for tokens, total, _ in every_translation(reference, config, source, wish):
@@ -175,7 +178,7 @@ def test_a_strong_bonus_brings_the_term_and_none_changes_nothing() -> None:
     wish = Wish(terms=(((5, 6, 5),),))
     tokens = {}
     for bonus in (0.0, 20.0):
-        config = BeamConfig(beam_size=4, glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
+        config = BeamConfig(beam_size=4, glossary="terms", glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
         [found] = run(reference, config, SOURCES[:1], [wish])
         tokens[bonus] = found[0].tokens
     [without] = run(reference, BeamConfig(beam_size=4, **SHORT), SOURCES[:1], ())  # type: ignore[arg-type]
@@ -221,3 +224,124 @@ def test_the_automaton_knows_what_a_plain_look_finds() -> None:
 def test_terms_of_no_subwords_are_errors(term: tuple[Ids, ...]) -> None:
     with pytest.raises(DataError, match="no subwords, or a special symbol"):
         run(plain("lstm", 1), BeamConfig(), SOURCES[:1], [Wish(terms=(term,))])
+
+
+def test_the_automaton_grows_with_the_terms_and_not_with_their_square() -> None:
+    """The first tokens of all terms are kept once for a sentence, not once for each state."""
+    terms = [[(100 + term, 500 + term, 900 + term), (100 + term, 1300 + term)] for term in range(200)]
+    automaton = TermAutomaton.of([terms, terms[:3]], 2000, torch.device("cpu"))
+    states = len(automaton.progress)
+    assert len(automaton.keys) < states
+    assert automaton.openings.shape == (2, 200)
+    state = automaton.next(automaton.root[:, None], torch.tensor([[100], [101]]))
+    assert sorted(automaton.moves(state)[0, 0].tolist()) == [500, 1300]
+
+
+def searches(monkeypatch: pytest.MonkeyPatch, reference: PlainSearch, wish: Wish) -> tuple[list[Hypothesis], list[int]]:
+    """What is found for a wish, and the number of terms in each of the searches for it."""
+    counts, real = [], TermAutomaton.of.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: type[TermAutomaton], terms: Sequence[object], *others: object) -> TermAutomaton:
+        counts.append(len(terms[0]))  # type: ignore[arg-type]
+        return real(cls, terms, *others)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(TermAutomaton, "of", classmethod(counted))
+    config = BeamConfig(beam_size=5, **SHORT)  # type: ignore[arg-type]
+    [found] = run(reference, config, SOURCES[:1], [wish])
+    return found, counts
+
+
+def test_terms_that_are_banned_take_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alternative with a banned phrase in it is left out before; a phrase in the prefix is not banned there."""
+    terms = (((4, 5, 6), (7, 4, 5)), ((6, 4, 5),), ((7, 7), (4, 5)))
+    found, counts = searches(monkeypatch, plain("lstm", 1), Wish(terms=terms, banned=((4, 5), (6, 6))))
+    assert counts == [1]
+    assert all(contains(each.tokens, (7, 7)) for each in found)
+    wish = Wish(prefix=(4, 5), terms=(((4, 5, 6),),), banned=((4, 5),))
+    found, counts = searches(monkeypatch, plain("lstm", 1), wish)
+    assert counts == [1]
+    assert found[0].tokens[:3] == [4, 5, 6]
+
+
+def test_the_number_of_searches_is_logarithmic_in_the_terms_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 15 terms fits by itself, but no two of them: subwords are banned that would have to come between them."""
+    chance = random.Random(3)
+    long = [tuple(chance.choices((4, 5, 6, 7), k=6)) for _ in range(15)]
+    found, counts = searches(monkeypatch, plain("lstm", 1), Wish(terms=(((5,),), *((each,) for each in long))))
+    assert len(counts) <= 5
+    assert found[0].finished
+    assert 5 in found[0].tokens
+    pairs = [((first, second),) for first in (4, 5, 6, 7) for second in (4, 5, 6, 7)][:15]
+    _, counts = searches(monkeypatch, plain("lstm", 1), Wish(terms=tuple(pairs)))
+    assert len(counts) <= 5
+    assert counts[0] == 15
+
+
+def test_the_size_of_a_term_does_not_count_the_beginning() -> None:
+    """`<s>` is no token: four tokens at the beginning fit before `</s>`, and so does a fifth that another term has."""
+    wish = Wish(terms=(((BOS, 4, 5, 6, 7),), ((7,),)))
+    assert with_fewer(wish, [0, 1], 5) == Wish(terms=(((7,),),))
+    three = Wish(terms=(((BOS, 4, 5),), ((6, 7, 6),), ((7,),)))
+    assert with_fewer(three, [0, 1, 2], 99).terms == (((7,),),)
+    assert with_fewer(Wish(terms=(((BOS, 4, 5),), ((6, 7),))), [0, 1], 99).terms == (((6, 7),),)
+    assert with_fewer(Wish(terms=(((BOS, 4),), ((6, 7),))), [0, 1], 99).terms == (((BOS, 4),),)
+
+
+def test_scores_that_are_not_finite_are_no_result_whatever_the_number_of_terms() -> None:
+    """Sentences with 3 terms and with 1 in one batch."""
+    torch.manual_seed(1)
+    model = MODELS["lstm"].build(VOCABULARY, VOCABULARY, True).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(torch.nan)
+    batch = collate(SOURCES[:2], SOURCES[:2])
+    with torch.inference_mode():
+        found = BeamConfig().build().search(model, batch.source, batch.source_lengths, True, [WISHES[3], WISHES[0]])
+    assert found == [[], []]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("soft", [False, True])
+def test_first_tokens_of_terms_that_cannot_be_chosen_change_nothing(
+    name: str, soft: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all of them among the candidates, the search finds the same; some complete a term, or two at once."""
+    reference, chance = large(name), random.Random(7)
+    terms = [tuple(chance.choices(range(4, 40), k=chance.choice((1, 2, 3)))) for _ in range(24)]
+    wishes = [
+        Wish(terms=tuple((one, other) for one, other in zip(terms[start::4], terms[start + 1 :: 4], strict=False)))
+        for start in range(3)
+    ]
+    wishes.append(Wish(terms=(*(((4 + token,),) for token in range(12)), ((5,), (6, 7)), ((5, 9),))))
+    settings: dict[str, object] = {"max_length_extra": 25, "max_length_factor": 0.0, "beam_size": 2}
+    if soft:
+        settings |= {"glossary": "terms", "glossary_mode": "soft", "glossary_bonus": 1.5}
+    config = BeamConfig(n_best=2, **settings)  # type: ignore[arg-type]
+    sizes = []
+    real = _TermBeam._extensions
+
+    def measured(beam: _TermBeam, log_p: torch.Tensor) -> Candidates:
+        found = real(beam, log_p)
+        sizes.append(found.token.size(1))
+        return found
+
+    monkeypatch.setattr(_TermBeam, "_extensions", measured)
+    pruned = run(reference, config, SOURCES, wishes)
+    fewest, sizes = max(sizes), []
+    monkeypatch.setattr(
+        _TermBeam,
+        "_openings",
+        lambda beam, log_p: [
+            (tokens := beam.automaton.openings[:, None].expand(-1, log_p.size(1), -1), _removed(log_p, tokens))
+        ],
+    )
+    assert run(reference, config, SOURCES, wishes) == pruned
+    assert fewest < max(sizes)
+
+
+@cache
+def large(name: str) -> PlainSearch:
+    torch.manual_seed(2)
+    model = MODELS[name].build(40, 40, True).double().eval()
+    perturb(model, 2)
+    return PlainSearch(model)

@@ -76,7 +76,7 @@ def test_it_chooses_among_the_candidates_of_another_search(trained: Path, candid
     }
     options: dict[str, Any] = {"seed": 3, "temperature": 0.5, "epsilon": 0.0} if candidates == "sampling" else {}
     config = MbrConfig(samples=9, candidates=candidates, n_best=2, **options, **of_both)
-    assert (config.width, config.returned, config.found) == (9, 2, 9)
+    assert (config.width, config.returned, config.candidate_count) == (9, 2, 9)
     for found, pool in zip(translated(trained, config), translated(trained, searches[candidates]), strict=True):
         if not pool.text:
             assert not found.text

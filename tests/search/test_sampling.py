@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from tolka.data.batch import BOS, EOS, collate
 from tolka.errors import ConfigError
 from tolka.models.transformer import TransformerConfig
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.sampling import SamplingConfig, draw
+from tolka.search.sampling import SamplingConfig, draw, drawing_probabilities
 
 # The 0.999 quantile of the chi-squared distribution for 1 to 10 degrees of freedom (any table of it).
 CRITICAL = [10.828, 13.816, 16.266, 18.467, 20.515, 22.458, 24.322, 26.124, 27.877, 29.588]
@@ -160,3 +161,35 @@ def test_the_score_is_the_models_log_probability_whatever_the_temperature() -> N
 def test_what_cannot_be_drawn_is_refused(options: dict[str, float], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         SamplingConfig(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"top_p": 0.9}, {"top_p": 0.3}, {"top_k": 7}, {"top_k": 5000}, {"top_p": 0.8, "top_k": 40, "min_p": 0.1}],
+)
+def test_what_is_left_is_what_a_full_sort_leaves(options: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of peaked and flat distributions, of equal probabilities and of a certain token; only flat rows are sorted."""
+    torch.manual_seed(3)
+    logits = torch.randn(5, 2, 6000) * torch.tensor([9.0, 4.0, 0.5, 0.0, 300.0])[:, None, None]
+    config = SamplingConfig(**options)  # type: ignore[arg-type]
+    p = logits.log_softmax(dim=-1).double().softmax(dim=-1)
+    rows, real = [], torch.Tensor.sort
+
+    def counted(values: torch.Tensor, *given: Any, **named: Any) -> Any:
+        rows.append(len(values))
+        return real(values, *given, **named)
+
+    monkeypatch.setattr(torch.Tensor, "sort", counted)
+    found = drawing_probabilities(config, logits.log_softmax(dim=-1))
+    monkeypatch.undo()
+    assert sum(rows) <= 6, "of the flat distributions, and of the one whose others are 0"
+    for row, values in zip(found.flatten(0, 1), p.flatten(0, 1), strict=True):
+        ordered = values.sort(descending=True, stable=True)
+        before = ordered.values.cumsum(dim=0) - ordered.values
+        keep = ordered.values >= config.min_p * ordered.values[0]
+        keep &= before < config.top_p if config.top_p < 1 else True
+        keep[config.top_k or 6000 :] = False
+        assert row.nonzero()[:, 0].tolist() == sorted(ordered.indices[keep & (ordered.values > 0)].tolist()), int(
+            keep.sum()
+        )
+        assert torch.allclose(row[row > 0], values[row > 0], rtol=1e-12)

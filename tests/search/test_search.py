@@ -1,6 +1,8 @@
 """Searches on a model whose probabilities are all known."""
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,8 @@ from tolka.errors import ConfigError, DataError
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.search.base import SEARCHES, SearchConfig, most_likely, most_likely_token
+from tolka.search.banned import banned_phrases
+from tolka.search.base import SEARCHES, SearchConfig, extensions, most_likely_token, next_log_probabilities
 from tolka.search.beam import BeamConfig
 from tolka.search.diverse import DiverseConfig
 from tolka.search.greedy import GreedyConfig
@@ -74,7 +77,7 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     features = torch.randn(3, 2, vocabulary)
     log_p = features.log_softmax(dim=-1)
     total = torch.tensor([[-1.0, -2.0], [-1.0, float("-inf")], [-3.0, -0.5]])
-    found = most_likely(model, features, total, count)
+    found = extensions(next_log_probabilities(model, features.clone()), total, count)
     sums = log_p + total[..., None]
     sums[..., :2] = float("-inf")  # <pad> and <s>
     wanted = sums.flatten(1).sort(dim=1, descending=True).values[:, : min(count, 2 * vocabulary)]
@@ -134,7 +137,7 @@ def test_a_prefix_may_fill_a_translation() -> None:
 
 
 @pytest.mark.parametrize("config", [BeamConfig(coverage_penalty=0.2), DiverseConfig(coverage_penalty=0.2)])
-def test_a_coverage_penalty_needs_attention(config: BeamConfig) -> None:
+def test_a_coverage_penalty_needs_attention(config: SearchConfig) -> None:
     for model in (
         Known(TABLE),
         RnnConfig(d_model=8).build(6, 6, True),
@@ -158,7 +161,7 @@ def test_length_normalization() -> None:
     """`</s>` at once has probability 0.4; [A] 0.6 * 0.6 = 0.36, two tokens: plain division of the logs prefers it."""
     table = {BOS: {EOS: 0.4, A: 0.6}, A: {EOS: 0.6, A: 0.4}}
     for normalization, penalty, best, divisor in (
-        ("none", 5.0, [], 1.0),
+        ("none", 1.0, [], 1.0),
         ("plain", 0.0, [], 1.0),
         ("plain", 1.0, [A], 2.0),
         ("gnmt", 1.0, [A], 7 / 6),
@@ -178,3 +181,85 @@ def test_the_length_limit_is_rounded_up_once(factor: float, extra: int, length: 
     """ceil(factor * length), at least 1, plus extra, without what a binary fraction adds to 0.3 or 1.1."""
     config = GreedyConfig(max_length_factor=factor, max_length_extra=extra)
     assert config.limits(torch.tensor([length])).tolist() == [limit]
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "complaint"),
+    [
+        (BeamConfig, {"glossary_mode": "soft"}, "search.glossary_mode (soft) has no effect without a glossary: set se"),
+        (BeamConfig, {"glossary_bonus": 9.0}, "search.glossary_bonus (9.0) has no effect without a glossary"),
+        (
+            BeamConfig,
+            {"glossary": "terms", "glossary_bonus": 9.0},
+            "(9.0) has no effect with search.glossary_mode=hard",
+        ),
+        (BeamConfig, {"length_normalization": "none", "length_penalty": 5.0}, "search.length_penalty (5.0) has no eff"),
+        (
+            DiverseConfig,
+            {"length_normalization": "none", "length_penalty": 5.0},
+            "with search.length_normalization=none",
+        ),
+    ],
+)
+def test_settings_without_effect_are_refused(
+    config: type[SearchConfig], options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        config(**options)
+    assert complaint in str(error.value)
+
+
+def test_settings_at_their_defaults_are_not_refused() -> None:
+    """As a saved configuration has them; nor is a penalty that is off where there is none."""
+    for config in (BeamConfig(), BeamConfig(length_normalization="none"), BeamConfig(glossary="terms")):
+        assert type(config)(**dataclasses.asdict(config)) == config
+    assert BeamConfig(length_normalization="none", length_penalty=0.0).penalty(7) == 1.0
+    assert not {"glossary_mode", "glossary_bonus"} & {field.name for field in dataclasses.fields(DiverseConfig)}
+
+
+@pytest.mark.parametrize("normalization", ["gnmt", "plain", "none"])
+def test_the_penalty_of_several_lengths_is_that_of_each(normalization: str) -> None:
+    options: dict[str, Any] = {} if normalization == "none" else {"length_penalty": 0.7}
+    config = BeamConfig(length_normalization=normalization, **options)
+    lengths = [1, 2, 9, 300]
+    each = [config.penalty(length) for length in lengths]
+    assert config.penalty(torch.tensor(lengths)).tolist() == pytest.approx(each)
+
+
+def test_a_list_of_banned_phrases_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sentences and batches have it; and only phrases after the last token are looked at."""
+    phrases = tuple((4 + i % 90, 4 + i // 90, 7) for i in range(2000))
+    hashed = 0
+
+    class Counted(tuple[tuple[int, ...], ...]):
+        def __hash__(self) -> int:
+            nonlocal hashed
+            hashed += 1
+            return super().__hash__()
+
+        def __iter__(self) -> Any:
+            nonlocal hashed
+            hashed += 1
+            return super().__iter__()
+
+    banned = Counted(phrases)
+    for _ in range(3):
+        [table] = banned_phrases([Wish(banned=banned)] * 50, torch.device("cpu"))
+    assert hashed == 1
+    tokens = torch.tensor([[[5, 5, 4], [4, 8, 9]]])
+    rows, found = table._rows(tokens)
+    assert rows.tolist() == [0] * 90 + [1] * 90
+    assert {tuple(table.ids[place].tolist())[1] for place in found[90:].tolist()} == {9}
+
+
+def test_phrases_of_some_sentences_only() -> None:
+    lists = [((4,), (5, 6), (7, 5, 6)), ((4,), (5, 6)), ((4,),), ()]
+    for chosen in (lists, lists[:3], lists[:1], lists[1:2] * 2):
+        log_p = torch.zeros(len(chosen), 2, 9)
+        tokens = torch.tensor([[7, 5], [5, 5]]).expand(len(chosen), 2, 2)
+        for table in banned_phrases([Wish(banned=banned) for banned in chosen], torch.device("cpu")):
+            table.ban(log_p, tokens, torch.arange(len(chosen)))
+        for row, banned in enumerate(chosen):
+            for place, context in enumerate(((7, 5), (5, 5))):
+                expected = {each[-1] for each in banned if each[:-1] == context[3 - len(each) :][: len(each) - 1]}
+                assert set((log_p[row, place] < 0).nonzero()[:, 0].tolist()) == expected

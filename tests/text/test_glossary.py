@@ -1,12 +1,13 @@
 """Glossaries: reading them, and finding their terms in texts."""
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
 
 from tolka.errors import DataError
-from tolka.text.glossary import Entry, Glossary, needs_blank, read_banned, read_glossary, stands_in
+from tolka.text.glossary import Entry, Glossary, Phrases, needs_blank, read_banned, read_glossary, stands_in
 from tolka.text.lines import LineLimit
 
 EN_DE = ("en", "de")
@@ -220,3 +221,50 @@ def test_banned_phrases(tmp_path: Path) -> None:
     assert read_banned(written(tmp_path, "# no\nso  to\tspeak\r\n\n\\#tag\nso to speak\n")) == ["so to speak", "#tag"]
     with pytest.raises(DataError, match=r"terms\.tsv: no phrase is in it; write one a line"):
         read_banned(written(tmp_path, "# no\n \n"))
+
+
+@pytest.mark.parametrize(
+    ("of_model", "of_file"),
+    [("en-US", "en"), ("eng_Latn", "en"), ("eng", "en-GB"), ("en", "eng"), ("en_US", "eng_Latn")],
+)
+def test_codes_of_one_language_are_alike(tmp_path: Path, of_model: str, of_file: str) -> None:
+    path = written(tmp_path, TBX_3.replace('"en"', f'"{of_file}"'), "terms.tbx")
+    assert read_glossary(path, (of_model, "deu_Latn")) == [Entry(("dog",), ("Hund",))]
+    with pytest.raises(DataError, match="no concept has terms"):
+        read_glossary(path, ("fr", "de"))
+
+
+def test_the_exact_code_comes_first(tmp_path: Path) -> None:
+    several = TBX_3.replace(
+        '<langSec xml:lang="en">',
+        '<langSec xml:lang="en-US"><termSec><term>pup</term></termSec></langSec><langSec xml:lang="en">',
+    )
+    path = written(tmp_path, several, "terms.tbx")
+    for language, terms in {"en": ("dog",), "en-us": ("pup",), "eng": ("pup", "dog")}.items():
+        assert read_glossary(path, (language, "de")) == [Entry(terms, ("Hund",))]
+
+
+def test_many_targets_of_one_source_are_each_kept_once() -> None:
+    class Compared(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Compared.compared += 1
+            return str.__eq__(self, other)
+
+    entries = [Entry(("dog",), (Compared(number % 1500),)) for number in range(3000)]
+    [match] = Glossary(entries).matches("dog")
+    assert match.targets == tuple(map(str, range(1500)))
+    assert Compared.compared < 20_000
+
+
+def test_phrases_are_found_where_they_stand() -> None:
+    """As `stands_in` says of each, in random texts."""
+    chance = random.Random(2)
+    signs = ["a", "b", "ab", " ", "  ", "鱼", "-", "+", "\u0301", "9", "x"]
+    for _ in range(300):
+        phrases = ["".join(chance.choices(signs, k=chance.randint(1, 4))) for _ in range(8)]
+        text = "".join(chance.choices(signs, k=chance.randint(0, 25)))
+        expected = {phrase for phrase in phrases if stands_in(phrase, text, to_its_end=True)}
+        assert Phrases(phrases).found_in(text) == expected, (phrases, text)

@@ -129,11 +129,11 @@ def test_what_cannot_be_met_is_reported() -> None:
 
 
 def test_a_soft_glossary_reports_what_is_missing() -> None:
-    weak = BeamConfig(beam_size=3, glossary_mode="soft", glossary_bonus=0.0)
+    weak = BeamConfig(beam_size=3, glossary="terms", glossary_mode="soft", glossary_bonus=0.0)
     [found] = translator(ENTRIES, search=weak).translate(["the dog barks"])
     assert found.candidates[0].missing == ["Hund"]
     assert found.text == translator([])("the dog barks")[0]
-    strong = BeamConfig(beam_size=3, glossary_mode="soft", glossary_bonus=50.0)
+    strong = BeamConfig(beam_size=3, glossary="terms", glossary_mode="soft", glossary_bonus=50.0)
     [found] = translator(ENTRIES, search=strong).translate(["the dog barks"])
     assert found.candidates[0].missing == []
     assert "Hund" in found.text
@@ -240,3 +240,32 @@ def test_files_are_read_once_and_early(tmp_path: Path) -> None:
     assert [match.targets for match in made.matches("a dog")] == [("Hund",)]
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
         read_terms(GreedyConfig(banned=str(tmp_path / "none.txt")), ("en", "de"))
+
+
+def test_forms_are_compared_as_the_tokenizer_writes_them() -> None:
+    """With nfkc, m² is read and written as m2; a text that a person gives may have either."""
+    used = tokenizer(normalization="nfkc")
+    terms = Terminology([Entry(("area",), ("m²",)), Entry(("maker",), ("ﬁrma",))], ["m²", "ﬁn"], used)
+    area, maker = terms.matches("the area, the maker")
+    for match, texts in ((area, ("12 m2", "12 m²")), (maker, ("die firma", "Firma", "die ﬁrma"))):
+        assert [terms.missing([match], text) for text in texts] == [[]] * len(texts)
+        assert terms.missing([match], "12 m") == [match.targets[0]]
+    assert [terms.banned_in(text) for text in ("ein m2.", "M2", "m²", "Fin", "m22 final")] == [
+        *([["m²"]] * 3),
+        ["ﬁn"],
+        [],
+    ]
+    ids = used.encode_target(["ein m2 und"])[0]
+    [spelling] = terms.banned_spellings(used.decode_target([ids])[0], ids)
+    assert used.decode_target([list(spelling)])[0].strip() == "m2"
+
+
+def test_banned_phrases_are_looked_up_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = Terminology([], [f"w{number} x" for number in range(300)], tokenizer())
+    assert terms.banned_in("") == []
+    tried: list[str] = []
+    for name in ("Phrases", "stands_in"):
+        monkeypatch.setattr(f"tolka.translation.terminology.{name}", lambda *given, **named: tried.append(given[0]))
+    monkeypatch.setattr(Tokenizer, "encode_target", lambda *given: tried.append(given[0]))
+    assert terms.banned_in("W7 x and w299 x, w7 y") == ["w7 x", "w299 x"]
+    assert tried == []

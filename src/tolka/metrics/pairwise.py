@@ -114,9 +114,16 @@ def _n_grams(texts: Sequence[_Ids], longest: int) -> list[_Order]:
 
 
 def _matches(text: _Ids, grams: _Ids, texts: int) -> _Order:
-    """Return an order's counts. text, grams: of each n-gram, the number of its text and its own number."""
-    width = int(grams.max(initial=-1)) + 1
-    counts = np.bincount(text * width + grams, minlength=texts * width).reshape(texts, width)  # (M, G)
+    """Return an order's counts. text, grams: of each n-gram, the number of its text and its own number.
+
+    Two texts share only what stands in two of them, and a text shares all of its n-grams with itself.
+    """
+    pairs, times = np.unique(grams * max(texts, 1) + text, return_counts=True)  # each n-gram in each text once
+    gram, in_text = np.divmod(pairs, max(texts, 1))
+    is_shared = (np.bincount(gram) > 1)[gram]
+    columns = np.unique(gram[is_shared], return_inverse=True)[1]
+    counts = np.zeros((texts, int(columns.max(initial=-1)) + 1), dtype=np.int32)  # (M, G), of those in several texts
+    counts[in_text[is_shared], columns] = times[is_shared]
     matches, below = np.zeros((texts, texts)), 0
     # min(a, b) is a sum over thresholds of whether both reach them: a matrix multiplication for each different count.
     for count in (1 + np.flatnonzero(np.bincount(counts.ravel())[1:])).tolist():
@@ -124,4 +131,6 @@ def _matches(text: _Ids, grams: _Ids, texts: int) -> _Order:
         reached = reached[:, reached.sum(axis=0) > 0].astype(np.float32)
         matches += (count - below) * (reached @ reached.T)
         below = count
-    return _Order(counts.sum(axis=1).astype(np.float64), matches)
+    totals = np.bincount(text, minlength=texts).astype(np.float64)
+    np.fill_diagonal(matches, totals)
+    return _Order(totals, matches)

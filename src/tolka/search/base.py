@@ -15,6 +15,8 @@ from tolka.search.options.base import Search as Search
 from tolka.search.options.base import SearchConfig as SearchConfig
 from tolka.search.options.base import Selection as Selection
 
+NEVER = float("-inf")  # the log-probability of what is impossible
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -28,19 +30,11 @@ class Candidates:
     token: Tensor
 
 
-def most_likely(model: Seq2Seq, features: Tensor, total: Tensor, count: int) -> Candidates:
-    """Return the `count` most likely extensions by one token, or all if there are fewer; never `<pad>` or `<s>`.
-
-    features (B, k, D), total (B, k): log-probabilities of the hypotheses so far. Computed in fp32.
-    """
-    return extensions(next_log_probabilities(model, features), total, count)
-
-
 def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
     """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for `<pad>` and `<s>`."""
     log_p = _log_softmax(model.logits(features))
     for symbol in (PAD, BOS):
-        log_p[..., symbol] = float("-inf")
+        log_p[..., symbol] = NEVER
     return log_p
 
 
@@ -60,7 +54,7 @@ def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
     """(B, 1, D) -> (B, 1): the token with the largest logit, never `<pad>` or `<s>`; nothing is normalised."""
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
-        logits[:, symbol] = float("-inf")
+        logits[:, symbol] = NEVER
     token: Tensor = _argmax(logits, _GROUPS)
     return token
 
@@ -103,7 +97,7 @@ def _largest(log_p: Tensor, total: Tensor, count: int, groups: int) -> tuple[Ten
     column = column.clamp(max=vocabulary - 1)
     indices = (row * vocabulary + column).flatten(1)
     values = log_p.flatten(1).gather(1, indices).view_as(column) + total.gather(1, row[..., 0])[..., None]
-    best = values.masked_fill(outside, float("-inf")).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
+    best = values.masked_fill(outside, NEVER).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
     rows = row.expand_as(column).flatten(1).gather(1, best.indices)
     return best.values, rows, column.flatten(1).gather(1, best.indices)
 

@@ -10,20 +10,19 @@ from torch import Tensor
 
 from tolka.models.base import Seq2Seq
 from tolka.search.base import (
+    NEVER,
     Search,
     active_rows,
     extensions,
     first_tokens,
     next_log_probabilities,
 )
-from tolka.search.constrained import TermOptions, search_with_terms
+from tolka.search.constrained import search_with_terms
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.beam import BeamConfig as BeamConfig
 from tolka.search.rules import Rules
-
-_NEVER = float("-inf")
 
 
 class BeamSearch(Search):
@@ -45,7 +44,7 @@ class BeamSearch(Search):
             check_attention(model, source.device)
         if any(wish.terms for wish in wishes):
             results = search_with_terms(
-                _term_options(self.config), model, source, lengths, wishes, self._search_without_terms
+                self.config, self.config.bonus, model, source, lengths, wishes, self._search_without_terms
             )
         else:
             results = self._search_without_terms(model, source, lengths, wishes)
@@ -63,12 +62,6 @@ class BeamSearch(Search):
         return beam.results
 
 
-def _term_options(config: BeamConfig) -> TermOptions:
-    """Return the options as `search_with_terms` takes them."""
-    bonus = config.glossary_bonus if config.glossary_mode == "soft" else None
-    return TermOptions(config, config.beam_size, config.compared, config.penalty, config.penalties, bonus)
-
-
 class _Beam:
     """State of the search: k active hypotheses for each active sentence, and the results of finished sentences."""
 
@@ -84,7 +77,7 @@ class _Beam:
         self.total = torch.zeros(len(source), 1, device=source.device)  # (B, k) log-probabilities
         self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         self.limits = config.limits(lengths)
-        self.last_penalty = config.penalties(self.limits)
+        self.last_penalty = config.penalty(self.limits)
         self.finished = Finished.empty(config.beam_size, config.compared, self.limits)
         self.results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         self.step = 0
@@ -124,4 +117,4 @@ class _Beam:
     def _is_finished(self, best_active: Tensor) -> Tensor:
         """Return (B,): whether no active hypothesis can change a sentence's result. best_active: (B,) log p."""
         full = (self.limits <= self.step) | (self.finished.count >= self.config.beam_size)
-        return full | (best_active == _NEVER) | (best_active / self.last_penalty <= self.finished.best[:, -1])
+        return full | (best_active == NEVER) | (best_active / self.last_penalty <= self.finished.best[:, -1])

@@ -10,14 +10,12 @@ from torch import Tensor
 
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
-from tolka.search.base import Search, active_rows, extensions, first_tokens, next_log_probabilities
+from tolka.search.base import NEVER, Search, active_rows, extensions, first_tokens, next_log_probabilities
 from tolka.search.coverage import check_attention, covered
 from tolka.search.finished import Extended, Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.diverse import DiverseConfig as DiverseConfig
 from tolka.search.rules import Rules
-
-_NEVER = float("-inf")
 
 
 class DiverseSearch(Search):
@@ -121,9 +119,9 @@ class _Groups:
         found = extend(tokens, candidates, size)
         penalty = self.config.penalty(self.step)
         self.finished[group] = self.finished[group].add(found.is_finished, found.prefixes, exact, penalty)
-        self.totals[group] = exact.gather(1, found.chosen).masked_fill(found.rank == _NEVER, _NEVER)
+        self.totals[group] = exact.gather(1, found.chosen).masked_fill(found.rank == NEVER, NEVER)
         counts[:, EOS] += found.is_finished.sum(dim=1)
-        counts.scatter_add_(1, found.token, (self.totals[group] > _NEVER).to(counts.dtype))
+        counts.scatter_add_(1, found.token, (self.totals[group] > NEVER).to(counts.dtype))
         self._conclude(group, found.tokens)
         return found, candidates.parent.gather(1, found.chosen)
 
@@ -131,11 +129,11 @@ class _Groups:
         """Set the results of the sentences for which the group has just ended, and take it out of their beams."""
         total, finished = self.totals[group], self.finished[group]
         size = self.config.beam_size // self.config.groups
-        has_ended = (self.limits <= self.step) | (finished.count >= size) | (total == _NEVER).all(dim=1)
+        has_ended = (self.limits <= self.step) | (finished.count >= size) | (total == NEVER).all(dim=1)
         newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
         if len(newly):
             found = results_of(finished.select(newly), tokens[newly], total[newly], self.step, self.config.penalty)
             for number, result in zip(self.active[newly].tolist(), found, strict=True):
                 self.results[group][number] = result
             self.ended[newly, group] = True
-            self.totals[group] = total.masked_fill(self.ended[:, group, None], _NEVER)
+            self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)

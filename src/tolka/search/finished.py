@@ -5,16 +5,14 @@ Shapes: B active sentences, k beam size, c = 2k candidates a sentence, t tokens 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.search.base import Candidates
+from tolka.search.base import NEVER, Candidates
 from tolka.search.hypothesis import Hypothesis
-
-_NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Finished:
         zeros = torch.zeros(len(limits), 2 * beam_size + 1, dtype=torch.long, device=limits.device)
         tokens = zeros[..., None].repeat(1, 1, int(limits.max()))
         log_p = torch.zeros(zeros.shape, device=limits.device)
-        best = log_p.new_full((len(limits), compared), _NEVER)
+        best = log_p.new_full((len(limits), compared), NEVER)
         return cls(tokens, zeros, log_p, zeros[:, 0].clone(), best)
 
     def add(self, is_finished: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
@@ -54,7 +52,7 @@ class Finished:
         self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
         self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
         self.log_p.scatter_(1, slot, log_p)
-        scores = (log_p / penalty).masked_fill(~is_finished, _NEVER)
+        scores = (log_p / penalty).masked_fill(~is_finished, NEVER)
         if self.best.size(1) == 1:
             best = torch.maximum(self.best, scores.amax(dim=1, keepdim=True))
         else:
@@ -65,6 +63,55 @@ class Finished:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""
         parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
         return type(self)(*(part.index_select(0, rows) for part in parts))
+
+
+class BestFinished(NamedTuple):
+    """The k finished hypotheses with the highest scores, where more of them finish than a beam has slots for.
+
+    tokens (B, k, L) with `</s>` left out; lengths, without it, log_p and score (B, k); score is -inf where none is.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_p: Tensor
+    score: Tensor
+
+    @classmethod
+    def empty(cls, beam_size: int, limits: Tensor) -> Self:
+        """Return none. limits: (B,) most tokens of each sentence's translation."""
+        zeros = torch.zeros(len(limits), beam_size, dtype=torch.long, device=limits.device)
+        log_p = torch.zeros(zeros.shape, device=limits.device)
+        return cls(zeros[..., None].repeat(1, 1, int(limits.max())), zeros, log_p, log_p + NEVER)
+
+    def add(self, is_finished: Tensor, candidates: Candidates, tokens: Tensor, score: Tensor) -> Self:
+        """Add the candidates that `is_finished` (B, c) marks, with these scores (B, c).
+
+        tokens (B, k, t): of their parents.
+        """
+        size, length = self.score.size(1), tokens.size(2)
+        best = score.masked_fill(~is_finished, NEVER).topk(min(size, score.size(1)), dim=1)
+        longer = self.tokens.new_zeros(*best.indices.shape, self.tokens.size(2))
+        longer[..., :length] = take(tokens, candidates.parent.gather(1, best.indices))
+        log_p = candidates.log_probability.gather(1, best.indices)
+        new = (longer, torch.full_like(best.indices, length), log_p, best.values)
+        both = [torch.cat(parts, dim=1) for parts in zip(self, new, strict=True)]
+        kept = both[3].topk(size, dim=1).indices
+        return type(self)(*(take(part, kept) for part in both))
+
+    def select(self, rows: Tensor) -> Self:
+        """Return the hypotheses of the sentences numbered `rows` (B',)."""
+        return type(self)(*(part[rows] for part in self))
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return those of each sentence, best first."""
+        return [
+            [
+                Hypothesis(ids[:length], log_p, score, finished=True)
+                for ids, length, log_p, score in zip(*parts, strict=True)
+                if score > NEVER
+            ]
+            for parts in zip(*(part.tolist() for part in self), strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -89,13 +136,13 @@ def extend(tokens: Tensor, candidates: Candidates, beam_size: int) -> Extended:
 
     A hypothesis finishes only among the k best; the k best that do not end in `</s>` stay active.
     """
-    prefixes = _select(tokens, candidates.parent)
+    prefixes = take(tokens, candidates.parent)
     is_end = candidates.token == EOS
-    is_finished = is_end & (candidates.log_probability > _NEVER)
+    is_finished = is_end & (candidates.log_probability > NEVER)
     is_finished[:, beam_size:] = False
-    best = candidates.log_probability.masked_fill(is_end, _NEVER).topk(min(beam_size, is_end.size(1)), dim=1)
+    best = candidates.log_probability.masked_fill(is_end, NEVER).topk(min(beam_size, is_end.size(1)), dim=1)
     token = candidates.token.gather(1, best.indices)
-    longer = torch.cat([_select(prefixes, best.indices), token[..., None]], dim=2)
+    longer = torch.cat([take(prefixes, best.indices), token[..., None]], dim=2)
     return Extended(prefixes, is_finished, best.indices, best.values, token, longer)
 
 
@@ -121,11 +168,13 @@ def results_of(
             ]
         else:
             active = zip(tokens[row].tolist(), log_p[row].tolist(), strict=True)
-            pool = [hypothesis(unfinished, value, step, False) for unfinished, value in active if value > _NEVER]
+            pool = [hypothesis(unfinished, value, step, False) for unfinished, value in active if value > NEVER]
         results.append(sorted(pool, key=lambda each: -each.score))
     return results
 
 
-def _select(tokens: Tensor, indices: Tensor) -> Tensor:
-    """tokens (B, n, t), indices (B, m) below n -> (B, m, t)."""
-    return tokens.gather(1, indices[..., None].expand(-1, -1, tokens.size(2)))
+def take(values: Tensor, indices: Tensor) -> Tensor:
+    """values (B, n) or (B, n, t), indices (B, m) below n -> (B, m) or (B, m, t)."""
+    if values.dim() == 2:
+        return values.gather(1, indices)
+    return values.gather(1, indices[..., None].expand(-1, -1, values.size(2)))

@@ -1,38 +1,17 @@
 """Rules for the next token: what every search may forbid, force or make less likely.
 
-Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far, P phrases of m tokens.
+Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS, PAD
-from tolka.errors import DataError
-from tolka.search.base import SearchConfig
-from tolka.search.hypothesis import Ids, Wish, check_prefix, check_subwords
-
-_NEVER = float("-inf")
-
-
-@dataclass(frozen=True)
-class _Phrases:
-    """Banned phrases of one length m. ids (P, m); of_sentence (all sentences, P): whether it is banned there."""
-
-    ids: Tensor
-    of_sentence: Tensor
-
-    def ban(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
-        """Forbid the last token of each phrase whose other tokens are the last ones of a hypothesis."""
-        context = self.ids.size(1) - 1
-        if tokens.size(2) < context:
-            return
-        complete = self.of_sentence[sentences][:, None].expand(-1, tokens.size(1), -1)  # (B, k, P)
-        for place in range(context):
-            complete = complete & (tokens[..., tokens.size(2) - context + place, None] == self.ids[:, place])
-        _forbid(log_p, self.ids[:, -1].expand(complete.shape), complete)
+from tolka.search.banned import banned_phrases
+from tolka.search.base import NEVER, SearchConfig
+from tolka.search.hypothesis import Wish, check_prefix
 
 
 class Rules:
@@ -52,12 +31,12 @@ class Rules:
         self._minima = torch.minimum(config.minima(lengths), limits - 1)  # </s> must have a place
         self._longest_minimum = int(self._minima.max()) if config.has_minimum else 0
         self._prefixes = _prefix_table(wishes, limits)
-        self._phrases = _phrase_tables(wishes, lengths.device)
+        self._banned = banned_phrases(wishes, lengths.device)
 
     def __bool__(self) -> bool:
         """Return whether any rule is on."""
         is_changed = self._ngram > 0 or self._repetition_penalty != 1.0 or self._longest_minimum > 0
-        return is_changed or self._prefixes is not None or bool(self._phrases)
+        return is_changed or self._prefixes is not None or bool(self._banned)
 
     def apply(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
         """Change the next tokens' log-probabilities (B, k, V) in place; they are not normalised again.
@@ -73,14 +52,14 @@ class Rules:
             log_p.scatter_(2, tokens, log_p.gather(2, tokens) * self._repetition_penalty)
         if 0 < self._ngram <= length:
             self._ban_repetition(log_p, tokens)
-        for phrases in self._phrases:
+        for phrases in self._banned:
             phrases.ban(log_p, tokens, sentences)
         if length < self._longest_minimum:
-            log_p[..., EOS].masked_fill_((length < self._minima[sentences])[:, None], _NEVER)
-        is_stuck = log_p.amax(dim=-1) == _NEVER
+            log_p[..., EOS].masked_fill_((length < self._minima[sentences])[:, None], NEVER)
+        is_stuck = log_p.amax(dim=-1) == NEVER
         log_p[..., EOS] = torch.where(is_stuck, end, log_p[..., EOS])
         if forced is not None and forced_log_p is not None:
-            log_p.masked_fill_(forced != PAD, _NEVER)
+            log_p.masked_fill_(forced != PAD, NEVER)
             log_p.scatter_(2, forced, forced_log_p)  # elsewhere that of <pad>, which is never allowed
 
     def _ban_repetition(self, log_p: Tensor, tokens: Tensor) -> None:
@@ -99,7 +78,7 @@ class Rules:
 
 def _forbid(log_p: Tensor, tokens: Tensor, chosen: Tensor) -> None:
     """Set log_p (B, k, V) to -inf at those of the tokens (B, k, n) that are `chosen`."""
-    log_p.scatter_add_(2, tokens, torch.zeros(chosen.shape, device=log_p.device).masked_fill_(chosen, _NEVER))
+    log_p.scatter_add_(2, tokens, torch.zeros(chosen.shape, device=log_p.device).masked_fill_(chosen, NEVER))
 
 
 def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor | None:
@@ -111,24 +90,3 @@ def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor | None:
         check_prefix(wish.prefix, limit)
     rows = [[*wish.prefix, *[PAD] * (longest - len(wish.prefix))] for wish in wishes]
     return torch.tensor(rows, device=limits.device)
-
-
-def _phrase_tables(wishes: Sequence[Wish], device: torch.device) -> list[_Phrases]:
-    """Return the banned phrases, those of one length together."""
-    sentences: dict[tuple[Ids, ...], list[int]] = {}  # as a rule, all sentences have the same phrases
-    for number, wish in enumerate(wishes):
-        sentences.setdefault(wish.banned, []).append(number)
-    phrases = sorted({phrase for banned in sentences for phrase in banned}, key=lambda phrase: (len(phrase), phrase))
-    tables = []
-    for length in sorted({len(phrase) for phrase in phrases}):
-        of_length = {phrase: column for column, phrase in enumerate(p for p in phrases if len(p) == length)}
-        of_sentence = torch.zeros(len(wishes), len(of_length), dtype=torch.bool)
-        for banned, numbers in sentences.items():
-            columns = [of_length[phrase] for phrase in banned if len(phrase) == length]
-            of_sentence[torch.tensor(numbers)[:, None], torch.tensor(columns, dtype=torch.long)] = True
-        for phrase in of_length:
-            check_subwords(phrase, "a banned phrase")
-            if not phrase:
-                raise DataError("a banned phrase has no subwords: leave it out")
-        tables.append(_Phrases(torch.tensor(list(of_length), device=device), of_sentence.to(device)))
-    return tables

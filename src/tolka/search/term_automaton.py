@@ -3,8 +3,7 @@
 Aho and Corasick (1975): a state is the longest end of a hypothesis that begins an alternative of a term; one step finds
 the next state, however many terms there are.
 
-Shapes: B sentences, c hypotheses or candidates a sentence, T terms a sentence, N states, M tokens that lead on from a
-state.
+Shapes: B sentences, c hypotheses or candidates a sentence, T terms a sentence, N states.
 """
 
 from collections import deque
@@ -26,22 +25,27 @@ Terms = Sequence[Sequence[Ids]]
 class TermAutomaton:
     """The automata of all sentences, as tables.
 
-    keys, targets (E,): the transitions, sorted by state * V + token; any other token leads to the root. moves (N, M):
-    tokens with a transition, then `<pad>`. progress (N, T): tokens of the term that the state has, if fewer are missing
-    than the shortest alternative has. complete (N, T): whether an alternative ends here. root, start (B,): states
-    before the first token, of which `start` has read `<s>`. sizes (B, T): tokens of each term's shortest alternative,
-    0 where a sentence has fewer terms.
+    tokens, targets (E,): the transitions, sorted by state and token; those of state i begin at first[i] (N + 1).
+    A state other than a root has only those that its root has not, or has with another target: any other token leads to
+    where it leads from the root, and if that has no transition, to the root. keys (E,): state * V + token. progress
+    (N, T): tokens of the term that the state has, if fewer are missing than the shortest alternative has. complete
+    (N, T): whether an alternative ends here. root, start (B,): states before the first token, of which `start` has read
+    `<s>`. sizes (B, T): tokens of each term's shortest alternative, 0 where a sentence has fewer terms. openings
+    (B, R): the tokens that begin a term, then `<pad>`. most_gained: tokens of terms that one of them may add.
     """
 
     vocabulary: int
+    most_gained: int
     keys: Tensor
+    tokens: Tensor
     targets: Tensor
-    moves: Tensor
+    first: Tensor
     progress: Tensor
     complete: Tensor
     root: Tensor
     start: Tensor
     sizes: Tensor
+    openings: Tensor
 
     @classmethod
     def of(cls, terms: Sequence[Terms], vocabulary: int, device: torch.device) -> "TermAutomaton":
@@ -55,35 +59,28 @@ class TermAutomaton:
         for of_sentence in terms:
             roots.append(len(states))
             states += _states(of_sentence, len(states))
-            starts.append(states[roots[-1]].transitions.get(BOS, roots[-1]))
-        most = max(map(len, terms))
-        sizes = [
-            [min(map(_length, alternatives)) for alternatives in each] + [0] * (most - len(each)) for each in terms
-        ]
+            starts.append(states[roots[-1]].transitions.pop(BOS, roots[-1]))
         edges = sorted(
-            (number * vocabulary + token, target)
+            (number * vocabulary + token, token, target)
             for number, state in enumerate(states)
             for token, target in state.transitions.items()
         )
-        moves = [sorted(state.transitions.keys() - {BOS}) for state in states]
-        widest = max(map(len, moves))
-        progress, complete = torch.zeros(2, len(states), most, dtype=torch.long)
-        for number, state in enumerate(states):
-            for term, value in state.progress.items():
-                progress[number, term] = value
-            for term in state.complete:
-                complete[number, term] = 1
+        keys, tokens, targets = torch.tensor(edges).T.contiguous()
+        counts = torch.tensor([0, *(len(state.transitions) for state in states)])
+        most = max(map(len, terms))
+        sizes = [[*map(shortest, each), *[0] * (most - len(each))] for each in terms]
+        progress = _table([state.progress for state in states], most)
+        complete = _table([dict.fromkeys(state.complete, 1) for state in states], most)
+        openings = [list(states[root].transitions) for root in roots]
+        widest = max(map(len, openings))
+        opened = [states[target] for root in roots for target in states[root].transitions.values()]
         tables = (
-            torch.tensor([key for key, _ in edges]),
-            torch.tensor([target for _, target in edges]),
-            torch.tensor([row + [PAD] * (widest - len(row)) for row in moves]),
-            progress,
-            complete.bool(),
-            torch.tensor(roots),
-            torch.tensor(starts),
-            torch.tensor(sizes),
+            *(keys, tokens, targets, counts.cumsum(0), progress, complete.bool()),
+            *(torch.tensor(roots), torch.tensor(starts), torch.tensor(sizes, dtype=torch.int32)),
+            torch.tensor([row + [PAD] * (widest - len(row)) for row in openings], dtype=torch.long),
         )
-        return cls(vocabulary, *(table.to(device) for table in tables))
+        gains = [len(each.complete) + bool(each.progress.keys() - each.complete) for each in opened]
+        return cls(vocabulary, max(gains, default=0), *(table.to(device) for table in tables))
 
     @property
     def missing(self) -> Tensor:
@@ -92,13 +89,41 @@ class TermAutomaton:
 
     def select(self, rows: Tensor) -> "TermAutomaton":
         """Return the automata of the sentences numbered `rows` (B',)."""
-        return replace(self, root=self.root[rows], start=self.start[rows], sizes=self.sizes[rows])
+        of_sentences = self.root[rows], self.start[rows], self.sizes[rows], self.openings[rows]
+        root, start, sizes, openings = of_sentences
+        return replace(self, root=root, start=start, sizes=sizes, openings=openings)
 
     def next(self, state: Tensor, token: Tensor) -> Tensor:
         """state, token (B, c) -> the next states (B, c)."""
+        root = self.root[:, None]
+        return self._target(state, token, self._target(root, token, root))
+
+    def _target(self, state: Tensor, token: Tensor, otherwise: Tensor) -> Tensor:
+        """Return where the state's own transition leads, `otherwise` where it has none."""
         key = state * self.vocabulary + token
         place = torch.searchsorted(self.keys, key).clamp_(max=len(self.keys) - 1)
-        return torch.where(self.keys[place] == key, self.targets[place], self.root[:, None])
+        return torch.where(self.keys[place] == key, self.targets[place], otherwise)
+
+    def moves(self, state: Tensor) -> Tensor:
+        """Return (B, c, M): the tokens that lead on in a term that is under way, then `<pad>`. state (B, c).
+
+        M is as many as any of the states has.
+        """
+        first = self.first[state]
+        count = (self.first[state + 1] - first).masked_fill_(state == self.root[:, None], 0)
+        number = torch.arange(int(count.max()), device=state.device)
+        place = (first[..., None] + number).clamp_(max=len(self.tokens) - 1)
+        return self.tokens[place].masked_fill_(number >= count[..., None], PAD)
+
+    def gained(self, missing: Tensor) -> Tensor:
+        """Return (B, c, R): by how many tokens of terms each of `openings` adds to those of the terms that are met.
+
+        missing (B, c, T). No opening token has more than the first token of a term that it does not complete.
+        """
+        opened = self.next(self.root[:, None], self.openings)  # (B, R)
+        complete, begun = self.complete[opened], self.progress[opened] > 0  # (B, R, T)
+        of_met = (missing * self.sizes[:, None]).float() @ complete.mT.float()
+        return of_met + (missing.float() @ (begun & ~complete).mT.float()).clamp_(max=1.0)
 
     def met_tokens(self, state: Tensor, missing: Tensor) -> Tensor:
         """Return (B, c): tokens of terms that hypotheses have, those of the term that is under way included.
@@ -111,7 +136,7 @@ class TermAutomaton:
 
 @dataclass
 class _State:
-    """A state under construction. depth: of its prefix, without `<s>`. children: in the trie. transitions: of all."""
+    """A state under construction. children: in the trie. transitions: those that the root has not, or has otherwise."""
 
     children: dict[int, int] = field(default_factory=dict)
     transitions: dict[int, int] = field(default_factory=dict)
@@ -119,9 +144,19 @@ class _State:
     complete: set[int] = field(default_factory=set)
 
 
-def _length(alternative: Ids) -> int:
-    """Return the number of tokens, without `<s>`."""
-    return len(alternative) - (alternative[0] == BOS)
+def shortest(alternatives: Sequence[Ids]) -> int:
+    """Return the number of tokens of the shortest alternative, without `<s>`."""
+    return min(len(each) - (each[0] == BOS) for each in alternatives)
+
+
+def _table(rows: Sequence[dict[int, int]], columns: int) -> Tensor:
+    """Return (N, columns): the values of each row by their columns, elsewhere 0."""
+    table = torch.zeros(len(rows), columns, dtype=torch.int32)
+    entries = [(row, column, value) for row, values in enumerate(rows) for column, value in values.items()]
+    if entries:
+        row, column, value = torch.tensor(entries).T
+        table[row, column] = value.int()
+    return table
 
 
 def _states(terms: Terms, offset: int) -> list[_State]:
@@ -131,7 +166,7 @@ def _states(terms: Terms, offset: int) -> list[_State]:
         for alternative in alternatives:
             if not alternative or alternative == (BOS,) or any(token <= EOS for token in alternative[1:]):
                 raise DataError("a term has no subwords, or a special symbol among them: leave it out")
-        size = min(map(_length, alternatives))
+        size = shortest(alternatives)
         for alternative in alternatives:
             place = 0
             for left, token in zip(range(len(alternative) - 1, -1, -1), alternative, strict=True):
@@ -143,16 +178,19 @@ def _states(terms: Terms, offset: int) -> list[_State]:
                     states[place].progress[term] = max(size - left, states[place].progress.get(term, 0))
             states[place].complete.add(term)
     # Breadth first, so that a state's failure state, which is shorter, is complete before it.
-    failures = deque((child, 0) for child in states[0].children.values())
-    states[0].transitions = states[0].children
+    opening = states[0].children
+    failures = deque((child, 0) for child in opening.values())
     while failures:
         place, failure = failures.popleft()
         state, shorter = states[place], states[failure]
         for term, value in shorter.progress.items():
             state.progress[term] = max(value, state.progress.get(term, 0))
         state.complete |= shorter.complete
-        state.transitions = {**shorter.transitions, **state.children}
-        failures.extend((child, shorter.transitions.get(token, 0)) for token, child in state.children.items())
+        state.transitions = {**shorter.transitions, **state.children}  # the root's are empty until all others are done
+        failures.extend(
+            (child, shorter.transitions.get(token, opening.get(token, 0))) for token, child in state.children.items()
+        )
+    states[0].transitions = dict(opening)
     for state in states:
         state.transitions = {token: target + offset for token, target in state.transitions.items()}
     return states

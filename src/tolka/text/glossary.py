@@ -1,7 +1,7 @@
 """Glossaries: terms with their translations, and where they stand in a text; lists of banned phrases."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Entry:
 class _Forms:
     """Source forms that are alike but for case: as they are written -> the targets of each."""
 
-    targets: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    targets: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Glossary:
             for source in entry.sources:
                 words = tuple(_WORD.findall(source))
                 key = _folded(words)
-                known = self._forms.setdefault(key, _Forms()).targets.setdefault(words, [])
-                known += [target for target in entry.targets if target not in known]
+                known = self._forms.setdefault(key, _Forms()).targets.setdefault(words, {})
+                known.update(dict.fromkeys(entry.targets))
                 lengths = self._lengths.setdefault(key[0], [])
                 lengths[:] = sorted({*lengths, len(words)}, reverse=True)
 
@@ -76,7 +76,7 @@ class Glossary:
                 if forms is not None and place + length <= len(words):
                     targets = forms.targets.get(tuple(words[place : place + length]))
                     if targets is None:
-                        targets = list(dict.fromkeys(each for known in forms.targets.values() for each in known))
+                        targets = {each: None for known in forms.targets.values() for each in known}
                     found[Match(text[spans[place][0] : spans[place + length - 1][1]], tuple(targets))] = None
                     place += length
                     break
@@ -92,6 +92,28 @@ def _once(found: dict[Match, None]) -> list[Match]:
 
 def _folded(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.casefold() for word in words)
+
+
+class Phrases:
+    """Finds phrases in texts; how long that takes does not depend on how many phrases there are."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._phrases = set(phrases)
+        self._lengths: dict[str, set[int]] = {}  # first word -> numbers of words of the phrases
+        for phrase in self._phrases:
+            if words := _WORD.findall(phrase):
+                self._lengths.setdefault(words[0], set()).add(len(words))
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the phrases that stand in a text, as `stands_in` with `to_its_end` says of each."""
+        spans = [match.span() for match in _WORD.finditer(text)]
+        parts = (
+            text[start : spans[place + length - 1][1]]
+            for place, (start, end) in enumerate(spans)
+            for length in self._lengths.get(text[start:end], ())
+            if place + length <= len(spans)
+        )
+        return {part for part in parts if part in self._phrases}
 
 
 def stands_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:

@@ -4,13 +4,13 @@ The parser is expat, restricted as for translation memories (`readers/tmx.py`): 
 document type is never fetched.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
 from tolka.errors import DataError
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.readers.xml_encoding import XmlDecoder
+from tolka.text.scripts import plain_code
 
 _BLOCK = 2**16
 _ROOTS = ("martif", "tbx")
@@ -22,8 +22,11 @@ Concept = tuple[list[str], list[str]]
 """The terms of a concept in the source and in the target language."""
 
 
-def read_tbx(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterator[Concept]:
-    """Yield the concepts that have terms in both languages; en matches en-US too. languages: of source and target.
+def read_tbx(path: Path, languages: tuple[str, str], limit: LineLimit) -> list[Concept]:
+    """Return the concepts that have terms in both languages. languages: of source and target.
+
+    Where a concept has no terms with exactly the code of a language, those with any other code of it count: en-US and
+    eng_Latn for en, and the other way round.
 
     Terms whose administrative status is deprecated or superseded are left out. DataError with the line for what is no
     TBX.
@@ -46,7 +49,7 @@ def read_tbx(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterat
         raise DataError(f"{path}:{concepts.line}: cannot be read further ({error}); is the file complete?") from None
     if not concepts.found_root:
         raise DataError(f"{path}: no <martif> or <tbx> is in it; this is another kind of XML")
-    yield from concepts.found
+    return concepts.found
 
 
 class _RefusedError(Exception):
@@ -122,10 +125,12 @@ class _Concepts:
                 raise _RefusedError(self._limit.complaint("a term"))
 
     def _in_language(self, language: str) -> list[str]:
-        """Return the terms in this language: with exactly this code, or with more specific ones."""
+        """Return the terms in this language: with exactly this code, or else with others of the same language."""
         if language in self._terms:
             return self._terms[language]
-        return [term for code, terms in self._terms.items() if code.startswith(f"{language}-") for term in terms]
+        plain = plain_code(language)
+        codes = [code for code in self._terms if plain_code(code) == plain or code.startswith(f"{language}-")]
+        return [term for code in codes for term in self._terms[code]]
 
     def _refuse(self, name: str, *_: object) -> None:
         raise _RefusedError(f"it declares an entity ('{name}'), which a term base needs for nothing good")

@@ -124,10 +124,6 @@ class CTranslate2Engine(Engine):
         return self.config.width
 
     @property
-    def returned(self) -> int:
-        return self.config.returned
-
-    @property
     def cpu_threads(self) -> int:
         return self._threads
 
@@ -250,7 +246,7 @@ class CTranslate2Engine(Engine):
                     pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
         if isinstance(self.config, BeamConfig):  # unfinished ones count where none is finished
             pool = [each for each in pool if each.finished] or pool
-        return sorted(pool, key=lambda each: -each.score)[: self.config.found]
+        return sorted(pool, key=lambda each: -each.score)[: self.config.candidate_count]
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""

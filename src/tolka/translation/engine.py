@@ -26,11 +26,6 @@ class Engine(ABC):
     def cpu_threads(self) -> int:
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
-    @property
-    def returned(self) -> int:
-        """Hypotheses returned per sentence, at most."""
-        return 1
-
     def selection(self, language: str) -> "Selection | None":
         """Return what chooses among the hypotheses by their texts; None if they are as wanted.
 

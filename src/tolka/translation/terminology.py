@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
-from tolka.text.glossary import Entry, Glossary, Match, needs_blank, read_banned, read_glossary, stands_in
+from tolka.text.glossary import Entry, Glossary, Match, Phrases, needs_blank, read_banned, read_glossary, stands_in
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
 from tolka.text.normalization import spelt
 from tolka.text.tokenizer.special_tokens import BOS, UNK
@@ -14,7 +14,8 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tolka.search.base import SearchConfig
 
-# Texts before a term when it is encoded: the first whose own subwords stay the same is left out of the result.
+# A term inside a sentence is encoded after one of these texts, whose subwords are then removed: after the first of them
+# that is encoded the same with the term behind it as alone.
 _BEFORE_BLANK, _BEFORE = ("a", "1", ".", "-"), ("(", "“", "。", ".", "-", "、")
 
 
@@ -40,6 +41,7 @@ class Terminology:
         self._glossary = Glossary([_spelt(entry, unicode) for entry in entries])
         self._phrases = [spelt(phrase, unicode) for phrase in banned]
         self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
+        self._written: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def of(
@@ -65,11 +67,15 @@ class Terminology:
 
     def missing(self, matches: Sequence[Match], translation: str) -> list[str]:
         """Return the translations of those terms of which no form stands in a text; of each, its first form."""
-        return [match.targets[0] for match in matches if not any(_has(translation, form) for form in match.targets)]
+        return [
+            match.targets[0] for match in matches if not any(self._has(translation, form) for form in match.targets)
+        ]
 
     def banned_in(self, translation: str) -> list[str]:
         """Return the banned phrases that stand in a text."""
-        return [phrase for phrase in self._phrases if _has_banned(translation, phrase)]
+        phrases, of_form = self._banned_forms
+        numbers = {number for form in phrases.found_in(translation) for number in of_form[form]}
+        return [self._phrases[number] for number in sorted(numbers)]
 
     def banned_spellings(self, translation: str, ids: Sequence[int]) -> tuple[Ids, ...]:
         """Return the ids with which banned phrases are spelt in a translation, which has `translation` as its text.
@@ -80,9 +86,38 @@ class Terminology:
 
     def _spelling_in(self, phrase: str, ids: Sequence[int]) -> Ids:
         """Return the shortest part of the ids that has the phrase, the first one of it."""
-        end = next(end for end in range(1, len(ids) + 1) if _has_banned(self._decode(ids[:end]), phrase))
-        start = next(start for start in range(end - 1, -1, -1) if _has_banned(self._decode(ids[start:end]), phrase))
+        forms = Phrases(self._with_capitals(phrase))
+        end = next(end for end in range(1, len(ids) + 1) if forms.found_in(self._decode(ids[:end])))
+        start = next(start for start in range(end - 1, -1, -1) if forms.found_in(self._decode(ids[start:end])))
         return tuple(ids[start:end])
+
+    @cached_property
+    def _banned_forms(self) -> tuple[Phrases, dict[str, list[int]]]:
+        """All banned phrases in all their forms, and for each form the numbers of its phrases."""
+        of_form: dict[str, list[int]] = {}
+        for number, phrase in enumerate(self._phrases):
+            for form in self._with_capitals(phrase):
+                of_form.setdefault(form, []).append(number)
+        return Phrases(of_form), of_form
+
+    def _with_capitals(self, phrase: str) -> list[str]:
+        """Return the forms of a phrase in a text, without and with a capital letter."""
+        return list(dict.fromkeys(form for each in self._forms(phrase) for form in (each, _capitalized(each))))
+
+    def _forms(self, form: str) -> tuple[str, ...]:
+        """Return a form as it is given and, where that differs, as the model writes it: a tokenizer may normalise."""
+        if form not in self._written:
+            ids = self._encode(form)
+            written = self._decode(ids) if ids and UNK not in ids else form
+            self._written[form] = tuple(dict.fromkeys((form, written)))
+        return self._written[form]
+
+    def _has(self, text: str, form: str) -> bool:
+        """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
+        return any(
+            stands_in(each, text) or stands_in(_capitalized(each), text, only_at_start=True)
+            for each in self._forms(form)
+        )
 
     def _alternatives(self, match: Match) -> tuple[Ids, ...]:
         """Return the ids of all forms of a term; none if the tokenizer does not know its characters."""
@@ -149,13 +184,3 @@ def _spelt(entry: Entry, unicode: str) -> Entry:
 
 def _capitalized(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:]
-
-
-def _has(text: str, form: str) -> bool:
-    """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
-    return stands_in(form, text) or stands_in(_capitalized(form), text, only_at_start=True)
-
-
-def _has_banned(text: str, phrase: str) -> bool:
-    """Return whether a phrase stands in a text as whole words, as it is or with a capital letter."""
-    return any(stands_in(form, text, to_its_end=True) for form in (phrase, _capitalized(phrase)))

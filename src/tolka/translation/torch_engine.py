@@ -47,10 +47,6 @@ class TorchEngine(Engine):
     def width(self) -> int:
         return self.config.width
 
-    @property
-    def returned(self) -> int:
-        return self.config.returned
-
     def selection(self, language: str) -> Selection | None:
         return self.config.selection(language)
 
@@ -81,7 +77,7 @@ class TorchEngine(Engine):
                 "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
                 "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
             )
-        return [hypotheses[: self.config.found] for hypotheses in results]
+        return [hypotheses[: self.config.candidate_count] for hypotheses in results]
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
         batch = collate(sources, targets).to(self.device)

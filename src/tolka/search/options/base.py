@@ -3,7 +3,7 @@
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -84,7 +84,7 @@ class SearchConfig(ABC):
         return 1
 
     @property
-    def found(self) -> int:
+    def candidate_count(self) -> int:
         """Hypotheses that the search finds per sentence, at most: more than `returned` if there is a selection."""
         return self.returned
 
@@ -122,6 +122,13 @@ class SearchConfig(ABC):
         lengths: as for `limits`.
         """
         return _times(lengths - 1, self.min_length_factor).clamp(min=self.min_length)
+
+
+def refuse_if_set(config: SearchConfig, condition: str, *names: str) -> None:
+    """Raise ConfigError if one of these settings, which have no effect on this condition, is not at its default."""
+    for field in fields(config):
+        if field.name in names and (value := getattr(config, field.name)) != field.default:
+            raise ConfigError(f"search.{field.name} ({value}) has no effect {condition}")
 
 
 def _times(lengths: L, factor: float) -> L:

@@ -1,33 +1,28 @@
-"""Options of beam search."""
+"""Options of beam search, and those that every kind of it has."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
 from tolka.options.settings import setting
-from tolka.search.options.base import SEARCHES, SearchConfig
+from tolka.search.options.base import SEARCHES, SearchConfig, refuse_if_set
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
-_MAX_BONUS = 1000.0
 _NORMALIZATIONS = ("gnmt", "plain", "none")
+_MAX_BONUS = 1000.0
 _GLOSSARY_MODES = ("hard", "soft")
 _NEEDS_GLOSSARY = ("search.glossary", "a glossary (search.glossary)")
+Length = TypeVar("Length", float, "Tensor")
 
 
-@SEARCHES.register("beam")
 @dataclass(frozen=True)
-class BeamConfig(SearchConfig):
-    """Options of beam search."""
+class BeamOptions(SearchConfig):
+    """Options of beam search, of whatever kind."""
 
-    MEETS_TERMS: ClassVar[bool] = True
-    ALGORITHM: ClassVar[str] = "tolka.search.beam:BeamSearch"
-
-    name: str = "beam"
-    """the kind of search: beam"""
     beam_size: int = 5
     """hypotheses kept for each sentence"""
     length_normalization: str = "gnmt"
@@ -38,24 +33,20 @@ class BeamConfig(SearchConfig):
     """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
     n_best: int = 1
     """translations returned for each sentence, at most beam_size"""
-    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
-    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
-    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
-    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "search", 1, "beam_size", "n_best")
         at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
         one_of(self, "search", "length_normalization", _NORMALIZATIONS)
-        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
-        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty", "glossary_bonus")
-        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
+        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty")
         at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
         if self.n_best > self.beam_size:
             raise ConfigError(
                 f"search.n_best ({self.n_best}) must be at most search.beam_size ({self.beam_size}): raise that too"
             )
+        if self.length_normalization == "none" and self.length_penalty:
+            refuse_if_set(self, "with search.length_normalization=none", "length_penalty")
 
     @property
     def width(self) -> int:
@@ -70,20 +61,44 @@ class BeamConfig(SearchConfig):
         """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
         return self.beam_size if self.coverage_penalty else self.n_best
 
-    def penalty(self, length: float) -> float:
-        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`.
+    def penalty(self, length: Length) -> Length:
+        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`. Of one length, or of several.
 
-        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a.
+        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a. It never falls as |Y| grows.
         """
-        if self.length_normalization == "none":
-            return 1.0
-        base = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
-        return float(base**self.length_penalty)
+        base: Length = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
+        result: Length = base ** (0.0 if self.length_normalization == "none" else self.length_penalty)
+        return result
 
-    def penalties(self, lengths: "Tensor") -> "Tensor":
-        """Return `penalty` of each length; it never falls as the length grows."""
-        if self.length_normalization == "none":
-            return lengths.float() ** 0
-        base = (5.0 + lengths) / 6.0 if self.length_normalization == "gnmt" else lengths.float()
-        powers: Tensor = base**self.length_penalty
-        return powers
+
+@SEARCHES.register("beam")
+@dataclass(frozen=True)
+class BeamConfig(BeamOptions):
+    """Options of beam search."""
+
+    MEETS_TERMS: ClassVar[bool] = True
+    ALGORITHM: ClassVar[str] = "tolka.search.beam:BeamSearch"
+
+    name: str = "beam"
+    """the kind of search: beam"""
+    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
+    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
+    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
+    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
+        zero_or_more(self, "search", "off", "glossary_bonus")
+        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
+        if not self.glossary:
+            refuse_if_set(self, "without a glossary: set search.glossary", "glossary_mode", "glossary_bonus")
+        if self.glossary_mode == "hard":
+            refuse_if_set(
+                self, "with search.glossary_mode=hard, the default: set search.glossary_mode=soft", "glossary_bonus"
+            )
+
+    @property
+    def bonus(self) -> float | None:
+        """In nats, for each token of a term; None for terms that a translation must contain."""
+        return self.glossary_bonus if self.glossary_mode == "soft" else None

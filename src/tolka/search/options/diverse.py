@@ -6,17 +6,16 @@ from typing import ClassVar
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.search.options.base import SEARCHES
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options.beam import BeamOptions
 
 _MAX_DIVERSITY = 10**6
 
 
 @SEARCHES.register("diverse")
 @dataclass(frozen=True)
-class DiverseConfig(BeamConfig):
+class DiverseConfig(BeamOptions):
     """Options of diverse beam search."""
 
-    MEETS_TERMS: ClassVar[bool] = False
     ALGORITHM: ClassVar[str] = "tolka.search.diverse:DiverseSearch"
 
     name: str = "diverse"

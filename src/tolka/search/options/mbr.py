@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from tolka.errors import ConfigError
 from tolka.metrics.pairwise import UTILITIES, pairwise
 from tolka.options.checks import at_least, at_most, one_of
-from tolka.search.options.base import SEARCHES, Search, SearchConfig, Selection, named
+from tolka.search.options.base import SEARCHES, Search, SearchConfig, Selection, named, refuse_if_set
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.sampling import SamplingConfig
 
@@ -54,9 +54,7 @@ class MbrConfig(SearchConfig):
                 f"search.n_best ({self.n_best}) must be at most search.samples ({self.samples}): raise that too"
             )
         if self.candidates == "beam":
-            for field in fields(self):
-                if field.name in _OF_SAMPLING and (value := getattr(self, field.name)) != field.default:
-                    raise ConfigError(f"search.{field.name} ({value}) has no effect with search.candidates=beam")
+            refuse_if_set(self, "with search.candidates=beam", *_OF_SAMPLING)
         self._of_candidates()  # ConfigError where the options of sampling are not as they must be
 
     @property
@@ -68,7 +66,7 @@ class MbrConfig(SearchConfig):
         return self.n_best
 
     @property
-    def found(self) -> int:
+    def candidate_count(self) -> int:
         return self.samples
 
     def build(self) -> Search:

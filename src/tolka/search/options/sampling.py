@@ -8,7 +8,7 @@ from tolka.options.checks import at_least, at_most, share_below_one, zero_or_mor
 from tolka.search.options.base import SEARCHES, SearchConfig
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 _MAX_SAMPLES = 10**6
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
@@ -62,17 +62,3 @@ class SamplingConfig(SearchConfig):
     @property
     def returned(self) -> int:
         return self.n_best
-
-    def probabilities(self, log_p: "Tensor") -> "Tensor":
-        """log_p (..., V) -> the probabilities (..., V) that tokens are drawn with, in float64, not normalised."""
-        p = (log_p.double() / self.temperature).softmax(dim=-1)
-        highest = p.amax(dim=-1, keepdim=True)
-        is_drawn = p >= (highest * self.min_p).clamp(min=self.epsilon).minimum(highest)
-        if 0 < self.top_k < p.size(-1):
-            likely = p.topk(self.top_k, dim=-1).indices
-            is_drawn &= is_drawn.new_zeros(is_drawn.shape).scatter_(-1, likely, True)
-        if self.top_p < 1.0:
-            ordered = p.sort(dim=-1, descending=True, stable=True)
-            before = ordered.values.cumsum(dim=-1) - ordered.values
-            is_drawn &= is_drawn.new_zeros(is_drawn.shape).scatter_(-1, ordered.indices, before < self.top_p)
-        return p.masked_fill_(~is_drawn, 0.0)

@@ -1,0 +1,125 @@
+"""Banned phrases: which tokens may not follow, looked up by the last token, whatever the length of the list.
+
+Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far, P phrases of m tokens.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from tolka.errors import DataError
+from tolka.search.base import NEVER
+from tolka.search.hypothesis import Ids, Wish, check_subwords
+
+_LISTS_KEPT = 4  # whose tables are kept for the next batch
+
+
+@dataclass(frozen=True)
+class BannedPhrases:
+    """Banned phrases of one length m, sorted by their last token but one.
+
+    ids (P, m); of_sentence (all sentences, P): whether it is banned there; None where all are banned in all.
+    """
+
+    ids: Tensor
+    of_sentence: Tensor | None = None
+
+    def ban(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
+        """Set log_p (B, k, V) to -inf at the last token of each phrase whose other tokens end a hypothesis.
+
+        tokens (B, k, t). sentences (B,): the number of each sentence in the batch at the start.
+        """
+        length = self.ids.size(1)
+        if length == 1 and self.of_sentence is None:
+            log_p.index_fill_(2, self.ids[:, 0], NEVER)
+            return
+        if tokens.size(2) < length - 1:
+            return
+        rows, phrases = self._rows(tokens)
+        matches = torch.ones_like(rows, dtype=torch.bool)
+        for place in range(length - 2):
+            others = tokens[..., tokens.size(2) - length + 1 + place].flatten()
+            matches &= others[rows] == self.ids[phrases, place]
+        if self.of_sentence is not None:
+            matches &= self.of_sentence[sentences[rows // tokens.size(1)], phrases]
+        rows, phrases = rows[matches], phrases[matches]
+        log_p[rows // tokens.size(1), rows % tokens.size(1), self.ids[phrases, -1]] = NEVER
+
+    def _rows(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the pairs of a hypothesis, as a row of B * k, and a phrase whose last token but one ends it."""
+        count = tokens.size(0) * tokens.size(1)
+        if self.ids.size(1) == 1:
+            first = torch.zeros(count, dtype=torch.long, device=tokens.device)
+            end = first + len(self.ids)
+        else:
+            known, last = self.ids[:, -2].contiguous(), tokens[..., -1].flatten().contiguous()
+            first, end = torch.searchsorted(known, last), torch.searchsorted(known, last, right=True)
+        found = end - first
+        rows = torch.arange(count, device=tokens.device).repeat_interleave(found)
+        offset = first - (found.cumsum(0) - found)
+        return rows, torch.arange(len(rows), device=tokens.device) + offset[rows]
+
+
+def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedPhrases]:
+    """Return the phrases that the wishes ban, those of one length together.
+
+    DataError for a phrase without subwords or with a special symbol.
+    """
+    lists = {id(wish.banned): wish.banned for wish in wishes}  # as a rule, one that all sentences have
+    if len(lists) < 2:
+        found = [table for banned in lists.values() for table in _kept_tables(_Same(banned))]
+        return [replace(table, ids=table.ids.to(device)) for table in found]
+    distinct = {key: frozenset(banned) for key, banned in lists.items()}
+    counts = Counter(chain.from_iterable(distinct[id(wish.banned)] for wish in wishes))
+    everywhere = {phrase for phrase, count in counts.items() if count == len(wishes)}
+    found = _tables(everywhere)
+    for table in _tables(counts.keys() - everywhere):
+        numbers = {phrase: column for column, phrase in enumerate(map(tuple, table.ids.tolist()))}
+        of_list = {
+            key: [numbers[phrase] for phrase in banned - everywhere if phrase in numbers]
+            for key, banned in distinct.items()
+        }
+        of_sentence = torch.zeros(len(wishes), len(numbers), dtype=torch.bool)
+        for row, wish in enumerate(wishes):
+            of_sentence[row, of_list[id(wish.banned)]] = True
+        found.append(replace(table, of_sentence=of_sentence.to(device)))
+    return [replace(table, ids=table.ids.to(device)) for table in found]
+
+
+class _Same:
+    """A list of phrases that is equal to itself only, so that looking it up does not read it."""
+
+    def __init__(self, phrases: tuple[Ids, ...]) -> None:
+        self.phrases = phrases
+
+    def __hash__(self) -> int:
+        return id(self.phrases)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.phrases is other.phrases
+
+
+@lru_cache(_LISTS_KEPT)
+def _kept_tables(banned: _Same) -> list[BannedPhrases]:
+    with torch.inference_mode(False):  # the next call may not be in that mode
+        return _tables(set(banned.phrases))
+
+
+def _tables(phrases: set[Ids]) -> list[BannedPhrases]:
+    """Return these phrases, banned in all sentences, those of one length together."""
+    of_length: dict[int, list[Ids]] = {}
+    for phrase in phrases:
+        check_subwords(phrase, "a banned phrase")
+        if not phrase:
+            raise DataError("a banned phrase has no subwords: leave it out")
+        of_length.setdefault(len(phrase), []).append(phrase)
+    return [BannedPhrases(torch.tensor(sorted(each, key=_last_two))) for _, each in sorted(of_length.items())]
+
+
+def _last_two(phrase: Ids) -> Ids:
+    return phrase[-2:]
