@@ -176,7 +176,7 @@ def test_what_is_left_is_what_a_full_sort_leaves(options: dict[str, float], monk
     rows, real = [], torch.Tensor.sort
 
     def counted(values: torch.Tensor, *given: Any, **named: Any) -> Any:
-        rows.append(len(values))
+        rows.append(values[..., 0].numel())
         return real(values, *given, **named)
 
     monkeypatch.setattr(torch.Tensor, "sort", counted)
