@@ -14,6 +14,7 @@ from tolka.data.store import TokenStore, joined
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import ConfigError
 from tolka.text.pairs import Pair
+from tolka.text.tokenizer.resampling import Resampler
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
 
@@ -74,7 +75,7 @@ def test_without_dropout_the_pieces_are_sentencepieces_own() -> None:
 def test_shares_of_a_words_segmentations_follow_their_probabilities() -> None:
     tokenizer, _ = make("unigram")
     (word,) = tokenizer.encode_source(["newest"])
-    resampler = tokenizer._resamplers[0]
+    resampler = Resampler(tokenizer._processors[0])
     found, scores = resampler._segmentations(tuple(word))
     drawn = Counter(map(tuple, tokenizer.resample_source([word] * 20_000, 0.5, seed=1)))
     expected = np.exp(0.5 * np.array(scores)) / np.exp(0.5 * np.array(scores)).sum()

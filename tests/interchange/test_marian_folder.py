@@ -1,5 +1,6 @@
 """Folders that cannot be imported, damaged and hostile ones among them: one clear line each, without `transformers`."""
 
+import dataclasses
 import json
 import pickle
 import shutil
@@ -16,7 +17,9 @@ from conftest import Command
 from tolka.errors import CheckpointError, ConfigError
 from tolka.interchange.export_marian import export_marian
 from tolka.interchange.import_marian import import_marian, load_marian
+from tolka.interchange.load import load_any, local_folder
 from tolka.interchange.marian import check_expressible
+from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -70,7 +73,8 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"d_model": True}, "d_model (True) must be a whole number"),
         ({"encoder_layers": 900}, "tensors differ from config.json: model.encoder.layers.1.fc1.bias is missing"),
         ({"encoder_layers": 10**9}, "model.layers"),
-        ({"decoder_layers": 0}, "tensors differ from config.json"),
+        ({"decoder_layers": 0}, "decoder_layers (0) must be at least 1"),
+        ({"decoder_layers": 2}, "tensors differ from config.json"),
         ({"encoder_attention_heads": 3, "decoder_attention_heads": 3}, "must be a multiple of model.heads (3)"),
         ({"decoder_attention_heads": 1}, "encoder_attention_heads (2) and decoder_attention_heads (1) must be equal"),
         ({"encoder_ffn_dim": 8}, "encoder_ffn_dim (8) and decoder_ffn_dim (24) must be equal"),
@@ -256,8 +260,6 @@ def test_arguments_that_do_not_do(
     ],
 )
 def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
-    import dataclasses
-
     fits = PRESETS["transformer_marian"].resolved(shared=True)
     check_expressible(fits)
     with pytest.raises(ConfigError) as caught:
@@ -272,11 +274,43 @@ def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_pa
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_recurrent_model_is_refused(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = load_model(trained)
+    recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "lstm"}})
+    monkeypatch.setattr("tolka.interchange.export_marian.load_any", lambda name: recurrent)
+    with pytest.raises(ConfigError, match=r"is model\.name=lstm: train with model=transformer_marian, which fits"):
+        export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
+
+
+def test_weights_that_float16_cannot_hold(folder: Path, tmp_path: Path) -> None:
+    tensors(folder, lambda found: found.update({"model.decoder.layers.0.fc1.bias": torch.full((24,), 1e6)}))
+    with pytest.raises(CheckpointError, match=r"fc1\.bias has values that float16 cannot hold: take --dtype bfloat16"):
+        export_marian(folder, tmp_path / "out", "float16", [], lambda line: None)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_preset_has_opus_mt_s_sizes() -> None:
     model = PRESETS["transformer_marian"].resolved(shared=True)
     assert isinstance(model, TransformerConfig)
     assert (model.d_model, model.heads, model.layers, model.decoder_layers, model.d_ff) == (512, 8, 6, 6, 2048)
     assert (model.share_embeddings, model.output_bias) == ("all", True)
+
+
+def test_a_folder_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the files that are read are downloaded; the pickled weights only where there are no others."""
+    asked: list[Any] = []
+
+    def download(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    for files, pickled in ((["config.json", WEIGHTS], False), (["config.json", "pytorch_model.bin"], True)):
+        monkeypatch.setattr("huggingface_hub.list_repo_files", lambda name, files=files: files)
+        monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+        assert local_folder("hub:owner/name") == folder
+        assert asked[-1][0] == "owner/name"
+        assert ("pytorch_model.bin" in asked[-1][1]) == pickled
+    assert load_any("hub:owner/name").tokenizer.shared
 
 
 def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:

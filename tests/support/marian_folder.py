@@ -1,7 +1,7 @@
 """Folders of Hugging Face's Marian, made with `transformers` and with SentencePiece models trained here.
 
 The layout is that of Helsinki-NLP's models on the Hub (`Helsinki-NLP/opus-mt-en-de`), as the page MarianMT of the
-documentation of `transformers` and `convert_marian_to_pytorch.py` there describe it: source.spm and target.spm (unigram,
+documentation of `transformers` and `convert_marian_to_pytorch.py` there describe it: source.spm, target.spm (unigram,
 with SentencePiece's own special tokens), vocab.json (`</s>` 0, `<unk>` 1, the subwords of both in the order of the
 training's vocabulary, `<pad>` last), tokenizer_config.json with source_lang and target_lang, config.json with
 pad_token_id as decoder_start_token_id, generation_config.json with beams and bad_words_ids.
@@ -74,7 +74,8 @@ def write_tokenizer(folder: Path, separate: bool, tags: bool, lacking: int = 2) 
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     draw, sides = random.Random(5), [pieces(source)[lacking:], pieces(target)[lacking:]]
-    lists = sides if separate else [list(dict.fromkeys(sides[0] + sides[1]))]
+    # The source's list is longer: MarianTokenizer takes the id of its <pad> for the target's, too.
+    lists = [sides[0], sides[1][: len(sides[0]) - 4]] if separate else [list(dict.fromkeys(sides[0] + sides[1]))]
     vocabularies = []
     for subwords in lists:
         draw.shuffle(subwords)
@@ -116,7 +117,7 @@ def marian_config(vocabularies: tuple[dict[str, int], ...], sizes: Sizes, **opti
 
 def write_folder(
     folder: Path,
-    sizes: Sizes = Sizes(),  # noqa: B008: frozen
+    sizes: Sizes = Sizes(),
     separate: bool = False,
     tags: bool = False,
     steps: int = 60,
@@ -175,7 +176,7 @@ def train(model: Any, tokenizer: Any, steps: int, tags: bool) -> None:
         sources = [f"{TAGS[0]} {source}" if tags else source for source, _ in pairs]
         batch = tokenizer(sources, text_target=[target for _, target in pairs], return_tensors="pt", padding=True)
         labels = batch.pop("labels")
-        labels[labels == model.config.pad_token_id] = -100
+        labels[labels == tokenizer.pad_token_id] = -100
         optimizer.zero_grad()
         model(**batch, labels=labels).loss.backward()
         optimizer.step()

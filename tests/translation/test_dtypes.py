@@ -107,6 +107,24 @@ def test_in_int8_scores_do_not_depend_on_the_batch(model: str) -> None:
     torch.testing.assert_close(scores(together, [4, 10, 7]), alone, atol=1e-4, rtol=0)
 
 
+def test_int8_adds_the_output_bias() -> None:
+    """A bias far above all other logits decides, in fp32 as in int8."""
+    torch.manual_seed(1)
+    config = TransformerConfig(d_model=64, heads=2, layers=1, output_bias=True)
+    model = config.build(5000, 5000, shared=True).eval()
+    assert model.output_bias is not None
+    with torch.no_grad():
+        model.output_bias[4321] = 100.0
+    for name in ("fp32", "int8"):
+        features = torch.randn(3, 64)
+        with torch.inference_mode():
+            logits = convert_model(model, name).logits(features)
+        assert logits.argmax(dim=-1).tolist() == [4321] * 3
+        torch.testing.assert_close(
+            logits[:, 4321], 100 + features @ model.target_embedding.weight[4321], atol=0.1, rtol=0
+        )
+
+
 @pytest.mark.parametrize("shape", [(1, 32), (9, 32), (2, 3, 32)])
 def test_a_map_to_many_numbers_is_those_of_its_parts(shape: tuple[int, ...]) -> None:
     """The parts are computed by another kernel where the processor has VNNI."""

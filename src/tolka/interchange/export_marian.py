@@ -104,7 +104,7 @@ def _tensors(saved: SavedModel, options: TransformerOptions, dtype: torch.dtype)
     for name, fused in tensor_names(options.layers, options.decoder_layers).items():
         found |= dict(zip(fused, ours[name].chunk(len(fused)), strict=True))
     orders = [torch.tensor(each.ids_in_original_order()) for each in (vocabularies[0], vocabularies[-1])]
-    if options.share_embeddings in ("all", "source_target"):
+    if options.share_embeddings == "all":
         found[SHARED] = ours["target_embedding.weight"][orders[1]]
     else:
         found[SOURCE] = ours["source_embedding.weight"][orders[0]]

@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import warnings
+import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,10 +94,11 @@ class ModelFolder:
                     )
             return {name: self._tensor(source, name) for name in found}
 
-    def tensor_names(self) -> list[str]:
-        """Return the names of all tensors, without reading them."""
-        with self._opened() as (_, found):
-            return list(found)
+    def weight_files(self) -> list[str]:
+        """Return the names of the files that the weights are in, and of their index."""
+        if self.has(_WEIGHTS):
+            return [_WEIGHTS]
+        return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
@@ -104,13 +107,13 @@ class ModelFolder:
         if not self.has(_WEIGHTS) and not self.has(_INDEX):
             yield self.path / _PICKLED, self._pickled()
             return
-        names = [_WEIGHTS] if self.has(_WEIGHTS) else self._parts()
+        names = [name for name in self.weight_files() if name != _INDEX]
         shapes: dict[str, Shape] = {}
         path = self.path
         try:
             for part in names:
                 path = self.file(part)
-                opened = safe_open(path, framework="pt").__enter__()
+                opened: Any = safe_open(path, framework="pt")
                 for name in list(opened.keys()):
                     if name in shapes:
                         raise CheckpointError(f"{path}: {name} is in another file as well")
@@ -136,7 +139,10 @@ class ModelFolder:
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
         path = self.file(_PICKLED)
         try:
-            found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            mapped = zipfile.is_zipfile(path)  # as torch writes since 1.6: the tensors are not read yet
+            with warnings.catch_warnings():  # of the pickle's version, before it is refused
+                warnings.simplefilter("ignore")
+                found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except (RuntimeError, pickle.UnpicklingError, ValueError, EOFError, OSError, KeyError, AttributeError) as error:
             reason = " ".join(str(error).split())[:160]
             raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None

@@ -1,5 +1,6 @@
 """A folder of Hugging Face's Marian as a model of ours, in memory or as a model directory."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -32,8 +33,8 @@ from tolka.interchange.marian import (
     tensor_names,
     whole,
 )
-from tolka.interchange.parity import FP32, TolkaSide, compare, sample_of
-from tolka.interchange.transformers_side import TransformersSide, has_transformers
+from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
+from tolka.interchange.transformers_side import TransformersSide, checked_copy, has_transformers
 from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import MANIFEST, TrainingSources
 from tolka.model_directory.read import SavedModel
@@ -49,6 +50,7 @@ from tolka.version import __version__
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 _SAME_POSITIONS = 2e-3  # greatest difference from the sinusoids that rounding to half precision makes
 _UNKNOWN_LANGUAGE = "und"
+_LANGUAGE = re.compile(r"[\w+-]{1,40}")
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
@@ -59,10 +61,11 @@ def is_marian(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Described:
-    """What a folder says of its model besides the weights. sizes: of Marian's vocabularies."""
+    """What a folder says of its model besides the weights. about: of tokenizer_config.json."""
 
     folder: ModelFolder
     config: dict[str, Any]
+    about: dict[str, Any]
     options: TransformerConfig
     tokenizer: Tokenizer
     settings: dict[str, Any]
@@ -71,6 +74,7 @@ class _Described:
 
     @property
     def sizes(self) -> tuple[int, int]:
+        """Numbers of subwords in Marian's vocabularies."""
         return self.tokenizer.source_size - 1, self.tokenizer.target_size - 1
 
 
@@ -99,8 +103,10 @@ def import_marian(
         )
     saved = _load(described)
     if has_transformers():
-        side = TransformersSide(path, saved.tokenizer.vocabularies[-1])
-        parity = compare(TolkaSide(saved), side, sample_of(saved, lines))
+        limit = min(LIMIT, described.longest)
+        with checked_copy(described.folder, described.config, described.about) as copy:
+            side = TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit)
+        parity = compare(TolkaSide(saved, limit), side, sample_of(saved, lines))
         parity.check(FP32)
         section = parity.as_markdown()
         say(section.splitlines()[-1])
@@ -129,7 +135,7 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
     if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
         raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
     named = languages or (about.get("source_lang"), about.get("target_lang"))
-    known = all(isinstance(each, str) and each for each in named)
+    known = all(isinstance(each, str) and _LANGUAGE.fullmatch(each) for each in named)
     source, target = named if known else (_UNKNOWN_LANGUAGE, _UNKNOWN_LANGUAGE)
     positions = whole(config, "max_position_embeddings", where)
     if positions < 2:
@@ -141,7 +147,7 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
         "tokenizer": asdict(_tokenizer_options(tokenizer)),
         "model": asdict(options),
     }
-    return _Described(folder, config, options, tokenizer, settings, positions - 1, known)
+    return _Described(folder, config, about, options, tokenizer, settings, positions - 1, known)
 
 
 def _load(described: _Described) -> SavedModel:

@@ -19,8 +19,19 @@ VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM = "vocab.json", "target_vocab.json",
 SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+CONFIG_KEYS = (
+    *("architectures", "model_type", "is_encoder_decoder", "vocab_size", "decoder_vocab_size", "d_model"),
+    *("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
+    *("encoder_ffn_dim", "decoder_ffn_dim", "activation_function", "dropout", "attention_dropout"),
+    *("activation_dropout", "encoder_layerdrop", "decoder_layerdrop", "init_std", "scale_embedding"),
+    *("static_position_embeddings", "max_position_embeddings", "share_encoder_decoder_embeddings"),
+    *("tie_word_embeddings", "pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id"),
+    *("bos_token_id", "use_cache"),
+)
+"""The settings of a `config.json` that Marian has."""
 _ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
-# (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings
+# (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings. Whether embeddings are shared
+# although none are tied depends on the version of transformers: such a model goes out with copies, as none.
 _SHARING = {
     (True, True): "all",
     (True, False): "source_target",
@@ -48,6 +59,9 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
+    for key in ("encoder_layers", "decoder_layers"):
+        if whole(config, key, where) == 0:
+            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
     activation = config.get("activation_function", "gelu")
     if activation not in _ACTIVATIONS:
         raise CheckpointError(
@@ -86,6 +100,7 @@ def config_of(
     """
     check_expressible(model)
     share, tie = next(flags for flags, sharing in _SHARING.items() if sharing == model.share_embeddings)
+    share = share and tie
     eos, _, pad = places
     return {
         "architectures": ["MarianMTModel"],

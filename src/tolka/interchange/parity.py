@@ -29,6 +29,7 @@ LINES = 64
 """Lines of a sample that is made up."""
 _FORCED_LINES = 32  # lines whose logits are compared: each has the whole vocabulary at every token
 _FORCED_AT_ONCE = 8
+_FORCED_CHARACTERS = 60  # of a translation: it may be cut into more subwords than it was made of
 _SHOWN = 200  # characters of a line in a message
 Pairs = Sequence[tuple[str, str]]
 Logits = NDArray[np.float32]
@@ -56,8 +57,9 @@ class TolkaSide:
 
     name = "tolka"
 
-    def __init__(self, saved: SavedModel) -> None:
-        search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)  # the factor's part is at least 1
+    def __init__(self, saved: SavedModel, limit: int = LIMIT) -> None:
+        """limit: tokens of a translation, where the other side has fewer positions than LIMIT."""
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)  # the factor's part is at least 1
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
         self._saved = saved
 
@@ -150,15 +152,19 @@ class Parity:
 
 
 def compare(ours: Side, theirs: Side, lines: Sequence[str]) -> Parity:
-    """Translate the lines (at least one, none of them blank) with both sides, and compare."""
-    mine, other = ours.translate(lines), theirs.translate(lines)
+    """Translate the lines (at least one, none of them blank) with both sides, and compare.
+
+    Blanks at the ends do not count: the other side's tokenizer may strip them.
+    """
+    mine, other = ([text.strip() for text in side.translate(lines)] for side in (ours, theirs))
     both = list(zip(lines, mine, other, strict=True))
     first = next((Difference(*each) for each in both if each[1] != each[2]), None)
     (bleu,) = score(other, mine, MetricsConfig(names=["bleu"], tokenizer="13a", bootstrap=0))
     identical = sum(one == two for one, two in zip(mine, other, strict=True))
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
         bleu = replace(bleu, value=100.0)
-    forced = [(source, target or source) for source, target in zip(lines, mine, strict=True)][:_FORCED_LINES]
+    texts = zip(lines, mine, strict=True)
+    forced = [(source, (target or source)[:_FORCED_CHARACTERS].strip()) for source, target in texts][:_FORCED_LINES]
     return Parity(theirs.name, len(both), identical, bleu, _greatest_difference(ours, theirs, forced), first)
 
 

@@ -1,10 +1,13 @@
 """Hugging Face's transformers as a side of the parity gate."""
 
 import importlib.util
+import json
+import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,10 +15,46 @@ import torch
 
 from tolka.data.batch import EOS
 from tolka.errors import CheckpointError
+from tolka.interchange.folder import ModelFolder
+from tolka.interchange.marian import (
+    CONFIG,
+    CONFIG_KEYS,
+    SOURCE_SPM,
+    TARGET_SPM,
+    TARGET_VOCAB,
+    TOKENIZER_CONFIG,
+    VOCAB,
+)
 from tolka.interchange.parity import LIMIT, Logits, Pairs
 from tolka.text.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
+_TOKENIZER_KEYS = ("source_lang", "target_lang", "separate_vocabs")
+
+
+@contextmanager
+def checked_copy(folder: ModelFolder, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a folder for transformers with the files of another one that were checked, and with nothing else.
+
+    Its settings name only what Marian has: others could name files to read, or models to download.
+    """
+    with TemporaryDirectory() as made:
+        work = Path(made)
+        for name in (SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB, *folder.weight_files()):
+            if folder.has(name):
+                _link(folder.file(name).resolve(), work / name)
+        kept = {key: config[key] for key in CONFIG_KEYS if key in config}
+        about = {key: tokenizer[key] for key in _TOKENIZER_KEYS if isinstance(tokenizer.get(key), bool | str)}
+        for name, values in ((CONFIG, kept), (TOKENIZER_CONFIG, about)):
+            (work / name).write_text(json.dumps(values), encoding="utf-8")
+        yield work
+
+
+def _link(file: Path, place: Path) -> None:
+    try:
+        place.symlink_to(file)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, place)
 
 
 def has_transformers() -> bool:
@@ -26,8 +65,11 @@ def has_transformers() -> bool:
 class TransformersSide:
     """MarianMTModel with MarianTokenizer, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
 
-    def __init__(self, folder: Path, target: Vocabulary) -> None:
-        """target: the target side's vocabulary, for the order of logits. CheckpointError if it cannot be loaded."""
+    def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT) -> None:
+        """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
+
+        CheckpointError if transformers cannot load the folder.
+        """
         with _quiet():
             transformers = importlib.import_module("transformers")
             self.name = f"transformers {transformers.__version__}"
@@ -45,7 +87,7 @@ class TransformersSide:
                 num_beams=1,
                 do_sample=False,
                 max_length=None,
-                max_new_tokens=LIMIT,
+                max_new_tokens=limit,
                 bad_words_ids=[[self._start]],  # Marian's <pad>, and our <s>
                 pad_token_id=self._start,
                 eos_token_id=config.eos_token_id,
@@ -62,7 +104,9 @@ class TransformersSide:
         with _quiet(), torch.inference_mode():
             for start in range(0, len(lines), _AT_ONCE):
                 batch = self._tokenizer(list(lines[start : start + _AT_ONCE]), return_tensors="pt", padding=True)
-                rows = self._model.generate(**batch, generation_config=self._search)
+                rows = self._model.generate(**batch, generation_config=self._search).tolist()
+                # MarianTokenizer takes the source's id of <pad> for the target's, where each side has a vocabulary.
+                rows = [[number for number in row if number != self._start] for row in rows]
                 found += self._tokenizer.batch_decode(
                     rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
                 )

@@ -204,6 +204,7 @@ def marian(plain: PlainTransformer, config: TransformerConfig) -> Any:
     options |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
     theirs = transformers.MarianMTModel(transformers.MarianConfig(**options)).double().eval()
     theirs.model.shared.weight.copy_(plain.target_embedding.weight)
+    assert plain.output_bias is not None
     theirs.final_logits_bias.copy_(plain.output_bias[None])
     mine: Any
     for stack, layers in ((theirs.model.encoder, plain.encoder), (theirs.model.decoder, plain.decoder)):

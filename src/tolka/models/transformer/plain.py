@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 _SHOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(_ACTIVATIONS)}  # others need more code
 
 
