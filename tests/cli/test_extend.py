@@ -57,7 +57,7 @@ def test_new_rows_start_as_the_means_of_the_old_ones(
     assert outcome.code == 0, outcome.err
     assert "note: corpus.source=xa, as the model in run.init_from has it" in outcome.err
     assert "note: it was trained from xa to xb; it goes on from xa to ko" in outcome.err
-    assert "40 subwords of both sides added by tokenizer.extend=40" in outcome.err
+    assert "40 subwords of both sides added, " in outcome.err
     assert "40 of them new" in outcome.err
     old, new = load_model(trained), load_model(korean.parent / "ko")
     assert new.config["corpus"]["target"] == "ko"
@@ -159,6 +159,16 @@ def test_what_does_not_go_together(
     outcome = command("mt-train", *going_on(tiny, trained, corpus, "refused", *settings))
     assert (outcome.code, complaint in outcome.error) == (2, True), outcome.err
     assert "training text:" not in outcome.err
+
+
+@pytest.mark.parametrize("settings", [[], ["tokenizer.extend=40"]])
+def test_bytes_are_noted_where_nothing_is_added(
+    command: Command, tiny: list[str], trained: Path, korean: Path, settings: list[str]
+) -> None:
+    outcome = command("mt-train", *going_on(tiny, trained, korean, "bytes", "corpus.target=ko", *settings))
+    assert outcome.code == 0
+    assert ("of the target's subwords are bytes, or unknown to" in outcome.err) == (not settings)
+    assert "of the source's subwords are bytes" not in outcome.err
 
 
 def test_without_a_model_there_is_nothing_to_extend(command: Command, tiny: list[str]) -> None:

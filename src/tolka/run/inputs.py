@@ -29,13 +29,14 @@ from tolka.text.held_out import with_sets_aside
 from tolka.text.lines import remember_files
 from tolka.text.normalization import normalized_pair, references_note
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.extension import Extension
+from tolka.text.tokenizer.extension import Extension, unspelt
 from tolka.text.tokenizer.round_trip import round_trip_notes
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.translation.splitting import share_of_several
 from tolka.translation.terminology import read_terms
 
 _LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
+_MUCH_UNSPELT = 0.1  # of the subwords
 
 
 def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
@@ -119,7 +120,25 @@ class Inputs:
             self.log(f"note: {remark}")
         self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
         self.log(f"token store: {made.folder} ({how})")
+        if self.start and not self.config.tokenizer.extend:
+            self._log_unspelt(self.start.folder, made)
         return made
+
+    def _log_unspelt(self, model: Path, made: Prepared) -> None:
+        """Log a note for each side of which the model spells much as bytes, or not at all."""
+        rows = [int(row) for row in np.linspace(0, len(made.store) - 1, min(len(made.store), _LOOKED_AT))]
+        sides = {
+            "source": (made.store.source, made.tokenizer.source_pieces),
+            "target": (made.store.target, made.tokenizer.target_pieces),
+        }
+        for side, (ids_of, pieces_of) in sides.items():
+            ids = [number for row in rows for number in ids_of(row).tolist()]
+            share = unspelt(ids, pieces_of) / max(len(ids), 1)
+            if share > _MUCH_UNSPELT:
+                self.log(
+                    f"note: {share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: "
+                    "tokenizer.extend=2000 would add subwords of this text"
+                )
 
     def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
         kind = self.config.tokenizer

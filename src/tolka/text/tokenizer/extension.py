@@ -11,6 +11,8 @@ Where a text has none of the new subwords in its old segmentation, its ids stay 
 New characters come first, the most frequent ones first, so that nothing is built of what is unknown.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +24,7 @@ from tolka.text.tokenizer.special_tokens import UNK
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.text.tokenizer.vocabulary import Vocabulary
 
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _COUNTED = 2000  # lines whose subwords are counted for the note
 
 
@@ -99,6 +102,14 @@ def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[lis
     return [ids(subword, groups[0]) for subword in source], [ids(subword, groups[-1]) for subword in target]
 
 
+def unspelt(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> int:
+    """Return how many ids are bytes or unknown. pieces: returns the subwords of ids."""
+    counts = Counter(ids)
+    numbers = list(counts)
+    named = zip(numbers, pieces(numbers), strict=True)
+    return sum(counts[number] for number, piece in named if number == UNK or _BYTE.fullmatch(piece))
+
+
 def _added(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:
     """Return the subwords of the source's new ids, and of the target's."""
     source, target = range(old.source_size, new.source_size), range(old.target_size, new.target_size)
@@ -145,8 +156,9 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[Side], pairs: S
         if not old.shared and extension.learns_from not in (side, "both"):
             continue
         name = "both sides" if old.shared else f"the {side}"
-        fewer = "" if len(added) == extension.size else " (the text has no more that would save anything)"
-        yield f"{len(added)} subwords of {name} added by tokenizer.extend={extension.size}{fewer}"
+        fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
+        single = sum(len(subword) == 1 for subword in added)
+        yield f"{len(added)} subwords of {name} added, {single} of them characters (tokenizer.extend){fewer}"
         characters = frozenset().union(*(sides[each].characters for each in group))
         known = [subword for subword in added if characters.issuperset(subword.strip("\u2581"))]
         if known:
