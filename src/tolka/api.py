@@ -52,6 +52,7 @@ from tolka.translation.attention_maps import AttentionConfig
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.results import Translation
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
@@ -284,7 +285,9 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         with bar("translating", len(given), " lines") as progress:
             hypotheses = translator(given, progress.update)
         pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
-        precision = Precision(translator.engine.device, "fp32")
+        engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
+        device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
+        precision = Precision(device, "fp32")
         meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
         perplexity = meter.measure(saved.model, precision)
         notes.append(

@@ -290,8 +290,10 @@ def test_the_languages_are_the_models_unless_named(
     assert (corpus.source, corpus.target) == ("xa", "xb")
     assert "note: corpus.source=xa and corpus.target=xb, as the model in run.init_from has" in capsys.readouterr().err
     corpus = train_config([*settings, *named]).corpus
-    assert (corpus.source, corpus.target) == ("xb", "xa" if len(named) > 1 else "de")
-    assert "as the model in run.init_from" not in capsys.readouterr().err
+    assert (corpus.source, corpus.target) == ("xb", "xa" if len(named) > 1 else "xb")
+    said = capsys.readouterr().err
+    assert ("as the model in run.init_from" in said) == (len(named) == 1)
+    assert ("note: corpus.target=xb, as the model in run.init_from has it" in said) == (len(named) == 1)
 
 
 def test_an_experiment_s_or_the_sample_s_languages_stay(tiny: list[str], trained: Path) -> None:

@@ -137,9 +137,9 @@ def write_folder(
     return folder
 
 
-def write_by_hand(folder: Path, **options: Any) -> Path:
+def write_by_hand(folder: Path, tags: bool = False, **options: Any) -> Path:
     """Write a folder with random weights, without `transformers`. options: of config.json that are other."""
-    (vocabulary,) = write_tokenizer(folder, separate=False, tags=False)
+    (vocabulary,) = write_tokenizer(folder, separate=False, tags=tags)
     size, pad = len(vocabulary), vocabulary["<pad>"]
     config = {
         "model_type": "marian",

@@ -13,6 +13,11 @@ from tolka.models.base import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 
+_OF_AN_EXTENSION = ("extend", "extend_from")
+"""Settings of the tokenizer that a run does not inherit: it adds subwords of its own, or none."""
+_LEARNING = ("sample", "character_coverage")
+"""Settings that new subwords are learnt with, whatever the old ones were learnt with."""
+
 
 def inherited(
     values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str], source: ConfigSource
@@ -28,19 +33,22 @@ def inherited(
     saved, defaults = settings_of_any(folder), compose("train", []).values
     taken, differing = _with_the_models_languages(values, given, choices, source), []
     for group in ("model", "tokenizer"):
+        own = saved[group]
+        if group == "tokenizer":
+            own = {**own, **{key: defaults[group][key] for key in _OF_AN_EXTENSION}}
         asked = {
             key: value
             for key, value in values[group].items()
             if group in given or f"{group}.{key}" in given or value != defaults[group].get(key)
         }
-        taken[group] = {**saved[group], **asked}
-        own, now = saved[group], taken[group]
+        taken[group] = {**own, **asked}
+        now = taken[group]
         if group == "model":
             own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
         differing += [
             f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
             for key in asked
-            if _listed(own.get(key)) != _listed(now.get(key)) and not key.endswith(TRAINING_ONLY)
+            if _listed(own.get(key)) != _listed(now.get(key)) and not _may_differ(group, key, now)
         ]
     if differing:
         raise ConfigError(
@@ -50,10 +58,17 @@ def inherited(
     return taken
 
 
+def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:
+    """Return whether weights fit whatever a setting is. now: the settings of its group."""
+    if group == "tokenizer":
+        return key in _OF_AN_EXTENSION or (bool(now.get("extend")) and key in _LEARNING)
+    return key.endswith(TRAINING_ONLY)
+
+
 def _with_the_models_languages(
     values: Mapping[str, Any], given: Collection[str], choices: Mapping[str, str], source: ConfigSource
 ) -> dict[str, Any]:
-    """Fill in the languages of the model in run.init_from, unless others are named or the corpus is the sample.
+    """Fill in the languages of the model in run.init_from that are not named, unless the corpus is the sample.
 
     given: the keys that the command line names. choices: the file of each group.
     """
@@ -64,13 +79,14 @@ def _with_the_models_languages(
                 named = yaml.safe_load(path.read_text(encoding="utf-8")).get("corpus", {})
                 asked |= {f"corpus.{key}" for key in named}
                 break
-    if choices["corpus"] == "sample" or asked & {"corpus.source", "corpus.target"}:
+    if choices["corpus"] == "sample" or asked >= {"corpus.source", "corpus.target"}:
         return dict(values)
-    source_language, target_language = languages(settings_of_any(str(values["run"]["init_from"])))
-    if (source_language, target_language) != (values["corpus"]["source"], values["corpus"]["target"]):
-        languages_set = f"corpus.source={source_language} and corpus.target={target_language}"
-        say(f"note: {languages_set}, as the model in run.init_from has them")
-    return {**values, "corpus": {**values["corpus"], "source": source_language, "target": target_language}}
+    models = zip(("source", "target"), languages(settings_of_any(str(values["run"]["init_from"]))), strict=True)
+    unnamed = {side: language for side, language in models if f"corpus.{side}" not in asked}
+    if any(language != values["corpus"][side] for side, language in unnamed.items()):
+        languages_set = " and ".join(f"corpus.{side}={language}" for side, language in unnamed.items())
+        say(f"note: {languages_set}, as the model in run.init_from has {'them' if len(unnamed) > 1 else 'it'}")
+    return {**values, "corpus": {**values["corpus"], **unnamed}}
 
 
 def _listed(value: Any) -> Any:

@@ -246,6 +246,16 @@ def cross_check(config: TrainConfig) -> None:
             "finetuning.freeze and finetuning.lora_rank keep weights as they are, and without run.init_from these "
             "would be random: name the model to go on from"
         )
+    if config.tokenizer.extend and not config.run.init_from:
+        raise ConfigError(
+            f"tokenizer.extend ({config.tokenizer.extend}) adds subwords to those of a model: name it with "
+            "run.init_from, or set tokenizer.vocab_size instead"
+        )
+    if config.tokenizer.extend and finetuning.lora_rank:
+        raise ConfigError(
+            "tokenizer.extend and finetuning.lora_rank do not go together: adapters leave the rows of new subwords as "
+            "they are; train all weights with tokenizer.extend first, and go on from that model with lora_rank"
+        )
     if finetuning.lora_rank and config.trainer.average:
         raise ConfigError(
             "finetuning.lora_rank and trainer.average do not go together: a mean of merged models has no adapter of "

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, CorpusConfig
 from tolka.text.pairs import Pair, in_chunks
+from tolka.text.tokenizer.extension import Extension, extend_tokenizer
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
 
@@ -62,14 +64,15 @@ class Prepared:
 class Order:
     """A training text, and all that determines how it is prepared.
 
-    tokenizer: a trained one, or how to train one. held_out: the pairs of validation and test sets, for cleaning.leaks.
-    set_aside: those of them that were held out of the training text.
+    tokenizer: a trained one, how to train one, or how to extend one, by the first entry of corpus.train. held_out: the
+    pairs of validation and test sets, for cleaning.leaks. set_aside: those of them that were held out of the training
+    text.
     """
 
     corpus: Corpus
     config: CorpusConfig
     cleaning: CleaningConfig
-    tokenizer: TokenizerConfig | Tokenizer
+    tokenizer: TokenizerConfig | Tokenizer | Extension
     batching: BatchingConfig
     held_out: Sequence[Pair] = ()
     set_aside: Sequence[Pair] = ()
@@ -92,12 +95,18 @@ class Order:
                 for marks in (self.task.held_out, self.task.set_aside)
             ],
             "languages": [self.config.source, self.config.target],
-            "tokenizer": (
-                self.tokenizer.digests if isinstance(self.tokenizer, Tokenizer) else dataclasses.asdict(self.tokenizer)
-            ),
+            "tokenizer": self._tokenizer_key(),
             "max_length": self.batching.max_length,
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _tokenizer_key(self) -> Any:
+        if isinstance(self.tokenizer, Tokenizer):
+            return self.tokenizer.digests
+        if isinstance(self.tokenizer, Extension):
+            return self.tokenizer.as_dict()
+        known = dataclasses.asdict(self.tokenizer)
+        return {key: value for key, value in known.items() if not key.startswith("extend")}  # of a model's alone
 
 
 def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
@@ -255,21 +264,33 @@ class _Workshop:
         if self._tokenizer.exists():
             return
         tokenizer, remarks = self._order.tokenizer, list[str]()
-        if isinstance(tokenizer, TokenizerConfig):
-            sizes = [shard.kept for shard in self._shards]
+        if not isinstance(tokenizer, Tokenizer):
+            entries, shards = self._plan
+            extends = isinstance(tokenizer, Extension)
+            if extends and len(entries) > 1:  # the others may be text that the model knows
+                shards = shards[slice(*entries[0])]
+                remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+            sizes = [shard.kept for shard in shards]
             total = sum(sizes)
             sample_size = min(tokenizer.sample or total, total)
             if sample_size < total:
                 remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
-            title = f"training SentencePiece ({tokenizer.type})"
+            title = (
+                "extending the tokenizer"
+                if isinstance(tokenizer, Extension)
+                else f"training SentencePiece ({tokenizer.type})"
+            )
 
             def pairs() -> Iterator[Pair]:
                 with bar(title, sample_size, " pairs") as progress:
-                    for pair in _sample(self._shards, sizes, sample_size):
+                    for pair in _sample(shards, sizes, sample_size):
                         yield pair
                         progress.update()
 
-            tokenizer = train_tokenizer(tokenizer, pairs, remarks.append)
+            if isinstance(tokenizer, Extension):
+                tokenizer = extend_tokenizer(tokenizer, pairs, remarks.append)
+            else:
+                tokenizer = train_tokenizer(tokenizer, pairs, remarks.append)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 

@@ -1,15 +1,18 @@
 """Source, target and output embeddings, and which of them share a matrix (Press and Wolf 2017)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from tolka.data.batch import PAD
+from tolka.data.batch import PAD, UNK
 from tolka.errors import ConfigError
 from tolka.kernels.matmul import matmul
 
+VOCABULARY_TENSORS = ("source_embedding.weight", "target_embedding.weight", "output_embedding.weight", "output_bias")
+"""Names of the tensors with one row for each subword; the first is the source's."""
+_SPREAD = 0.1  # of rows that start as the mean of all, in standard deviations of the old rows
 SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
 
 
@@ -69,3 +72,36 @@ def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int
     if sharing == "source_output":
         return Embeddings(target, source, source)
     return Embeddings(target, source, TokenEmbedding(target_vocabulary, width))
+
+
+def with_new_rows(
+    state: Mapping[str, Tensor], source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]
+) -> dict[str, Tensor]:
+    """Return a model's `state_dict` with rows for new subwords after the old ones; a shared matrix stays one.
+
+    source, target: the old ids that spell each new subword. Its row, and its output bias, are the mean of theirs, the
+    unknown ones left out. Where all are unknown, they are near the mean of all subwords, so that the old ones keep most
+    of their probability (Hewitt 2021, https://nlp.stanford.edu/~johnhew/vocab-expansion.html).
+    """
+    done: dict[int, Tensor] = {}
+    extended = {}
+    for name, tensor in state.items():
+        if name in VOCABULARY_TENSORS:
+            spelt = source if name == VOCABULARY_TENSORS[0] else target
+            if tensor.data_ptr() not in done:
+                done[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
+            extended[name] = done[tensor.data_ptr()]
+        else:
+            extended[name] = tensor
+    return extended
+
+
+def _new_rows(old: Tensor, spelt: Sequence[Sequence[int]]) -> Tensor:
+    """(V, ...) -> (number of new subwords, ...)."""
+    ordinary = old[UNK + 1 :]
+    spread, mean = _SPREAD * ordinary.std(0), ordinary.mean(0)
+    rows = []
+    for ids in spelt:
+        known = [number for number in ids if number != UNK]
+        rows.append(old[known].mean(0) if known else mean + spread * torch.randn(mean.shape))
+    return torch.stack(rows)

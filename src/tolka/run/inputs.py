@@ -29,12 +29,14 @@ from tolka.text.held_out import with_sets_aside
 from tolka.text.lines import remember_files
 from tolka.text.normalization import normalized_pair, references_note
 from tolka.text.pairs import Pair
+from tolka.text.tokenizer.extension import Extension, unspelt
 from tolka.text.tokenizer.round_trip import round_trip_notes
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.translation.splitting import share_of_several
 from tolka.translation.terminology import read_terms
 
 _LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
+_MUCH_UNSPELT = 0.1  # of the subwords
 
 
 def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
@@ -57,7 +59,7 @@ class Inputs:
     def read(self) -> None:
         """Read everything now, so that a bad file does not show after a day of training."""
         if self.start is not None:
-            self.config.finetuning.check(self.start.model)
+            self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
         read = [normalized_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
@@ -82,17 +84,25 @@ class Inputs:
 
     @cached_property
     def _order(self) -> Order:
-        kind = self.config.tokenizer
-        tokenizer = self.start.tokenizer if self.start else kind.given() or kind
         return Order(
             self.corpus,
             self.config.corpus,
             self.config.cleaning,
-            tokenizer,
+            self._ordered_tokenizer(),
             self.config.batching,
             self._kept_out(),
             [pair for name in self.set_aside for pair in self.held_out[name]],
         )
+
+    def _ordered_tokenizer(self) -> TokenizerConfig | Tokenizer | Extension:
+        """Return a trained tokenizer, or how to train or to extend one."""
+        kind = self.config.tokenizer
+        if self.start is None:
+            return kind.given() or kind
+        if not kind.extend:
+            return self.start.tokenizer
+        learns = kind.extend_from, kind.sample, kind.character_coverage
+        return Extension(self.start.tokenizer, kind.extend, *learns)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -110,7 +120,25 @@ class Inputs:
             self.log(f"note: {remark}")
         self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
         self.log(f"token store: {made.folder} ({how})")
+        if self.start and not self.config.tokenizer.extend:
+            self._log_unspelt(self.start.folder, made)
         return made
+
+    def _log_unspelt(self, model: Path, made: Prepared) -> None:
+        """Log a note for each side of which the model spells much as bytes, or not at all."""
+        rows = [int(row) for row in np.linspace(0, len(made.store) - 1, min(len(made.store), _LOOKED_AT))]
+        sides = {
+            "source": (made.store.source, made.tokenizer.source_pieces),
+            "target": (made.store.target, made.tokenizer.target_pieces),
+        }
+        for side, (ids_of, pieces_of) in sides.items():
+            ids = [number for row in rows for number in ids_of(row).tolist()]
+            share = unspelt(ids, pieces_of) / max(len(ids), 1)
+            if share > _MUCH_UNSPELT:
+                self.log(
+                    f"note: {share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: "
+                    "tokenizer.extend=2000 would add subwords of this text"
+                )
 
     def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
         kind = self.config.tokenizer
@@ -120,7 +148,10 @@ class Inputs:
             else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
         )
         if self.start:
-            return f"of {self.start.folder}, {sizes}"
+            old = self.start.tokenizer
+            new = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
+            added = f", {new[0]} of them new" if tokenizer.shared else f", {new[0]} + {new[1]} of them new"
+            return f"of {self.start.folder}, {sizes}{added if any(new) else ''}"
         if kind.model:
             return f"of {', '.join(kind.model)}, {sizes}"
         fallback = "on" if kind.byte_fallback else "off"

@@ -6,13 +6,15 @@ import torch
 
 from tolka.config.schemas import TrainConfig, check_fsdp
 from tolka.data.loader import Batches
+from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
-from tolka.model_directory.read import languages
+from tolka.model_directory.read import SavedModel, languages
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
+from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
 from tolka.nn.lora import adapter_tensors
 from tolka.run.announcement import announcement
 from tolka.run.inputs import Inputs
@@ -20,6 +22,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
 from tolka.system.randomness import seed_everything
 from tolka.system.ranks import Ranks
+from tolka.text.tokenizer.extension import spellings
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
@@ -107,17 +110,33 @@ class TrainingSetup:
         check_size(self.config.model, vocabularies, tokenizer.shared, self.device)
         model = self.config.model.build(*vocabularies, tokenizer.shared)
         if self.inputs.start is not None:
-            model.load_state_dict(self.inputs.start.model.state_dict())
-            self.run.log(f"weights, sizes and tokenizer: from {self.inputs.start.folder}")
-            source, target = languages(self.inputs.start.config)
-            if (source, target) != (self.config.corpus.source, self.config.corpus.target):
-                self.run.log(f"note: it was trained from {source} to {target}")
+            self._load(model, tokenizer, self.inputs.start)
         self.config.finetuning.apply(model)
         model.recompute = self.config.trainer.recompute
         model = model.to(self.device)
         if self.config.trainer.compile != "off":
             compile_layers(model, self.device, self.config.trainer.compile)
         return model
+
+    def _load(self, model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel) -> None:
+        """Load the weights of run.init_from, with rows for subwords that were added to its tokenizer."""
+        state = start.model.state_dict()
+        if self.config.tokenizer.extend:
+            state = with_new_rows(state, *spellings(start.tokenizer, tokenizer))
+        differing = [name for name, tensor in model.state_dict().items() if tensor.shape != state[name].shape]
+        if differing:
+            raise ConfigError(
+                f"tokenizer.extend: {model.architecture} keeps rows of subwords in {', '.join(differing)}, and only "
+                f"those in {', '.join(VOCABULARY_TENSORS)} can be extended: leave it out"
+            )
+        model.load_state_dict(state)
+        self.run.log(f"weights, sizes and tokenizer: from {start.folder}")
+        before, now = languages(start.config), (self.config.corpus.source, self.config.corpus.target)
+        if before != now:
+            goes_on = f"it goes on from {now[0]} to {now[1]}"
+            self.run.log(
+                f"note: it was trained from {before[0]} to {before[1]}; {goes_on}, and may forget what it knew"
+            )
 
     def _fitted(
         self,

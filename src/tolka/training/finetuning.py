@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from tolka.errors import ConfigError
+from tolka.models.embeddings import VOCABULARY_TENSORS
 from tolka.nn.lora import add_adapters
 from tolka.options.checks import zero_or_more
 from tolka.options.registry import did_you_mean
@@ -31,8 +32,11 @@ class FinetuningConfig:
                 "finetuning.lora_rank trains the adapters alone, so finetuning.freeze has nothing to add: leave one out"
             )
 
-    def check(self, model: nn.Module) -> list[nn.Module]:
-        """Return the parts that finetuning.freeze names; ConfigError for one that does not exist."""
+    def check(self, model: nn.Module, extends: bool = False) -> list[nn.Module]:
+        """Return the parts that finetuning.freeze names; ConfigError for one that does not exist.
+
+        extends: whether the vocabulary gets new subwords, so that the embeddings must be trained.
+        """
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
             if name not in parts:
@@ -41,6 +45,13 @@ class FinetuningConfig:
                 raise ConfigError(
                     f"finetuning.freeze: the model has no part '{name}' with weights of its own.{suggestion} "
                     f"Parts: {', '.join(top_level)} (embeddings that are shared have one name)"
+                )
+            if extends and any(
+                f"{name}.{key}".endswith(VOCABULARY_TENSORS) for key, _ in parts[name].named_parameters()
+            ):
+                raise ConfigError(
+                    f"finetuning.freeze ({name}) and tokenizer.extend do not go together: the rows of the new subwords "
+                    "must be trained; freeze other parts"
                 )
         return [parts[name] for name in self.freeze]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.options.checks import one_of, zero_or_more
+from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.lines import user_path
 from tolka.text.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder
@@ -54,11 +54,18 @@ class TokenizerConfig:
     """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
     model: list[str] = setting(default_factory=list, literal=True)
     """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
+    extend: int = 0
+    """subwords of the new text added to each vocabulary of the model in run.init_from, after its own; 0 = none"""
+    extend_from: str = setting("both", needs=("tokenizer.extend", "tokenizer.extend"))
+    """which side's text they are learnt from: both, source or target; target suits a new language to translate into"""
 
     def __post_init__(self) -> None:
         one_of(self, "tokenizer", "type", _TYPES)
         one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
         zero_or_more(self, "tokenizer", "all", "sample")
+        zero_or_more(self, "tokenizer", "none", "extend")
+        one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
+        at_most(self, "tokenizer", _MAX_VOCABULARY, "extend")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
@@ -137,7 +144,7 @@ class Tokenizer:
         """
         from sentencepiece import SentencePieceProcessor
 
-        self.models, self._listed = list(models), list(vocabularies)
+        self.models, self.listed = list(models), list(vocabularies)
         self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
         if vocabularies:
             source, target = self._processors
@@ -155,13 +162,13 @@ class Tokenizer:
     @property
     def shared(self) -> bool:
         """Whether source and target ids mean the same subwords."""
-        return len(self._listed or self.models) == 1
+        return len(self.listed or self.models) == 1
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
         """The vocabulary of both sides, or of each, with the order that Marian has for it."""
-        if self._listed:
-            return list(self._listed)
+        if self.listed:
+            return list(self.listed)
         return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
 
     @property
@@ -215,13 +222,13 @@ class Tokenizer:
     @property
     def _contents(self) -> list[bytes]:
         """The contents of the files that `save` writes."""
-        return [*self.models, *([as_json(self._listed).encode()] if self._listed else [])]
+        return [*self.models, *([as_json(self.listed).encode()] if self.listed else [])]
 
     @property
     def file_names(self) -> list[str]:
         """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
         models = _SHARED if len(self.models) == 1 else _SEPARATE
-        return [*models, *([VOCABULARY] if self._listed else [])]
+        return [*models, *([VOCABULARY] if self.listed else [])]
 
     def save(self, folder: Path) -> list[Path]:
         """Write the models and the vocabularies beside them; return the paths."""

@@ -29,15 +29,20 @@ def train_tokenizer(
     pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
     """
     if config.shared:
-        return Tokenizer([_train(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)])
+        return Tokenizer(
+            [train_model(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)]
+        )
     sides: dict[str, Callable[[], Iterator[str]]] = {
         "source": lambda: (p.source for p in pairs()),
         "target": lambda: (p.target for p in pairs()),
     }
-    return Tokenizer([_train(config, texts, side, say) for side, texts in sides.items()])
+    return Tokenizer([train_model(config, texts, side, say) for side, texts in sides.items()])
 
 
-def _train(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]) -> bytes:
+def train_model(
+    config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]
+) -> bytes:
+    """Train one SentencePiece model; return it serialised. side: what notes call it. texts, say: see above."""
     size = config.vocab_size
     while True:
         try:
