@@ -260,10 +260,11 @@ class Translator(Generic[E]):
         for _ in range(_ROUNDS):
             again = dict[int, Segment]()
             for number, (segment, found) in enumerate(zip(segments, results, strict=True)):
-                spellings = [self.terminology.banned_spellings(text, each.tokens) for text, each in found]
-                banned = tuple(dict.fromkeys((*segment.wish.banned, *chain.from_iterable(spellings))))
-                if banned != segment.wish.banned:
-                    again[number] = replace(segment, wish=replace(segment.wish, banned=banned))
+                parts = [self.terminology.banned_spellings(text, each.tokens) for text, each in found]
+                spellings = dict.fromkeys(chain.from_iterable(parts))
+                if new := tuple(each for each in spellings if each not in segment.wish.banned):
+                    wish = replace(segment.wish, banned=(*segment.wish.banned, *new))
+                    again[number] = replace(segment, wish=wish)
             if not again:
                 break
             segments = [again.get(number, segment) for number, segment in enumerate(segments)]
