@@ -111,6 +111,8 @@ def test_each_new_subword_stands_where_the_old_ones_that_spell_it_stood(kind: st
             for one in (spelt[number - old.source_size] if number >= old.source_size else [number])
         ] == before
     assert changed > 0
+    sources = [pair.source for pair in new_text()]
+    assert sum(map(len, new.encode_source(sources))) < 0.95 * sum(map(len, old.encode_source(sources)))
     assert any("old text that has them gets these ids" in note for note in said)
 
 
@@ -181,13 +183,13 @@ def test_characters_and_words(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_symbols_stay_one_subword(kind: str) -> None:
-    config = TokenizerConfig(type=kind, vocab_size=400, symbols=["%s"])
+    config = TokenizerConfig(type=kind, vocab_size=400, symbols=["QQ"])
     old = train_tokenizer(config, lambda: iter(old_text()), lambda note: None)
-    texts = [Pair(f"{pair.source} %s pages", f"%s {pair.target} x%s") for pair in new_text()]
+    texts = [Pair(f"{pair.source} QQ pages", f"QQ {pair.target} xQQ") for pair in new_text()]
     new = extended(old, 300, "both", texts=texts)
-    assert not any("%s" in each for each in new.target_pieces(range(old.target_size, new.target_size)))
+    assert not any("Q" in each for each in new.target_pieces(range(old.target_size, new.target_size)))
     for pair in texts[:50]:
-        assert new.target_pieces(new.encode_target([pair.target])[0]).count("%s") == 2
+        assert new.target_pieces(new.encode_target([pair.target])[0]).count("QQ") == 2
         assert new.decode_target(new.encode_target([pair.target])) == [pair.target]
 
 
@@ -198,7 +200,7 @@ def test_a_language_tag_stays_one_id_and_is_not_learnt() -> None:
     tag = old.encode_source([f"{TAG} the"])[0][0]
     assert old.source_pieces([tag]) == [TAG]
     assert all(row[0] == tag for row in new.encode_source([pair.source for pair in texts]))
-    assert not any("kor" in each for each in new.source_pieces(range(old.source_size, new.source_size)))
+    assert not any(">" in each or "kor" in each for each in new.source_pieces(range(old.source_size, new.source_size)))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -17,9 +17,7 @@ from tolka.text.tokenizer.training import train_model
 from tolka.text.tokenizer.vocabulary import Vocabulary
 
 _BLANK = "\u2581"  # SentencePiece's word boundary
-_MARGIN = (
-    0.01  # by which the score of a unigram subword exceeds its parts': far more than rounding, far less than a score
-)
+_MARGIN = 0.01  # a unigram subword's score beyond its parts': far more than rounding, far less than a score
 _TRIES = 4  # trainings of a unigram model, each larger, until it has enough new subwords
 _INHERITED = "inherited"  # script of marks, which join any letter
 _TAG = re.compile(r">>[^<>\s]+<<\s*")
@@ -144,7 +142,6 @@ class Side:
                 and text not in self.names
                 and _BLANK not in body
                 and characters >= {*body}
-                and not self._symbols.search(text)
                 and (not splits or len({*map(_script, body)} - {_INHERITED}) <= 1)
                 and not (self._spec.split_digits and any(map(str.isdigit, body)))
             )
@@ -207,7 +204,7 @@ class Side:
         return {
             text: Candidate(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
             for text, score in own.items()
-            if text not in self.names and known.issuperset(text.strip(_BLANK)) and not self._symbols.search(text)
+            if text not in self.names and known.issuperset(text.strip(_BLANK))
             if len(text) == 1 or counts[text] > 1
         }
 
