@@ -11,7 +11,7 @@ Runs are kept as runs/forgetting-1 and so on: the same command again goes on whe
 import argparse
 from pathlib import Path
 
-from tolka.api import TrainResult, train
+from tolka.api.train import TrainResult, train
 from tolka.config.command_line import train_config
 from tolka.model_directory.read import languages, load_settings
 

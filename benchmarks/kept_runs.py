@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.api import train
+from tolka.api.train import train
 from tolka.config.command_line import train_config
 from tolka.model_directory.read import load_model
 from tolka.system.atomic import replace_text

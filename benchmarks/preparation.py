@@ -52,7 +52,7 @@ def prepare(settings: list[str]) -> dict[str, Any]:
 
 def begin(settings: list[str]) -> dict[str, Any]:
     """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
-    import tolka.api  # noqa: F401
+    import tolka.api.train  # noqa: F401
     from tolka.config.command_line import train_config
     from tolka.run.pipeline import Pipeline
 
@@ -92,7 +92,7 @@ def interrupt(settings: list[str]) -> dict[str, Any]:
 
 def resume(settings: list[str]) -> dict[str, Any]:
     """Go on with it: seconds until the first update begins, and ends; imports left out."""
-    import tolka.api  # noqa: F401
+    import tolka.api.train  # noqa: F401
     from tolka.config.command_line import train_config
     from tolka.run.pipeline import Pipeline
 

@@ -14,7 +14,7 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
     text = pydoc.render_doc(tolka, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
     for name in ("train(", "translate(", "evaluate(", "class Translator", "class TrainConfig"):
         assert name in text
-    for example in ('tolka.train(["model=lstm"', "tolka.translate(", "tolka.evaluate(", "Translator.load("):
+    for example in ('tolka.train(["model=lstm"', "tolka.translate(", "tolka.evaluate(", "tolka.load("):
         assert example in text
     assert set(tolka.__all__) <= set(dir(tolka))
 
@@ -55,7 +55,7 @@ def test_a_configuration_is_complete() -> None:
 
 @pytest.mark.parametrize("setting", ["input.prefix=none", "output.format=jsonl", "alignments=true"])
 def test_settings_of_files_are_refused_for_texts(setting: str) -> None:
-    with pytest.raises(tolka.TolkaError, match=r"are for mt-translate's files: tolka\.translate has texts"):
+    with pytest.raises(tolka.TolkaError, match=r"are for the files of mt-translate, and here are none"):
         tolka.translate("runs/mine", "a", [setting])
 
 
@@ -72,5 +72,5 @@ def test_train_translate_evaluate(tiny: list[str], trained: Path, corpus: Path, 
     assert repr(scored).startswith("metric ")
     assert "BLEU: nrefs:1|case:mixed" in repr(scored)
     assert "PPL " in repr(scored)
-    translator = tolka.Translator.load(result.model)
+    translator = tolka.load(result.model)
     assert repr(translator).startswith("Translator(xa to xb, Transformer, BeamConfig(")

@@ -180,7 +180,7 @@ def test_auto_precision_is_half_on_a_gpu() -> None:
 
 
 def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
-    from tolka.api import train
+    from tolka.api.train import train
     from tolka.config.command_line import train_config
 
     result = train(

@@ -3,7 +3,7 @@
     import tolka
 
     tolka.train(["run.name=mine", "trainer.updates=300"])     # as mt-train; no corpus named: the embedded sample
-    translator = tolka.Translator.load("runs/mine")           # as mt-translate
+    translator = tolka.load("runs/mine")                      # as mt-translate
     translator(["I love you."])
     tolka.evaluate(model="runs/mine", source="test.en", reference="test.ko")   # as mt-eval
 
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.api import calibrate, evaluate, train, translate
+    from tolka.api.evaluate import calibrate, evaluate
+    from tolka.api.train import train
+    from tolka.api.translate import load, translate
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
@@ -30,6 +32,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "evaluate",
+    "load",
     "train",
     "train_config",
     "translate",
@@ -40,11 +43,12 @@ _HOMES = {
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",
-    "calibrate": "tolka.api",
-    "evaluate": "tolka.api",
-    "train": "tolka.api",
+    "calibrate": "tolka.api.evaluate",
+    "evaluate": "tolka.api.evaluate",
+    "load": "tolka.api.translate",
+    "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",
-    "translate": "tolka.api",
+    "translate": "tolka.api.translate",
 }
 
 

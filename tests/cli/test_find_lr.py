@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tolka.api import find_lr, train
+from tolka.api.train import find_lr, train
 from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 

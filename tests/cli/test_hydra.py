@@ -109,7 +109,7 @@ def test_a_training_and_a_sweep_leave_nothing_else(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setattr("tolka.api.train", finished)
+    monkeypatch.setattr("tolka.api.train.train", finished)
     seen.clear()
     assert command("mt-train", *tiny, "+hydra.job.env_set.TOLKA_TEST=seen").code == 0
     assert seen == ["seen"]

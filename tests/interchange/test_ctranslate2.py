@@ -446,6 +446,15 @@ def test_torch_is_not_imported(made: Path, exported: Path) -> None:
         assert len(outcome.stdout.splitlines()) == 1
 
 
+def test_python_loads_what_the_command_takes_without_torch(made: Path, exported: Path) -> None:
+    code = (
+        "import sys, tolka; exported, model = sys.argv[1:]; one = tolka.load(exported, search='greedy');"
+        "other = tolka.load(model, ['search=greedy'], decoding={'backend': 'ctranslate2'});"
+        "assert one('kettle .') == other('kettle .') != ['']; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, exported, made], check=False).returncode == 0
+
+
 def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
     """They are hidden from each other while a model is converted, and not afterwards."""
     code = (

@@ -11,6 +11,7 @@ import torch
 from marian_folder import TAGS, Sizes, mixed_lines, write_folder
 from safetensors.torch import load_file, save_file
 
+import tolka
 from conftest import Command, arguments_of, write_corpus
 from tolka.errors import CheckpointError
 from tolka.interchange import export_marian as exporting
@@ -238,6 +239,7 @@ def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Comman
     done = command("mt-translate", usual, tmp_path / "in.xa", "search=greedy")
     assert done.code == 0
     assert done.out.splitlines() == [*theirs(usual, load_marian(usual)).translate(lines)]
+    assert tolka.load(usual, search="greedy")(lines) == done.out.splitlines()
     resumable = [usual, tmp_path / "in.xa", "search=greedy", "-o", tmp_path / "out.xb", "resume=true"]
     assert command("mt-translate", *resumable).code == 0
     assert command("mt-translate", *resumable).code == 0

@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.output:
         check_output(options.output)
 
-    from tolka.api import evaluate
+    from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
     from tolka.system.number_format import json_text
 
@@ -103,7 +103,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     if len(systems) != 2:
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 
-    from tolka.api import compare_files
+    from tolka.api.evaluate import compare_files
     from tolka.config.command_line import evaluate_config
     from tolka.system.number_format import json_text
 
@@ -131,7 +131,7 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     if len(model) != 1:
         raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
 
-    from tolka.api import calibrate
+    from tolka.api.evaluate import calibrate
     from tolka.config.command_line import evaluate_config
     from tolka.system.number_format import json_text
 

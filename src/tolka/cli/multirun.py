@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tolka.api import train
+from tolka.api.train import train
 from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
 from tolka.config.plugins import load_plugins

@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.prepare:
         return _prepare(config)
 
-    from tolka.api import find_lr, train, unlike_before
+    from tolka.api.train import find_lr, train, unlike_before
     from tolka.cli.hydra_main import hydra_main
     from tolka.system.progress import say
 
@@ -203,7 +203,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
 
 def _prepare(config: "TrainConfig") -> int:
     """Prepare the text of a training."""
-    from tolka.api import prepare
+    from tolka.api.train import prepare
     from tolka.system.progress import say
 
     prepare(config)

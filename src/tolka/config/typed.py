@@ -63,6 +63,12 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     return typed
 
 
+def check_complete(settings: Mapping[str, Any]) -> None:
+    """Raise TypeError for keyword settings given beside a configuration, which has them all."""
+    if settings:
+        raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
+
+
 def _typed(key: str, value: Any) -> str:
     """Return a Python value in Hydra's grammar."""
     if value is None or isinstance(value, bool):

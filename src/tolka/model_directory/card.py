@@ -112,9 +112,9 @@ def _use(repository: str) -> list[str]:
         "In Python:",
         "",
         "```python",
-        "from tolka import Translator",
+        "import tolka",
         "",
-        f'translator = Translator.load("{folder}")',
+        f'translator = tolka.load("{folder}")',
         'translator(["A sentence."])',
         "```",
     ]

@@ -46,7 +46,7 @@ class _Call:
 class Translator(Generic[E]):
     """A model with its tokenizer and a search; what computes is its engine.
 
-    translator = Translator.load("runs/sample")
+    translator = tolka.load("runs/sample")
     translator(["I love you.", "A lion sleeps."])  # a list of two translations
 
     It may be called from several threads and asyncio tasks. Calls that come while another one runs are translated
@@ -88,9 +88,10 @@ class Translator(Generic[E]):
     def load(
         folders: "Folders", search: "SearchConfig | None" = None, decoding: DecodingConfig | None = None
     ) -> "Translator[TorchEngine]":
-        """Load a model or a run directory, or several as an ensemble.
+        """Load a model or a run directory, or several as an ensemble, to compute with torch.
 
-        The defaults are beam search of 5 on the best device, with torch; `open_translator` takes other backends.
+        The defaults are beam search of 5 on the best device. `tolka.load` also takes models of other programs, and
+        CTranslate2 to compute with.
         """
         from tolka.model_directory.read import load_ensemble
         from tolka.search.beam import BeamConfig

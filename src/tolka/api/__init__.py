@@ -1,0 +1,1 @@
+"""What the commands do, as functions: settings in, a typed result out."""

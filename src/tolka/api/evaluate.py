@@ -1,0 +1,158 @@
+"""Score translations, or a model by its translations: a configuration in, a typed result out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.config.command_line import evaluate_config
+from tolka.config.schemas import EvaluateConfig
+from tolka.config.typed import as_overrides, check_complete
+from tolka.errors import ConfigError, DataError
+from tolka.evaluation.calibration import Calibrated, calibrated
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.interchange.load import load_any_ensemble
+from tolka.interchange.opening import open_translator
+from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
+from tolka.metrics.tables import score_table
+from tolka.model_directory.file_names import CARD
+from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.read import Folders, languages, load_model
+from tolka.model_directory.write import rescore
+from tolka.system.device import Precision, choose_device
+from tolka.system.memory import keep_freed_memory
+from tolka.system.progress import bar, say
+from tolka.text.lines import LineLimit, read_lines, user_path
+from tolka.text.normalization import references_note, unlike_note
+from tolka.text.pairs import Pair
+from tolka.translation.torch_engine import TorchEngine
+from tolka.translation.translator import Translator
+
+
+@dataclass(frozen=True, repr=False)
+class EvaluateResult:
+    """Scores of the translations; perplexity where a model was given. hypotheses: the translations.
+
+    notes: what may make the scores other than they seem.
+    """
+
+    scores: list[Score]
+    perplexity: Perplexity | None
+    hypotheses: list[str]
+    notes: list[str]
+
+    def __repr__(self) -> str:
+        """Return the table that mt-eval prints, and the notes."""
+        perplexity = [f"\n{self.perplexity}"] if self.perplexity else []
+        return "\n".join([score_table(self.scores), *perplexity, *(f"note: {note}" for note in self.notes)])
+
+
+def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), **settings: Any) -> EvaluateResult:
+    """Score a file of translations, or a model's translations of a file of sources, against the references.
+
+    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file.
+    ConfigError when the files named do not add up to a job; DataError when their line counts differ.
+
+        tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
+        tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
+    """
+    if not isinstance(config, EvaluateConfig):
+        return evaluate(evaluate_config([*config, *as_overrides(settings)]), model)
+    check_complete(settings)
+    files = config.files
+    if not files.reference:
+        raise ConfigError("reference=FILE is missing: scores need references")
+    wanted, unwanted = ("source", "hypothesis") if model else ("hypothesis", "source")
+    if not getattr(files, wanted) or getattr(files, unwanted):
+        raise ConfigError(
+            "give either MODEL source=FILE reference=FILE (to translate and score) "
+            "or hypothesis=FILE reference=FILE (only to score)"
+        )
+    limit = config.decoding.line_limit
+    references = _lines(files.reference, limit)
+    given = _lines(getattr(files, wanted), limit)
+    if len(given) != len(references):
+        raise DataError(
+            f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
+            "scores compare line by line"
+        )
+    perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
+    if model:
+        saved = load_any_ensemble(model, config.decoding.weights)
+        keep_freed_memory()
+        language = language or languages(saved.config)[1]
+        if config.decoding.backend == "torch":
+            translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
+        else:
+            translator = open_translator(model, config.search, config.decoding)
+        with bar("translating", len(given), " lines") as progress:
+            hypotheses = translator(given, progress.update)
+        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
+        engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
+        device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
+        precision = Precision(device, "fp32")
+        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
+        perplexity = meter.measure(saved.model, precision)
+        notes.append(
+            references_note(references, translator.unicode, files.reference)
+            or unlike_note({"the translations": hypotheses, files.reference: references})
+        )
+    else:
+        notes.append(unlike_note({files.hypothesis: given, files.reference: references}))
+    notes.append(_tokenizer_note(config.metrics, language))
+    scores = score(hypotheses, references, config.metrics, language)
+    return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
+
+
+def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **settings: Any) -> Calibrated:
+    """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
+
+    model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
+    are. ConfigError for several models; DataError for fewer than 100 lines.
+    """
+    if not isinstance(config, EvaluateConfig):
+        return calibrate(model, evaluate_config([*config, *as_overrides(settings)]))
+    check_complete(settings)
+    files, limit = config.files, config.decoding.line_limit
+    if not files.source or not files.reference or files.hypothesis:
+        raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")
+    if not isinstance(model, str | Path):
+        if len(model) != 1:
+            raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")
+        (model,) = model
+    sources, references = _lines(files.source, limit), _lines(files.reference, limit)
+    if len(sources) != len(references):
+        raise DataError(f"{files.source} has {len(sources)} lines but {files.reference} has {len(references)}")
+    saved = load_model(Path(model), or_int8=True)
+    keep_freed_memory()
+    translator = Translator.of(saved, config.search, config.decoding)
+    with bar("translating", len(sources), " lines") as progress:
+        found = calibrated(translator, sources, references, progress.update)
+    scores = {**saved.scores, QUALITY: found.calibration.as_dict()}
+    rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
+    return found
+
+
+def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:
+    """Return why BLEU does not use the language's own tokenizer; "" if it does, or if one was chosen."""
+    return (metrics.tokenizer == "auto" and choose_bleu_tokenizer(language)[1]) or ""
+
+
+def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
+    """Test by paired bootstrap whether translations `b` are better than `a`; raises as `evaluate` does."""
+    if not config.files.reference:
+        raise ConfigError("reference=FILE is missing: scores need references")
+    limit = config.decoding.line_limit
+    texts = {str(path): _lines(str(path), limit) for path in (a, b, config.files.reference)}
+    for note in (unlike_note(texts), _tokenizer_note(config.metrics, config.files.language)):
+        if note:
+            say(f"note: {note}")
+    one, other, references = (texts[str(path)] for path in (a, b, config.files.reference))
+    return compare(one, other, references, config.metrics, config.files.language)
+
+
+def _lines(path: str, limit: LineLimit) -> list[str]:
+    lines = list(read_lines(user_path(path), limit=limit))
+    if not lines:
+        raise DataError(f"{path}: the file is empty")
+    return lines

@@ -1,0 +1,163 @@
+"""Train, prepare and find a learning rate: a configuration in, a typed result out."""
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tolka.config.command_line import train_config, with_recipe
+from tolka.config.plugins import load_plugins, loaded_plugins
+from tolka.config.schemas import TrainConfig, rebuild
+from tolka.config.typed import as_overrides, check_complete
+from tolka.data.preparation import Prepared
+from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
+from tolka.evaluation.tester import TestResult
+from tolka.options.registry import plugins_of
+from tolka.report.summary import closing_words
+from tolka.run.data_check import check_first
+from tolka.run.inputs import Inputs, open_corpus
+from tolka.run.pipeline import Pipeline
+from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.system import interrupts, slurm
+from tolka.system.device import choose_device, use_threads
+from tolka.system.launch import launch, restarts
+from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
+from tolka.system.processes import process_count, run_together
+from tolka.system.progress import say
+from tolka.system.ranks import others_present, process_group
+from tolka.training.lr_finder import RangeTest
+from tolka.training.state import TrainState
+
+_LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
+
+
+@dataclass(frozen=True, repr=False)
+class TrainResult:
+    """The result of a training. model: the directory to translate with, as in `tolka.load(result.model)`."""
+
+    model: Path
+    state: TrainState
+    tests: list[TestResult]
+    seconds: float
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """Return scores, time, memory and the next command, as text for a terminal."""
+        decoding = ", ".join(f"{test.name} {test.sentences / test.seconds:.0f} sentences/s" for test in self.tests)
+        mean = ", ".join(map(str, self.state.best_mean_of))
+        which = f"mean of updates {mean}" if mean else f"update {self.state.best_update} of {self.state.update}"
+        facts = {
+            "best model": f"{self.model} ({which})",
+            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included, "
+            f"{self.state.safety_seconds:.1f} s waiting for saves",
+            "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
+        }
+        if decoding:
+            facts["decoding"] = decoding
+        return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests})
+
+
+def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainResult:
+    """Train, keep the best model, and test it; the same settings resume the run, as with `mt-train`.
+
+    config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
+    Logs to stderr and into the run's folder. TolkaError says in one line why it cannot.
+
+        tolka.train(["model=lstm", "trainer.updates=300"])
+        tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
+    """
+    slurm.translate()
+    if not isinstance(config, TrainConfig):
+        return train(train_config(with_recipe([*config, *as_overrides(settings)])))
+    check_complete(settings)
+    if config.trainer.find_lr:
+        raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
+    options = config.trainer
+    count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
+    if count > 1:
+        plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
+        named = [f"plugins=[{name}]" for name in plugins]
+        result: TrainResult = run_together(count, options.restarts, _train_rank, config.as_dict(), named, count)
+        return result
+    started_at = time.perf_counter()
+    keep_freed_memory()
+    with process_group(), others_present():
+        pipeline = Pipeline(config)
+        try:
+            pipeline.claim()
+            if config.corpus.check:
+                check_first(pipeline)
+            state, tests = pipeline.complete()
+        finally:
+            pipeline.run.release()
+    return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+
+
+def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:
+    """Train as one of `count` processes of this machine; return an error instead of raising it."""
+    load_plugins(plugins)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    if restarts():
+        most = values["trainer"]["restarts"]
+        say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {most} times)")
+    try:
+        return train(rebuild(values))
+    except TolkaError as error:
+        if isinstance(error, LostProcessError) and not error.reported:
+            interrupts.tell(f"warning: {error}")  # the agent, which ends this process, does not know the details
+        if isinstance(error, LostProcessError | StoppedError):
+            # The agent may be waiting for this process to end, after a signal that training has answered.
+            late = threading.Timer(_LATE_SECONDS, os._exit, [1])
+            late.daemon = True
+            late.start()
+        return error
+    except Exception as error:  # which restarts would not mend
+        if isinstance(error, OSError):
+            return error
+        if is_out_of_memory(error):
+            return MemoryError(str(error))
+        traceback.print_exc()  # a bug: the agent would not show where it is
+        return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
+
+
+def unlike_before(run: Path, config: TrainConfig) -> list[str]:
+    """Return the differences to a run's machine, versions and texts that may change its results."""
+    calls = recorded(run)
+    if not calls:
+        return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
+    use_threads(config.trainer.threads)
+    return list(unlike(calls[0], provenance(open_corpus(config)[0], choose_device(config.trainer.device))))
+
+
+def prepare(config: TrainConfig) -> Prepared:
+    """Prepare the text as a training would, and read what it would validate and test on; logs to stderr.
+
+    Processes with the same settings, on all machines that share run.prepared, do it together. TolkaError as `train`.
+    """
+    inputs = Inputs(config, say)
+    inputs.read()
+    return inputs.prepared
+
+
+def find_lr(config: TrainConfig) -> RangeTest:
+    """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
+
+    ConfigError in one of several processes, or when the run's folder holds a run that has begun; TolkaError when no
+    rate makes the loss fall.
+    """
+    if launch().size > 1:
+        raise ConfigError("trainer.find_lr=true trains in one process: start it without torchrun and srun")
+    keep_freed_memory()
+    pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
+    try:
+        return pipeline.find_lr()
+    finally:
+        pipeline.run.release()

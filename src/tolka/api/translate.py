@@ -1,0 +1,74 @@
+"""Load a translator, translate texts: settings in, translations out. Needs torch only to compute with it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from tolka.config.translate_command import translate_config
+from tolka.config.translate_schema import TranslateConfig
+from tolka.config.typed import as_overrides, check_complete
+from tolka.errors import ConfigError
+from tolka.interchange.opening import open_translator
+from tolka.model_directory.settings import Folders
+from tolka.text.windows import full_windows
+from tolka.translation.batch_decoder import Tick
+from tolka.translation.input_output import InputConfig, OutputConfig
+from tolka.translation.options import AttentionConfig
+from tolka.translation.results import Translation
+from tolka.translation.translator import Translator
+
+
+def load(model: Folders, config: TranslateConfig | Sequence[str] = (), **settings: Any) -> Translator[Any]:
+    """Load a translator: a model or run directory, several that translate together, or another program's model.
+
+    model: as mt-translate takes it: also a folder of Hugging Face's Marian, `hub:OWNER/NAME`, or a folder exported for
+    CTranslate2. config, settings: as mt-translate takes them, those of search and decoding. TolkaError says in one line
+    why it cannot.
+
+        translator = tolka.load("runs/mine", search={"n_best": 5}, decoding={"backend": "auto"})
+        translator(["I love you.", "A lion sleeps."])    # a list of two translations
+    """
+    config = _complete(config, settings)
+    return open_translator(model, config.search, config.decoding)
+
+
+def translate(
+    model: Folders,
+    lines: str | Iterable[str],
+    config: TranslateConfig | Sequence[str] = (),
+    tick: Tick = lambda lines_done: None,
+    **settings: Any,
+) -> Iterator[Translation]:
+    """Return one translation per line, in order; `tick` gets how many are done, after every decoding.window lines.
+
+    model, config, settings: as in `load`. lines: a str is one line. A window is translated before the next is read.
+
+        [found] = tolka.translate("runs/sample", "I love you.", search="greedy")
+        print(found.text)
+    """
+    config = _complete(config, settings)
+    windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
+    return chain.from_iterable(_translated(model, windows, config, tick))
+
+
+def _complete(config: TranslateConfig | Sequence[str], settings: dict[str, Any]) -> TranslateConfig:
+    """Return the configuration; ConfigError for settings that only files have."""
+    if not isinstance(config, TranslateConfig):
+        config = translate_config([*config, *as_overrides(settings)])
+    else:
+        check_complete(settings)
+    for group, default in (("input", InputConfig()), ("output", OutputConfig()), ("attention", AttentionConfig())):
+        if getattr(config, group) != default:
+            raise ConfigError(
+                f"settings of {group}.* are for the files of mt-translate, and here are none: leave them out"
+            )
+    return config
+
+
+def _translated(
+    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
+) -> Iterator[list[Translation]]:
+    """Yield the translations of each window; the model is loaded with the first."""
+    translator = open_translator(model, config.search, config.decoding)
+    for window in windows:
+        yield translator.translate(window, tick)
