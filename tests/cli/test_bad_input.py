@@ -85,8 +85,8 @@ def test_an_interruption_before_the_command_is_there() -> None:
             ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
         ),
         (
-            ["trainer.agreement_after=9"],
-            ["trainer.agreement_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
+            ["trainer.consistency_after=9"],
+            ["trainer.consistency_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
         ),
         (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
         (

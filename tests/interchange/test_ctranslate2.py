@@ -19,6 +19,7 @@ pytest.importorskip("ctranslate2")
 
 from marian_folder import write_by_hand
 
+import tolka
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.interchange.ctranslate2 import inexpressible
@@ -453,6 +454,12 @@ def test_python_loads_what_the_command_takes_without_torch(made: Path, exported:
         "assert one('kettle .') == other('kettle .') != ['']; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, exported, made], check=False).returncode == 0
+
+
+def test_alignments_are_refused_in_one_line(exported: Path) -> None:
+    translator = tolka.load(exported, search="greedy")
+    with pytest.raises(ConfigError, match="word alignments are read from a model's attention"):
+        translator.align(translator.translate("kettle ."))
 
 
 def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:

@@ -1,10 +1,12 @@
 """The model card as the Hugging Face Hub reads it."""
 
+import re
 from typing import Any
 
 import pytest
 
 from conftest import Command
+from tolka.config.translate_command import translate_config
 from tolka.errors import ConfigError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import load_model
@@ -42,6 +44,12 @@ def test_the_hub_s_own_classes_read_it() -> None:
     assert "| BLEU | 38.79 | 37.10 to 40.40 |" in card.text
     assert f"- BLEU: `{SIGNATURE}`" in card.text
     assert "its training text (29000 pairs)" in card.text
+
+
+def test_the_settings_that_it_names_are_known() -> None:
+    named = re.findall(r"`(\w+\.\w+=\w+)`", model_card(CONFIG, {}, SCORES))
+    assert named
+    translate_config(named)
 
 
 def test_what_a_training_writes(trained: Any) -> None:

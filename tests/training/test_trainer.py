@@ -77,8 +77,8 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
         {},
         {"ema": 0.9, "accumulate": 3},
         {"r_drop": 5.0, "word_dropout": 0.2},
-        {"simcut": 3.0, "simcut_words": 0.3, "agreement_after": 10},
-        {"r_drop": 5.0, "agreement_after": 25},
+        {"simcut": 3.0, "simcut_words": 0.3, "consistency_after": 10},
+        {"r_drop": 5.0, "consistency_after": 25},
     ],
     ids=str,
 )
@@ -98,14 +98,14 @@ def test_a_resumed_run_is_the_same_run(tmp_path: Path, options: dict[str, Any]) 
 @pytest.mark.parametrize("second_pass", [{"r_drop": 5.0}, {"simcut": 3.0}], ids=str)
 def test_a_second_pass_put_off_changes_nothing_before(tmp_path: Path, second_pass: dict[str, float]) -> None:
     def trained(**options: Any) -> dict[str, torch.Tensor]:
-        bench = Bench(tmp_path / str(options.get("agreement_after")), updates=6, **options)
+        bench = Bench(tmp_path / str(options.get("consistency_after")), updates=6, **options)
         bench.trainer.fit()
         return bench.weights
 
     plain, later, sooner = (
         trained(),
-        trained(**second_pass, agreement_after=6),
-        trained(**second_pass, agreement_after=5),
+        trained(**second_pass, consistency_after=6),
+        trained(**second_pass, consistency_after=5),
     )
     assert_same(later, plain)
     assert any(not torch.equal(weight, plain[name]) for name, weight in sooner.items())
@@ -537,7 +537,7 @@ def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, agreeing: bool, schedule: SchedulerConfig
 ) -> None:
     """The rate peaks at update 5."""
-    bench = Bench(tmp_path, r_drop=5.0, agreement_after=after)
+    bench = Bench(tmp_path, r_drop=5.0, consistency_after=after)
     bench.trainer.scheduler = schedule
     seen = []
     probe = bench.trainer.probe

@@ -233,10 +233,10 @@ def cross_check(config: TrainConfig) -> None:
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"
         )
-    if config.trainer.agreement_after >= updates:
+    if config.trainer.consistency_after >= updates:
         raise ConfigError(
-            f"trainer.agreement_after ({config.trainer.agreement_after}) must be below trainer.updates ({updates}), or "
-            "the second pass would never begin"
+            f"trainer.consistency_after ({config.trainer.consistency_after}) must be below trainer.updates ({updates}), "
+            "or the second pass would never begin"
         )
     if config.trainer.parallel == "fsdp":
         check_fsdp(config)

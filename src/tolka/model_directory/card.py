@@ -151,6 +151,6 @@ def _limits(facts: Mapping[str, str]) -> list[str]:
         f"- It knows the words and the style of its training text{text}. Other text it translates worse than the "
         "scores say, which are of the test sets named above.",
         "- A translation may read well and be wrong: names, numbers and negations need a look, and a sentence may be "
-        "left out. With `output.format=json`, `mt-translate` tells which lines a person should check.",
+        "left out. With `output.format=jsonl`, `mt-translate` marks the lines that a person should check.",
         "- It translates each line by itself, and so does not know what a pronoun refers to in the line before.",
     ]

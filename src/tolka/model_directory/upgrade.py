@@ -5,12 +5,15 @@ from typing import Any
 
 _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
-_RENAMED: dict[tuple[str, str], dict[str, Any]] = {
+_RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
     ("trainer", "compile"): {"False": "off", "True": "default"},
 }
+# (group, key) -> the key's new name.
+_RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
 # Removed setting -> its replacement, for the error message.
 GONE = {
+    "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
@@ -31,10 +34,14 @@ def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a saved training configuration; unknown settings are unchanged."""
     upgraded = _upgrade_cleaning(config)
-    for (group, key), values in _RENAMED.items():
+    for (group, key), values in _RENAMED_VALUES.items():
         options = upgraded.get(group)
         if isinstance(options, Mapping) and str(options.get(key)) in values:
             upgraded[group] = {**options, key: values[str(options[key])]}
+    for (group, key), name in _RENAMED_KEYS.items():
+        options = upgraded.get(group)
+        if isinstance(options, Mapping) and key in options:
+            upgraded[group] = {name if old == key else old: value for old, value in options.items()}
     return _upgrade_cuda_graphs(upgraded)
 
 

@@ -81,13 +81,13 @@ def range_test(trainer: Trainer) -> RangeTest:
 
     Accumulation, clipping and precision are the trainer's own. TolkaError when no rate makes the loss fall by 0.2 nats.
     """
-    if trainer.config.agreement_after:
+    if trainer.config.consistency_after:
         # The loss must not change during the test: take that of the last update at the schedule's peak.
         updates = trainer.config.updates
         schedule = trainer.scheduler.paced(1, 0.0, updates)  # a schedule by wall time: as if it allowed all updates
         peaks_at = max(range(1, updates + 1), key=lambda update: (schedule.rate(update, trainer.peak), update))
-        single_pass = trainer.config.agreement_after >= peaks_at
-        trainer.step.config = replace(trainer.config, agreement_after=_UPDATES if single_pass else 0)
+        single_pass = trainer.config.consistency_after >= peaks_at
+        trainer.step.config = replace(trainer.config, consistency_after=_UPDATES if single_pass else 0)
     trainer.scheduler = Sweep()
     trainer.objective.train()
     losses: list[float] = []

@@ -55,7 +55,7 @@ class TrainerConfig:
     """weight of SimCut (Gao et al. 2022; 3 there): a second pass with words dropped should agree; 0 = off"""
     simcut_words: float = setting(0.05, needs=("trainer.simcut", "trainer.simcut"))
     """share of the words that SimCut's second pass drops"""
-    agreement_after: int = 0
+    consistency_after: int = 0
     """updates before R-Drop's or SimCut's second pass begins: one pass alone learns faster, at half the cost"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
@@ -119,7 +119,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads")
-        at_least(self, "trainer", 0, "agreement_after", "skip_limit", "retries", "restarts")
+        at_least(self, "trainer", 0, "consistency_after", "skip_limit", "retries", "restarts")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
@@ -139,9 +139,9 @@ class TrainerConfig:
                 "trainer.compile=reduce-overhead captures one pass over a batch, computed once: set trainer.r_drop and "
                 "trainer.simcut to 0 and trainer.recompute=false, or take trainer.compile=default"
             )
-        if self.agreement_after and not (self.r_drop or self.simcut):
+        if self.consistency_after and not (self.r_drop or self.simcut):
             raise ConfigError(
-                f"trainer.agreement_after ({self.agreement_after}) puts off a second pass, and there is none: set "
+                f"trainer.consistency_after ({self.consistency_after}) puts off a second pass, and there is none: set "
                 "trainer.r_drop or trainer.simcut, or leave it out"
             )
 

@@ -97,7 +97,7 @@ class TrainStep:
         """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
-        self.objective.second_pass = number > self.config.agreement_after
+        self.objective.second_pass = number > self.config.consistency_after
         divisor = self.parallel.begin(group.tokens, group.own_tokens, group.largest)
         nll, splits = self._gradient(group.shares, divisor)
         nll = self.parallel.finish(nll, splits > 0)

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 class Engine(ABC):
-    """A model and a search on a device."""
+    """A model and a search on a device.
+
+    has_attention: whether the engine has a `model` in torch, whose attention can be read.
+    """
+
+    has_attention = False
 
     @property
     @abstractmethod

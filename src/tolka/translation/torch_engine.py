@@ -25,6 +25,8 @@ _SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary ar
 class TorchEngine(Engine):
     """A Seq2Seq on a torch device, with one of SEARCHES."""
 
+    has_attention = True
+
     def __init__(self, model: Seq2Seq, search: SearchConfig, device: torch.device) -> None:
         self.model = model
         self.config = search

@@ -181,8 +181,13 @@ class Translator(Generic[E]):
         """Return the word alignment of each translation: (source word, target word), numbered from 0.
 
         It is read from the attention of the last decoder layer to the source, which another forward pass computes.
-        ConfigError for a model without such attention, and for an ensemble.
+        ConfigError for a model without such attention, for an ensemble, and where CTranslate2 computes.
         """
+        if not self.engine.has_attention:
+            raise ConfigError(
+                f"word alignments are read from a model's attention, which {type(self.engine).__name__} does not have: "
+                "load the model directory with decoding.backend=torch"
+            )
         from tolka.translation.attention_maps import AttentionConfig, AttentionReader, word_alignment
 
         return [word_alignment(maps) for maps in AttentionReader(self, AttentionConfig())(translations)]

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from tolka.metrics.scores import register_metric
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SEARCHES
 from tolka.search.greedy import GreedyConfig, GreedySearch
-from tolka.search.hypothesis import Hypothesis
+from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.options.base import SEARCHES
 from tolka.text.pairs import Pair
 from tolka.text.readers import register_reader
 from tolka.text.readers.base import BothSides
@@ -49,9 +49,11 @@ class FirstWordConfig(GreedyConfig):
 class FirstWordSearch(GreedySearch):
     """Greedy search, cut after the first token."""
 
-    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True) -> list[list[Hypothesis]]:
+    def search(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+    ) -> list[list[Hypothesis]]:
         """Return translations of one token."""
-        whole = super().search(model, source, lengths, scored)
+        whole = super().search(model, source, lengths, scored, wishes)
         return [
             [Hypothesis(each.tokens[:1], each.log_probability, each.score, each.finished) for each in sentence]
             for sentence in whole
