@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -472,6 +473,19 @@ def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
         "sys.exit(not ctranslate2.specs.model_spec.torch_is_available)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_documented_program_translates_like_the_command(exported: Path, command: Command, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "ctranslate2.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "translate.py").write_text(program, encoding="utf-8")
+    lines = "".join(f"{text}\n" for text in TEXTS if text.strip())
+    done = subprocess.run(
+        [sys.executable, tmp_path / "translate.py", exported], input=lines, capture_output=True, text=True, check=True
+    )
+    as_its_limit = ["search.max_length_factor=0", "search.max_length_extra=255", "decoding.split=never"]
+    ours = command("mt-translate", exported, "search.length_normalization=plain", *as_its_limit, stdin=lines.encode())
+    assert done.stdout == ours.out
 
 
 def test_the_sides_of_the_gate(made: Path, exported: Path) -> None:
