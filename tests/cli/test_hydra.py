@@ -19,8 +19,27 @@ from tolka.errors import ConfigError
 
 Command = Callable[..., Any]
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "hydra.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| `(.+?)` \| (works|refused) \| (.*) \|$", PAGE, re.MULTILINE)
 FILES = re.findall(r"`(conf/[\w/]+\.yaml)`\n\n```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def rows_of(page: str) -> list[tuple[str, str, str]]:
+    """Return what is typed after mt-train, the result, and the meaning or the error message, of each row of the page.
+
+    A sentence "typed after `mt-train ...`" or "typed after `mt-train` alone" says what comes before the rows of its
+    section; the one before all sections holds where a section has none.
+    """
+    introduction, *sections = re.split(r"^### ", page, flags=re.MULTILINE)
+    rows = []
+    for section in sections:
+        [before] = re.findall(r"typed after `mt-train(?: ([^`]+))?`", section) or re.findall(
+            r"typed after `mt-train ([^`]+)`", introduction
+        )
+        table = re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section, re.MULTILINE)
+        rows += [(f"{before} {typed}".strip(), result, words) for typed, result, words in table]
+    return rows
+
+
+ROWS = rows_of(PAGE)
 
 
 @pytest.fixture
@@ -35,15 +54,18 @@ def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_page_has_rows_and_files() -> None:
     assert len(ROWS) > 50
+    assert len(ROWS) == len(re.findall(r"^\| `", PAGE, re.MULTILINE))
+    assert {result for _, result, _ in ROWS} == {"works", "refused"}
+    assert {"--print-config ~trainer.ema", "--cfg all"} <= {typed for typed, _, _ in ROWS}
     assert [name for name, _ in FILES] == ["conf/mine.yaml", "conf/experiment/short.yaml"]
 
 
 @pytest.mark.usefixtures("own_files")
-@pytest.mark.parametrize(("typed", "outcome", "words"), ROWS, ids=[row[0] for row in ROWS])
-def test_what_hydra_documents(command: Command, tmp_path: Path, typed: str, outcome: str, words: str) -> None:
+@pytest.mark.parametrize(("typed", "expected", "words"), ROWS, ids=[row[0] for row in ROWS])
+def test_what_hydra_documents(command: Command, tmp_path: Path, typed: str, expected: str, words: str) -> None:
     before = sorted(tmp_path.rglob("*"))
     result = command("mt-train", *shlex.split(typed))
-    if outcome == "refused":
+    if expected == "refused":
         assert (result.code, words in result.error) == (2, True), result.error
     else:
         assert (result.code, result.out != "") == (0, True), result.err

@@ -235,8 +235,8 @@ def cross_check(config: TrainConfig) -> None:
         )
     if config.trainer.consistency_after >= updates:
         raise ConfigError(
-            f"trainer.consistency_after ({config.trainer.consistency_after}) must be below trainer.updates ({updates}): "
-            "the second pass would never begin"
+            f"trainer.consistency_after ({config.trainer.consistency_after}) must be below trainer.updates "
+            f"({updates}), or the second pass would never begin"
         )
     if config.trainer.parallel == "fsdp":
         check_fsdp(config)
