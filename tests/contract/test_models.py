@@ -63,9 +63,14 @@ def test_every_registered_name_is_tried() -> None:
     assert {dataclasses.asdict(config)["name"] for config in SMALL.values()} == set(MODELS.names())
 
 
+def _near(width: int, step: int) -> list[int]:
+    """Widths up to three steps away."""
+    return [near for near in range(width - 3 * step, width + 4 * step, step) if near > 0]
+
+
 @pytest.mark.parametrize("vocabularies", [(60, 60, True), (60, 40, False)])
 def test_a_width_is_found_for_a_number_of_parameters(config: ModelConfig, vocabularies: tuple[int, int, bool]) -> None:
-    """The d_model chosen is the nearest of the allowed widths."""
+    """The d_model chosen is the nearest of the allowed widths; a wider model has more parameters."""
     if not isinstance(config, (TransformerConfig, RnnConfig)):
         pytest.skip("an ensemble has no width of its own")
     follows = dataclasses.replace(config, share_embeddings="auto", parameters=120_000)
@@ -74,8 +79,9 @@ def test_a_width_is_found_for_a_number_of_parameters(config: ModelConfig, vocabu
     with torch.device("meta"):
         counts = {
             width: dataclasses.replace(found, d_model=width).build(*vocabularies).parameter_count()
-            for width in range(found.width_step, 1200, found.width_step)
+            for width in sorted({*_near(found.d_model, found.width_step), *(found.width_step * n for n in (1, 10, 30))})
         }
+    assert list(counts.values()) == sorted(counts.values())
     assert min(counts, key=lambda width: abs(counts[width] - 120_000)) == found.d_model
     assert config.sized(*vocabularies) is config
 
@@ -128,7 +134,8 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
     words = [i for i in range(VOCABULARY) if i > EOS]
     candidates = [list(c) for n in range(limit) for c in itertools.product(words, repeat=n)]
     for source, hypotheses in zip(SOURCES[:2], found, strict=True):
-        scores = {tuple(c): log_probability(model, source, c) / search.penalty(len(c) + 1) for c in candidates}
+        sums = log_probabilities(model, source, candidates)
+        scores = {tuple(c): p / search.penalty(len(c) + 1) for c, p in zip(candidates, sums, strict=True)}
         best = max(scores, key=lambda c: scores[c])
         assert tuple(hypotheses[0].tokens) == best
         assert hypotheses[0].score == pytest.approx(scores[best], abs=1e-4)
@@ -153,12 +160,12 @@ def test_many_sentences_together_are_searched_as_each_alone(
             assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
 
 
-def log_probability(model: Seq2Seq, source: list[int], target: list[int]) -> float:
-    """Log-probabilities of the target and </s> by teacher forcing, without search."""
-    batch = collate([source], [target])
+def log_probabilities(model: Seq2Seq, source: list[int], targets: list[list[int]]) -> list[float]:
+    """Log-probability of each target with its </s> by teacher forcing, without search."""
     with torch.no_grad():
-        log_p = model.logits(model(batch)).log_softmax(dim=-1)
-    return math.fsum(log_p[t, token].item() for t, token in enumerate([*target, EOS]))
+        log_p = model.logits(model(collate([source] * len(targets), targets))).log_softmax(dim=-1)
+    of_tokens = log_p.gather(1, torch.tensor([[token] for target in targets for token in [*target, EOS]]))
+    return [float(part.sum()) for part in of_tokens.split([len(target) + 1 for target in targets])]
 
 
 def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:

@@ -105,7 +105,7 @@ def test_a_wide_beam_finds_the_best_of_all_translations(name: str, settings: dic
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("beam_size", [1, 3, 8])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_every_hypothesis_of_a_small_beam_has_all_terms(name: str, beam_size: int, seed: int) -> None:
     reference = plain(name, seed)
     config = BeamConfig(beam_size=beam_size, n_best=min(beam_size, 3), **SHORT)  # type: ignore[arg-type]

@@ -481,6 +481,14 @@ def test_the_moving_average_by_hand() -> None:
     assert ema.average["weight"].item() == pytest.approx(16.0)
 
 
+@pytest.fixture
+def few_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learning-rate range test of 36 updates, where users have one of 176."""
+    monkeypatch.setattr("tolka.training.lr_finder._UPDATES_PER_DECADE", 5)
+    monkeypatch.setattr("tolka.training.lr_finder._UPDATES", 36)
+
+
+@pytest.mark.usefixtures("few_rates")
 def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> None:
     """Seeds, batches, dropout, accumulation and clipping are the trainer's: its log says the same, to the last bit."""
     options: dict[str, Any] = {"accumulate": 2, "log_every": 1, "validate_every": 1000}
@@ -531,6 +539,7 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
 
 
+@pytest.mark.usefixtures("few_rates")
 @pytest.mark.parametrize("schedule", [InverseSqrtConfig(warmup=5), LinearConfig(warmup=5, horizon=0)], ids=str)
 @pytest.mark.parametrize(("after", "agreeing"), [(4, True), (5, False)])
 def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
