@@ -24,8 +24,8 @@ def test_a_run_translates_is_scored_and_goes_on_as_before(
     command: Any, work: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(work)
-    # The kept runs are of a processor on which row counts are rounded up. Where they are not, a batch with little padding
-    # has rows for it, and the dropout masks of the rows after these are others.
+    # The kept runs are of a processor on which row counts are rounded up. Where they are not, a batch with little
+    # padding has rows for it, and the dropout masks of the rows after these are others.
     monkeypatch.setattr("tolka.kernels.packing.row_counts_are_compiled", lambda: True)
     expected = json.loads((KEPT / "interrupted" / f"{name}.json").read_text(encoding="utf-8"))
     translated = command("mt-translate", name, "text/test.xa")
