@@ -1,17 +1,21 @@
 # make demo   set up, train on the embedded corpus, translate a sentence
 # make test   set up, run the default tests
+# make coverage   the same, and which lines they run
 # make lint   style and types, as CI checks them
 # make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs configs sample
+.PHONY: demo test coverage lint docs configs sample
 demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
+
+coverage: .venv/ready
+	$(BIN)/python -m pytest -n 2 --cov=tolka --cov-report=term:skip-covered
 
 lint: .venv/ready
 	$(BIN)/ruff check
