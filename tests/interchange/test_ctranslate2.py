@@ -19,6 +19,7 @@ import torch
 pytest.importorskip("ctranslate2")
 
 from marian_folder import write_by_hand
+from random_model import TEXTS, write_model
 
 import tolka
 from conftest import Command
@@ -32,7 +33,6 @@ from tolka.interchange.plain_model import read_options, sinusoids
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
-from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import VARIANTS, TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids
 from tolka.search.options.base import SearchConfig
@@ -41,52 +41,15 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
-from tolka.text.pairs import Pair
-from tolka.text.tokenizer.special_tokens import EOS
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
-TEXTS = ["lantern ferry .", "kettle pebble saddle walnut .", "ferry", "copper velvet orchid lantern lantern kettle ."]
 EXPRESSIBLE = {
     name: config for name, config in VARIANTS.items() if not inexpressible(read_options({"model": vars(config)}))
 }
 ON_CPU = DecodingConfig(device="cpu", threads=1)
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
 CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
-
-
-def tokenizer_of(shared: bool) -> Tokenizer:
-    pairs = [Pair(text, text.upper()) for text in TEXTS * 20]
-    config = TokenizerConfig(vocab_size=310, shared=shared)
-    return train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
-
-
-def write_model(folder: Path, config: TransformerConfig, shared: bool = True) -> Path:
-    """A model with random weights, larger than fresh ones, so that its distributions are not flat."""
-    torch.manual_seed(7)
-    tokenizer = tokenizer_of(shared)
-    model = config.build(tokenizer.source_size, tokenizer.target_size, shared)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim == 1:  # gains, biases
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-            elif "embedding" not in name:
-                parameter.mul_(1.5)
-        if config.share_embeddings == "none":  # no output is <pad> or <s>, as of a model that is trained
-            weights = model.state_dict()
-            weights["decoder_norm.bias"].mul_(8.0)
-            weights["output_embedding.weight"][:EOS] = -0.1 * weights["decoder_norm.bias"]
-    settings: dict[str, Any] = {
-        "corpus": {"source": "xa", "target": "xb"},
-        "run": {"name": "made"},
-        "cleaning": {"unicode": "nfc"},
-        "model": {**vars(config)},
-        "tokenizer": {"shared": shared, "vocab_size": 310},
-    }
-    snapshot(model, tokenizer, settings, TrainingSources(40, 0.0), {"facts": {}}, "card").write(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -546,4 +509,6 @@ def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> N
     ours, theirs = (command("mt-translate", tmp_path / each, stdin=stdin).out for each in ("model", "out"))
     assert theirs == ours
     outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
-    assert "is no model directory" in outcome.error
+    assert "is a folder of Hugging Face's Marian, which takes torch, or mt-train import first" in outcome.error
+    outcome = command("mt-translate", "hub:one/model", "decoding.backend=ctranslate2", stdin=stdin)
+    assert "hub:one/model names a model on the Hub, which takes torch" in outcome.error

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import ConfigError
 from tolka.interchange.ctranslate2 import INSTALL, inexpressible, is_installed, write_folder
 from tolka.interchange.exported import (
     POSITIONS,
@@ -14,7 +14,7 @@ from tolka.interchange.exported import (
     read_exported,
     vocabularies,
 )
-from tolka.interchange.plain_model import read_options, read_plain_model
+from tolka.interchange.plain_model import options_of, read_plain_model
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
 from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
 from tolka.search.options.base import SearchConfig
@@ -68,15 +68,17 @@ def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> st
     return unsupported(search)
 
 
-def _unsuitable_model(folder: Path) -> str:
-    """Return why CTranslate2 cannot translate with a model; "" if it can."""
-    try:
-        folder = find_model_folder(folder)
-        if read_json(folder / MANIFEST).get("weights") == "int8":
-            return f"the weights of {folder} are stored in int8, as torch computes with them"
-        return inexpressible(read_options(read_settings(folder)))
-    except CheckpointError as error:
-        return str(error)
+def _unsuitable_model(name: Path) -> str:
+    """Return why CTranslate2 cannot translate with a model; "" if it can. CheckpointError if it is damaged."""
+    if str(name).startswith("hub:"):
+        return f"{name} names a model on the Hub, which takes torch"
+    # As `import_marian.is_marian`, which needs torch.
+    if (name / "config.json").is_file() and not (name / MANIFEST).is_file() and not (name / "best").exists():
+        return f"{name} is a folder of Hugging Face's Marian, which takes torch, or mt-train import first"
+    folder = find_model_folder(name)
+    if read_json(folder / MANIFEST).get("weights") == "int8":
+        return f"the weights of {folder} are stored in int8, as torch computes with them"
+    return inexpressible(options_of(folder, read_settings(folder)))
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
