@@ -20,6 +20,7 @@ pytest.importorskip("ctranslate2")
 
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
+from safetensors.torch import load_file, save_file
 
 import tolka
 from conftest import Command
@@ -30,7 +31,7 @@ from tolka.interchange.exported import DTYPES, Exported, read_exported
 from tolka.interchange.opening import open_translator, translator_of
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.interchange.plain_model import read_options, sinusoids
-from tolka.model_directory.file_names import EXPORTED
+from tolka.model_directory.file_names import EXPORTED, WEIGHTS
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import VARIANTS, TransformerConfig
@@ -41,6 +42,7 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.text.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
@@ -64,6 +66,28 @@ def exported(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("exported") / "folder"
     export_checked(made, out)
     return out
+
+
+def with_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> Path:
+    """Change tensors of a model directory."""
+    tensors = load_file(folder / WEIGHTS)
+    change(tensors)
+    save_file(tensors, folder / WEIGHTS)
+    (folder / MANIFEST).unlink()
+    write_manifest(folder, TrainingSources(40, 0.0))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ending(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose translations end early, and whose `<pad>` has some probability, but is in no result."""
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        tensors["output_bias"][EOS] += 8.0
+        tensors["output_bias"][PAD] += 15.0
+
+    config = TransformerConfig(d_model=32, heads=4, layers=2, share_embeddings="none", output_bias=True)
+    return with_tensors(write_model(tmp_path_factory.mktemp("ending") / "model", config), change)
 
 
 def both(folder: Path, search: SearchConfig, **options: Any) -> tuple[Translator[Any], Translator[Any]]:
@@ -172,6 +196,47 @@ def test_searches_find_the_same(made: Path, name: str, prefix: str) -> None:
             expected = [getattr(each, key) for each in ours.candidates]
             assert [getattr(each, key) for each in theirs.candidates] == pytest.approx(expected, abs=2e-4)
         assert [each.complete for each in theirs.candidates] == [each.complete for each in ours.candidates]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        BeamConfig(beam_size=5, n_best=5, length_normalization="plain"),
+        BeamConfig(beam_size=8, n_best=8, length_penalty=3.0),
+        BeamConfig(beam_size=5, n_best=5, max_length_factor=0.3, max_length_extra=0),
+    ],
+)
+def test_lists_are_the_same_where_several_hypotheses_finish_last(ending: Path, search: BeamConfig) -> None:
+    """CTranslate2 drops the less likely of them, and counts unfinished ones at the limit."""
+    words = sorted({word for text in TEXTS for word in text.split()})
+    texts = [
+        " ".join([first, second, first][: 1 + number % 3]) for number, first in enumerate(words) for second in words
+    ]
+    ours, theirs = (translator.translate(texts) for translator in both(ending, search))
+    for one, other in zip(ours, theirs, strict=True):
+        assert [each.segments for each in other.candidates] == [each.segments for each in one.candidates]
+        assert [each.score for each in other.candidates] == pytest.approx(
+            [each.score for each in one.candidates], abs=2e-5
+        )
+        assert [each.complete for each in other.candidates] == [each.complete for each in one.candidates]
+
+
+def test_a_limit_does_not_change_scores(ending: Path) -> None:
+    """A sentence with a lower limit than its batch is searched again, with the same probabilities."""
+    search = GreedyConfig(max_length_factor=0.1, max_length_extra=0)
+    ours, theirs = (translator.translate(TEXTS) for translator in both(ending, search))
+    assert not all(each.complete for each in ours)
+    assert [each.score for each in theirs] == pytest.approx([each.score for each in ours], abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_scores_that_are_not_finite_are_an_error(tmp_path: Path, name: str) -> None:
+    """Unscored as well: the logits overflow, of weights that are finite."""
+    folder = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1))
+    with_tensors(folder, lambda tensors: tensors["decoder_norm.weight"].mul_(1e38))
+    translator = both(folder, SEARCHES[name])[1]
+    with pytest.raises(CheckpointError, match="the model's scores are not finite"):
+        translator(TEXTS)
 
 
 def test_given_translations_have_the_same_scores(made: Path) -> None:
