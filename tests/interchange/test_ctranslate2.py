@@ -44,6 +44,7 @@ from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.text.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.options import DecodingConfig
+from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
 EXPRESSIBLE = {
@@ -367,8 +368,39 @@ def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
 
 def test_sentences_longer_than_the_positions_are_refused(exported: Path) -> None:
     translator = open_translator(exported, GreedyConfig(), replace(ON_CPU, split="never"))
-    with pytest.raises(DataError, match="too long for the 4096 positions"):
-        translator(["kettle " * 5000])
+    long = "kettle " * 5000
+    with pytest.raises(LengthError, match=r"is too long for CTranslate2, .* at most 4095 .* leave out decoding.split="):
+        translator(["kettle", long])
+    for pair in ((long, "kettle"), ("kettle", long)):
+        with pytest.raises(LengthError, match="too long for CTranslate2") as caught:
+            translator.score([("", ""), ("kettle", "kettle"), pair])
+        assert caught.value.number == 2
+
+
+def test_the_line_that_is_too_long_is_named(exported: Path, command: Command, tmp_path: Path) -> None:
+    """After the lines before it, in whichever file it is."""
+    (tmp_path / "one").write_text("kettle\nferry\n")
+    (tmp_path / "two").write_text(f"saddle\n{'kettle ' * 5000}\nlantern\n")
+    greedy = ["search=greedy", "decoding.split=never"]
+    whole = command("mt-translate", exported, tmp_path / "one", *greedy).out
+    outcome = command("mt-translate", exported, tmp_path / "one", tmp_path / "two", *greedy)
+    assert outcome.code == 1
+    assert f"{tmp_path / 'two'}:2: a sentence of " in outcome.error
+    assert outcome.out.startswith(whole)
+    assert len(outcome.out.splitlines()) == 3
+    outcome = command("mt-translate", exported, *greedy, stdin=(tmp_path / "two").read_bytes())
+    assert "stdin:2: a sentence of " in outcome.error
+    (tmp_path / "given").write_text("kettle\n" * 3)
+    outcome = command("mt-translate", exported, "--score", tmp_path / "two", tmp_path / "given", "search=greedy")
+    assert f"{tmp_path / 'two'}:2: a sentence of " in outcome.error
+    assert len(outcome.out.splitlines()) == 1
+
+
+def test_a_length_above_the_positions_is_noted(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096)).max_length == 4095
+    assert "note: decoding.max_length=4096 is 4095 with CTranslate2" in capsys.readouterr().err
+    open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095))
+    assert capsys.readouterr().err == ""
 
 
 def test_prefixes_that_do_not_fit_are_refused(exported: Path) -> None:

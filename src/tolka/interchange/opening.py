@@ -7,7 +7,6 @@ from typing import Any
 from tolka.errors import ConfigError
 from tolka.interchange.ctranslate2 import INSTALL, inexpressible, is_installed, write_folder
 from tolka.interchange.exported import (
-    POSITIONS,
     Exported,
     ExportedFolder,
     is_exported,
@@ -117,7 +116,11 @@ def _translator(
     if decoding.weights:
         raise ConfigError("decoding.weights is for several models, and this is one: leave it out")
     vocabulary = Vocabulary(*vocabularies(tokenizer), facts.positions)
-    max_length = min(decoding.max_length or sources.longest, POSITIONS - 1)
+    max_length = min(decoding.max_length or sources.longest, facts.positions - 1)
+    if decoding.max_length > max_length:
+        say(
+            f"note: decoding.max_length={decoding.max_length} is {max_length} with CTranslate2, which has no more places"
+        )
     return Translator(
         CTranslate2Engine.of(folder, vocabulary, facts.dtype, search, decoding),
         tokenizer,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options.base import SearchConfig, Selection
 from tolka.search.options.beam import BeamConfig
@@ -129,6 +129,10 @@ class CTranslate2Engine(Engine):
     def cpu_threads(self) -> int:
         return self._threads
 
+    @property
+    def longest_sentence(self) -> int:
+        return self.vocabulary.positions - 1
+
     def selection(self, language: str) -> Selection | None:
         return self.config.selection(language)
 
@@ -140,8 +144,7 @@ class CTranslate2Engine(Engine):
     ) -> list[list[Hypothesis]] | None:
         limits = [self.longest_translation(len(ids)) + 1 for ids in sources]
         prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
-        for source, prefix, limit in zip(sources, prefixes, limits, strict=True):
-            self._check_length(source)
+        for prefix, limit in zip(prefixes, limits, strict=True):
             check_prefix(prefix, limit)
         try:
             pools = self._search(sources, prefixes, max(limits))
@@ -173,8 +176,6 @@ class CTranslate2Engine(Engine):
         return results
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
-        for ids in (*sources, *targets):
-            self._check_length(ids)
         try:
             found = self.translator.score_batch(
                 self._source_pieces(sources), self._target_pieces(targets), max_input_length=0
@@ -296,14 +297,6 @@ class CTranslate2Engine(Engine):
 
     def _target_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
         return [[self.vocabulary.target[number] for number in row] for row in rows]
-
-    def _check_length(self, ids: Sequence[int]) -> None:
-        """Raise DataError for a sentence that is longer than the model's table of positions."""
-        if len(ids) >= self.vocabulary.positions:
-            raise DataError(
-                f"a sentence of {len(ids)} subwords is too long for the {self.vocabulary.positions} positions that the "
-                "model has in CTranslate2: split it, or set decoding.max_length"
-            )
 
 
 def _has_special(pool: Sequence[Hypothesis]) -> bool:
