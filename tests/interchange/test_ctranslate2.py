@@ -1,5 +1,6 @@
 """CTranslate2 computes the same function as tolka, of all models that it can express, and refuses the others."""
 
+import errno
 import json
 import os
 import re
@@ -7,7 +8,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import torch
 
 pytest.importorskip("ctranslate2")
 
+from ctranslate2 import get_supported_compute_types
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load_file, save_file
@@ -305,6 +309,85 @@ def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
+def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
+    for options, reason in (
+        ({"precision": "bf16"}, "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"),
+        ({"weights": [1.0]}, "decoding.weights is for several models"),
+    ):
+        translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", **options))
+        assert "Transformer" in repr(translator.engine)
+        assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+        with pytest.raises(ConfigError, match=reason):
+            open_translator(made, GreedyConfig(), replace(CTRANSLATE2, **options))
+    monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
+    with suppress(ConfigError):  # torch's, without a GPU
+        open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"))
+    reason = "decoding.device is cuda, but CTranslate2 finds 0 CUDA devices"
+    assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+
+
+def test_a_package_that_cannot_be_imported_is_named(
+    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for arguments in (
+        ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
+        ("mt-translate", exported),
+        ("mt-translate", made, "decoding.backend=ctranslate2"),
+    ):
+        outcome = command(*arguments, stdin=b"kettle\n")
+        assert outcome.code == 2
+        assert "CTranslate2 cannot be imported (import of ctranslate2 halted" in outcome.error
+    outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
+    assert outcome.code == 0
+    assert "note: translating with torch: CTranslate2 cannot be imported" in outcome.err
+
+
+def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
+    made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no warning of CTranslate2's own."""
+    if "float16" in get_supported_compute_types("cpu"):
+        pytest.skip("this processor computes in float16")
+    monkeypatch.setitem(THRESHOLDS, "float16", ANYTHING)
+    export_checked(made, tmp_path / "out", "float16", TEXTS)
+    capfd.readouterr()
+    open_translator(tmp_path / "out", GreedyConfig(), ON_CPU)("kettle")
+    note = "note: the weights are in float16, and CTranslate2 computes in float32 on this cpu\n"
+    assert capfd.readouterr().err == note
+
+
+def test_values_beyond_float16_are_named(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1))
+    with_tensors(folder, lambda tensors: tensors["encoder_norm.weight"].fill_(7e4))
+    with pytest.raises(CheckpointError, match=r"encoder_norm.weight has values that float16 cannot hold: take --dtype"):
+        export_checked(folder, tmp_path / "out", "float16")
+
+
+def test_errors_of_a_conversion_name_the_model(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the folder that it needs space in, and not the folder in it."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ctranslate2.Translator", fail)
+        with pytest.raises(CheckpointError, match=re.escape(f"{made}: CTranslate2 cannot load it (no memory)")):
+            open_translator(made, GreedyConfig(), CTRANSLATE2)
+
+    def fill(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tolka.interchange.opening.write_folder", fill)
+    words = f"{made} cannot be converted in {tempfile.gettempdir()} (No space left on device): set TMPDIR"
+    with pytest.raises(DataError, match=re.escape(words)):
+        open_translator(made, GreedyConfig(), CTRANSLATE2)
+
+
 def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made, tmp_path / "model"))
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -398,7 +481,7 @@ def test_the_line_that_is_too_long_is_named(exported: Path, command: Command, tm
 
 def test_a_length_above_the_positions_is_noted(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096)).max_length == 4095
-    assert "note: decoding.max_length=4096 is 4095 with CTranslate2" in capsys.readouterr().err
+    assert "note: decoding.max_length=4096 is 4095, as CTranslate2 has no more positions" in capsys.readouterr().err
     open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095))
     assert capsys.readouterr().err == ""
 

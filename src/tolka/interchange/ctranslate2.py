@@ -33,11 +33,17 @@ _EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
 }
 
 
-def is_installed() -> bool:
-    """Return whether CTranslate2 can be imported."""
+def missing() -> str:
+    """Return why CTranslate2 cannot be imported; "" if it can."""
     from importlib.util import find_spec
 
-    return find_spec("ctranslate2") is not None
+    if find_spec("ctranslate2") is None:
+        return f"CTranslate2 is not installed ({INSTALL})"
+    try:
+        import ctranslate2  # noqa: F401
+    except (ImportError, OSError) as error:  # a library that it needs is missing, or of another version
+        return f"CTranslate2 cannot be imported ({' '.join(str(error).split())}): install it again ({INSTALL})"
+    return ""
 
 
 def inexpressible(options: Mapping[str, Any]) -> str:
@@ -60,6 +66,8 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     """
     if reason := inexpressible(model.options):
         raise ConfigError(f"{model.folder}: {reason}")
+    if dtype == "float16":
+        _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
         spec = _Specification(model, specs).filled()
         try:
@@ -68,6 +76,14 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
         except ValueError as error:
             raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
         spec.save(str(folder))
+
+
+def _check_float16(arrays: Mapping[str, Array]) -> None:
+    """Raise CheckpointError if a value is beyond float16."""
+    for name, array in arrays.items():
+        with np.errstate(over="ignore"):
+            if np.isinf(array.astype(np.float16)).any():
+                raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
 
 
 def export(model: PlainModel, out: Path, dtype: str, card: Callable[[Path], str]) -> None:
@@ -97,8 +113,8 @@ def _specs(with_torch: bool) -> Iterator[Any]:
 
     with_torch: for bfloat16, which the module converts with torch alone.
     """
-    if not is_installed():
-        raise ConfigError(f"CTranslate2 is not installed: {INSTALL}")
+    if reason := missing():
+        raise ConfigError(reason)
     if with_torch or "torch" in sys.modules:
         from ctranslate2 import specs
 

@@ -7,6 +7,7 @@ finish in the last step it returns only the most likely ones: where another coul
 again.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from tolka.search.options.base import SearchConfig, Selection
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD
 from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig
@@ -68,6 +70,25 @@ def unsupported(search: SearchConfig) -> str:
     return ""
 
 
+def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
+    """Return why CTranslate2 does not compute on the device and in the dtype that the options select; "" if it does.
+
+    dtype: as for `CTranslate2Engine.of`.
+    """
+    import ctranslate2
+
+    try:
+        device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
+    except ConfigError as error:
+        return str(error)
+    if _compute_type(decoding, dtype) in ("default", *ctranslate2.get_supported_compute_types(device, index)):
+        return ""
+    return (
+        f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
+        "try fp32 or int8"
+    )
+
+
 class CTranslate2Engine(Engine):
     """A model of CTranslate2's with greedy search, beam search or sampling.
 
@@ -91,31 +112,37 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def of(
-        cls, folder: Path, vocabulary: Vocabulary, dtype: str, search: SearchConfig, decoding: DecodingConfig
+        cls,
+        folder: Path,
+        vocabulary: Vocabulary,
+        dtype: str,
+        search: SearchConfig,
+        decoding: DecodingConfig,
+        name: Path,
     ) -> "CTranslate2Engine":
         """Load a folder of CTranslate2's on the device and in the dtype that the options select.
 
-        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. ConfigError for a device
-        or dtype that is not to be had; CheckpointError where the folder is damaged.
+        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. name: of the model, for
+        messages. ConfigError for a device or dtype that is not to be had; CheckpointError where the folder is damaged.
         """
         import ctranslate2
 
+        if reason := unavailable(decoding, dtype):
+            raise ConfigError(reason)
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
-        kind = "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
-        if kind not in ("default", *ctranslate2.get_supported_compute_types(device, index)):
-            raise ConfigError(
-                f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
-                "try fp32 or int8"
-            )
+        kind = _compute_type(decoding, dtype)
         threads = decoding.threads or _default_threads()
         workers = decoding.workers or min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         if isinstance(search, SamplingConfig):
             ctranslate2.set_random_seed(search.seed % 2**32)
+        ctranslate2.set_log_level(logging.ERROR)  # the note below is its warning, in our words
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
         except (RuntimeError, ValueError, MemoryError) as error:
-            raise CheckpointError(f"{folder}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
+            raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
+        if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
+            say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")
         return cls(translator, vocabulary, search, threads if device == "cpu" else 0)
 
     def __repr__(self) -> str:
@@ -315,6 +342,11 @@ def _default_threads() -> int:
     if given.isdecimal() and int(given):
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
+    """Return CTranslate2's name of the dtype to compute in. dtype: of the weights."""
+    return "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
 
 
 def _device(name: str, gpus: int) -> tuple[str, int]:

@@ -65,8 +65,8 @@ class LengthError(TextError):
         super().__init__(
             number,
             f"a sentence of {length} subwords is too long for CTranslate2, which takes at most {longest} with this "
-            "model: leave out decoding.split=never, so that lines are cut, or give shorter ones (--score cuts none); or "
-            "take decoding.backend=torch, with a model directory",
+            "model: leave out decoding.split=never, so that lines are cut, or give shorter ones (--score cuts none), "
+            "or take decoding.backend=torch, with a model directory",
         )
 
 
