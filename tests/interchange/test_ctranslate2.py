@@ -1,5 +1,6 @@
 """CTranslate2 computes the same function as tolka, of all models that it can express, and refuses the others."""
 
+import errno
 import json
 import os
 import re
@@ -7,7 +8,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,10 @@ import torch
 
 pytest.importorskip("ctranslate2")
 
+from ctranslate2 import get_supported_compute_types
 from marian_folder import write_by_hand
+from random_model import TEXTS, write_model
+from safetensors.torch import load_file, save_file
 
 import tolka
 from conftest import Command
@@ -29,10 +35,9 @@ from tolka.interchange.exported import DTYPES, Exported, read_exported
 from tolka.interchange.opening import open_translator, translator_of
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.interchange.plain_model import read_options, sinusoids
-from tolka.model_directory.file_names import EXPORTED
+from tolka.model_directory.file_names import EXPORTED, WEIGHTS
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
-from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import VARIANTS, TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids
 from tolka.search.options.base import SearchConfig
@@ -41,52 +46,17 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
-from tolka.text.pairs import Pair
-from tolka.text.tokenizer.special_tokens import EOS
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.text.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.options import DecodingConfig
+from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
-TEXTS = ["lantern ferry .", "kettle pebble saddle walnut .", "ferry", "copper velvet orchid lantern lantern kettle ."]
 EXPRESSIBLE = {
     name: config for name, config in VARIANTS.items() if not inexpressible(read_options({"model": vars(config)}))
 }
 ON_CPU = DecodingConfig(device="cpu", threads=1)
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
 CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
-
-
-def tokenizer_of(shared: bool) -> Tokenizer:
-    pairs = [Pair(text, text.upper()) for text in TEXTS * 20]
-    config = TokenizerConfig(vocab_size=310, shared=shared)
-    return train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
-
-
-def write_model(folder: Path, config: TransformerConfig, shared: bool = True) -> Path:
-    """A model with random weights, larger than fresh ones, so that its distributions are not flat."""
-    torch.manual_seed(7)
-    tokenizer = tokenizer_of(shared)
-    model = config.build(tokenizer.source_size, tokenizer.target_size, shared)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim == 1:  # gains, biases
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-            elif "embedding" not in name:
-                parameter.mul_(1.5)
-        if config.share_embeddings == "none":  # no output is <pad> or <s>, as of a model that is trained
-            weights = model.state_dict()
-            weights["decoder_norm.bias"].mul_(8.0)
-            weights["output_embedding.weight"][:EOS] = -0.1 * weights["decoder_norm.bias"]
-    settings: dict[str, Any] = {
-        "corpus": {"source": "xa", "target": "xb"},
-        "run": {"name": "made"},
-        "cleaning": {"unicode": "nfc"},
-        "model": {**vars(config)},
-        "tokenizer": {"shared": shared, "vocab_size": 310},
-    }
-    snapshot(model, tokenizer, settings, TrainingSources(40, 0.0), {"facts": {}}, "card").write(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +71,28 @@ def exported(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("exported") / "folder"
     export_checked(made, out)
     return out
+
+
+def with_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> Path:
+    """Change tensors of a model directory."""
+    tensors = load_file(folder / WEIGHTS)
+    change(tensors)
+    save_file(tensors, folder / WEIGHTS)
+    (folder / MANIFEST).unlink()
+    write_manifest(folder, TrainingSources(40, 0.0))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ending(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose translations end early, and whose `<pad>` has some probability, but is in no result."""
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        tensors["output_bias"][EOS] += 8.0
+        tensors["output_bias"][PAD] += 15.0
+
+    config = TransformerConfig(d_model=32, heads=4, layers=2, share_embeddings="none", output_bias=True)
+    return with_tensors(write_model(tmp_path_factory.mktemp("ending") / "model", config), change)
 
 
 def both(folder: Path, search: SearchConfig, **options: Any) -> tuple[Translator[Any], Translator[Any]]:
@@ -211,6 +203,47 @@ def test_searches_find_the_same(made: Path, name: str, prefix: str) -> None:
         assert [each.complete for each in theirs.candidates] == [each.complete for each in ours.candidates]
 
 
+@pytest.mark.parametrize(
+    "search",
+    [
+        BeamConfig(beam_size=5, n_best=5, length_normalization="plain"),
+        BeamConfig(beam_size=8, n_best=8, length_penalty=3.0),
+        BeamConfig(beam_size=5, n_best=5, max_length_factor=0.3, max_length_extra=0),
+    ],
+)
+def test_lists_are_the_same_where_several_hypotheses_finish_last(ending: Path, search: BeamConfig) -> None:
+    """CTranslate2 drops the less likely of them, and counts unfinished ones at the limit."""
+    words = sorted({word for text in TEXTS for word in text.split()})
+    texts = [
+        " ".join([first, second, first][: 1 + number % 3]) for number, first in enumerate(words) for second in words
+    ]
+    ours, theirs = (translator.translate(texts) for translator in both(ending, search))
+    for one, other in zip(ours, theirs, strict=True):
+        assert [each.segments for each in other.candidates] == [each.segments for each in one.candidates]
+        assert [each.score for each in other.candidates] == pytest.approx(
+            [each.score for each in one.candidates], abs=2e-5
+        )
+        assert [each.complete for each in other.candidates] == [each.complete for each in one.candidates]
+
+
+def test_a_limit_does_not_change_scores(ending: Path) -> None:
+    """A sentence with a lower limit than its batch is searched again, with the same probabilities."""
+    search = GreedyConfig(max_length_factor=0.1, max_length_extra=0)
+    ours, theirs = (translator.translate(TEXTS) for translator in both(ending, search))
+    assert not all(each.complete for each in ours)
+    assert [each.score for each in theirs] == pytest.approx([each.score for each in ours], abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_scores_that_are_not_finite_are_an_error(tmp_path: Path, name: str) -> None:
+    """Unscored as well: the logits overflow, of weights that are finite."""
+    folder = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1))
+    with_tensors(folder, lambda tensors: tensors["decoder_norm.weight"].mul_(1e38))
+    translator = both(folder, SEARCHES[name])[1]
+    with pytest.raises(CheckpointError, match="the model's scores are not finite"):
+        translator(TEXTS)
+
+
 def test_given_translations_have_the_same_scores(made: Path) -> None:
     pairs = [(text, text.upper()) for text in TEXTS] + [("", "KETTLE"), ("kettle", "")]
     ours, theirs = (translator.score(pairs) for translator in both(made, GreedyConfig()))
@@ -276,6 +309,85 @@ def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
+def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
+    for options, reason in (
+        ({"precision": "bf16"}, "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"),
+        ({"weights": [1.0]}, "decoding.weights is for several models"),
+    ):
+        translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", **options))
+        assert "Transformer" in repr(translator.engine)
+        assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+        with pytest.raises(ConfigError, match=reason):
+            open_translator(made, GreedyConfig(), replace(CTRANSLATE2, **options))
+    monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
+    with suppress(ConfigError):  # torch's, without a GPU
+        open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"))
+    reason = "decoding.device is cuda, but CTranslate2 finds 0 CUDA devices"
+    assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+
+
+def test_a_package_that_cannot_be_imported_is_named(
+    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for arguments in (
+        ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
+        ("mt-translate", exported),
+        ("mt-translate", made, "decoding.backend=ctranslate2"),
+    ):
+        outcome = command(*arguments, stdin=b"kettle\n")
+        assert outcome.code == 2
+        assert "CTranslate2 cannot be imported (import of ctranslate2 halted" in outcome.error
+    outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
+    assert outcome.code == 0
+    assert "note: translating with torch: CTranslate2 cannot be imported" in outcome.err
+
+
+def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
+    made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no warning of CTranslate2's own."""
+    if "float16" in get_supported_compute_types("cpu"):
+        pytest.skip("this processor computes in float16")
+    monkeypatch.setitem(THRESHOLDS, "float16", ANYTHING)
+    export_checked(made, tmp_path / "out", "float16", TEXTS)
+    capfd.readouterr()
+    open_translator(tmp_path / "out", GreedyConfig(), ON_CPU)("kettle")
+    note = "note: the weights are in float16, and CTranslate2 computes in float32 on this cpu\n"
+    assert capfd.readouterr().err == note
+
+
+def test_values_beyond_float16_are_named(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1))
+    with_tensors(folder, lambda tensors: tensors["encoder_norm.weight"].fill_(7e4))
+    with pytest.raises(CheckpointError, match=r"encoder_norm.weight has values that float16 cannot hold: take --dtype"):
+        export_checked(folder, tmp_path / "out", "float16")
+
+
+def test_errors_of_a_conversion_name_the_model(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the folder that it needs space in, and not the folder in it."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ctranslate2.Translator", fail)
+        with pytest.raises(CheckpointError, match=re.escape(f"{made}: CTranslate2 cannot load it (no memory)")):
+            open_translator(made, GreedyConfig(), CTRANSLATE2)
+
+    def fill(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tolka.interchange.opening.write_folder", fill)
+    words = f"{made} cannot be converted in {tempfile.gettempdir()} (No space left on device): set TMPDIR"
+    with pytest.raises(DataError, match=re.escape(words)):
+        open_translator(made, GreedyConfig(), CTRANSLATE2)
+
+
 def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made, tmp_path / "model"))
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -339,8 +451,39 @@ def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
 
 def test_sentences_longer_than_the_positions_are_refused(exported: Path) -> None:
     translator = open_translator(exported, GreedyConfig(), replace(ON_CPU, split="never"))
-    with pytest.raises(DataError, match="too long for the 4096 positions"):
-        translator(["kettle " * 5000])
+    long = "kettle " * 5000
+    with pytest.raises(LengthError, match=r"is too long for CTranslate2, .* at most 4095 .* leave out decoding.split="):
+        translator(["kettle", long])
+    for pair in ((long, "kettle"), ("kettle", long)):
+        with pytest.raises(LengthError, match="too long for CTranslate2") as caught:
+            translator.score([("", ""), ("kettle", "kettle"), pair])
+        assert caught.value.number == 2
+
+
+def test_the_line_that_is_too_long_is_named(exported: Path, command: Command, tmp_path: Path) -> None:
+    """After the lines before it, in whichever file it is."""
+    (tmp_path / "one").write_text("kettle\nferry\n")
+    (tmp_path / "two").write_text(f"saddle\n{'kettle ' * 5000}\nlantern\n")
+    greedy = ["search=greedy", "decoding.split=never"]
+    whole = command("mt-translate", exported, tmp_path / "one", *greedy).out
+    outcome = command("mt-translate", exported, tmp_path / "one", tmp_path / "two", *greedy)
+    assert outcome.code == 1
+    assert f"{tmp_path / 'two'}:2: a sentence of " in outcome.error
+    assert outcome.out.startswith(whole)
+    assert len(outcome.out.splitlines()) == 3
+    outcome = command("mt-translate", exported, *greedy, stdin=(tmp_path / "two").read_bytes())
+    assert "stdin:2: a sentence of " in outcome.error
+    (tmp_path / "given").write_text("kettle\n" * 3)
+    outcome = command("mt-translate", exported, "--score", tmp_path / "two", tmp_path / "given", "search=greedy")
+    assert f"{tmp_path / 'two'}:2: a sentence of " in outcome.error
+    assert len(outcome.out.splitlines()) == 1
+
+
+def test_a_length_above_the_positions_is_noted(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096)).max_length == 4095
+    assert "note: decoding.max_length=4096 is 4095, as CTranslate2 has no more positions" in capsys.readouterr().err
+    open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095))
+    assert capsys.readouterr().err == ""
 
 
 def test_prefixes_that_do_not_fit_are_refused(exported: Path) -> None:
@@ -546,4 +689,6 @@ def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> N
     ours, theirs = (command("mt-translate", tmp_path / each, stdin=stdin).out for each in ("model", "out"))
     assert theirs == ours
     outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
-    assert "is no model directory" in outcome.error
+    assert "is a folder of Hugging Face's Marian, which takes torch, or mt-train import first" in outcome.error
+    outcome = command("mt-translate", "hub:one/model", "decoding.backend=ctranslate2", stdin=stdin)
+    assert "hub:one/model names a model on the Hub, which takes torch" in outcome.error

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,17 @@ def test_transformers_gets_only_what_was_checked(usual: Path, tmp_path: Path) ->
         config = json.loads((copy / "config.json").read_bytes())
         assert not {"auto_map", "_name_or_path", "num_beams"} & {*config}
     import_marian(spoilt, tmp_path / "model", None, mixed_lines(5), lambda line: None)
+
+
+def test_transformers_that_cannot_be_imported_is_named(
+    usual: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tolka.interchange.import_marian.has_transformers", lambda: True)
+    monkeypatch.setitem(sys.modules, "transformers", None)  # as an ImportError of its own
+    outcome = command("mt-train", "import", usual, "-o", tmp_path / "model")
+    assert outcome.code == 2
+    assert "transformers is installed, and cannot be imported (import of transformers halted" in outcome.error
+    assert not (tmp_path / "model").exists()
 
 
 def test_config_keys_are_those_that_are_written(usual: Path, tmp_path: Path) -> None:

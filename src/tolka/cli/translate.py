@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     total = texts.count()
 
     from tolka.interchange.opening import open_translator
-    from tolka.translation.segments import PrefixError
+    from tolka.translation.segments import TextError
 
     title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
     others = {"--score": options.score, "--attention": options.attention is not None}
@@ -91,9 +91,9 @@ def run(arguments: Sequence[str]) -> int:
                 for window in windows:
                     try:
                         process(window)
-                    except PrefixError as error:
+                    except TextError as error:
                         process(window[: error.number])
-                        raise DataError(f"{texts.place(tally.counts.lines + 1)}: {error}") from None
+                        raise DataError(f"{texts.place(tally.counts.lines + 1, error.of_prefix)}: {error}") from None
                     journal.record(window, tally.as_dict())
             except DataError:  # a line that cannot be read: those before it are translated
                 progress.close()

@@ -48,6 +48,7 @@ class TextsToTranslate:
         self._stdin_kind = "" if files else self._kind(None)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
+        self._begun = list[tuple[int, Path, str]]()  # files read so far, after how many texts, and of which format
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
 
@@ -109,9 +110,12 @@ class TextsToTranslate:
                 raise self._unequal(f"only {number} lines, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
-    def place(self, number: int) -> str:
-        """Return where the beginning of a translation stands. number: of its line or row, from 1."""
-        return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+    def place(self, number: int, of_prefix: bool) -> str:
+        """Return where a text that was read stands, or the beginning of its translation. number: from 1."""
+        if of_prefix:
+            return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+        before, path, kind = next(each for each in reversed(self._begun) if each[0] < number)
+        return f"{path}:{number - before}" if kind == "text" else f"{path}, row {number - before}"
 
     def conclude(self) -> None:
         """Print a note of rows that may not be what their writer meant."""
@@ -124,10 +128,13 @@ class TextsToTranslate:
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
         """Yield the texts, with beginnings from a column."""
-        if not self._files:
-            yield from self._rows(_STDIN, self._stdin_kind, sys.stdin.buffer if stream is None else stream)
-        for path, kind in self._files:
-            yield from self._rows(path, kind, None)
+        count = 0
+        for path, kind in self._files or [(_STDIN, self._stdin_kind)]:
+            self._begun.append((count, path, kind))
+            given = None if self._files else stream or sys.stdin.buffer
+            for pair in self._rows(path, kind, given):
+                count += 1
+                yield pair
 
     def _rows(self, path: Path, kind: str, stream: IO[bytes] | None) -> Iterator[Pair]:
         if kind == "text":
@@ -164,11 +171,12 @@ class GivenTranslations:
             raise ConfigError(f"--score takes two files, SOURCE and TARGET, line by line, and here are {len(files)}")
         if config != InputConfig():
             raise ConfigError("--score reads two files of lines: leave out the settings of input.*")
+        self._sources = files[0]
         self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
 
-    def place(self, number: int) -> str:
+    def place(self, number: int, of_prefix: bool) -> str:
         """Return where a pair stands. number: from 1."""
-        return f"line {number}"
+        return f"{self._sources}:{number}"
 
     def conclude(self) -> None:
         """Nothing is to be told."""

@@ -33,11 +33,17 @@ _EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
 }
 
 
-def is_installed() -> bool:
-    """Return whether CTranslate2 can be imported."""
+def missing() -> str:
+    """Return why CTranslate2 cannot be imported; "" if it can."""
     from importlib.util import find_spec
 
-    return find_spec("ctranslate2") is not None
+    if find_spec("ctranslate2") is None:
+        return f"CTranslate2 is not installed ({INSTALL})"
+    try:
+        import ctranslate2  # noqa: F401
+    except (ImportError, OSError) as error:  # a library that it needs is missing, or of another version
+        return f"CTranslate2 cannot be imported ({' '.join(str(error).split())}): install it again ({INSTALL})"
+    return ""
 
 
 def inexpressible(options: Mapping[str, Any]) -> str:
@@ -60,6 +66,8 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     """
     if reason := inexpressible(model.options):
         raise ConfigError(f"{model.folder}: {reason}")
+    if dtype == "float16":
+        _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
         spec = _Specification(model, specs).filled()
         try:
@@ -68,6 +76,14 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
         except ValueError as error:
             raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
         spec.save(str(folder))
+
+
+def _check_float16(arrays: Mapping[str, Array]) -> None:
+    """Raise CheckpointError if a value is beyond float16."""
+    for name, array in arrays.items():
+        with np.errstate(over="ignore"):
+            if np.isinf(array.astype(np.float16)).any():
+                raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
 
 
 def export(model: PlainModel, out: Path, dtype: str, card: Callable[[Path], str]) -> None:
@@ -97,8 +113,8 @@ def _specs(with_torch: bool) -> Iterator[Any]:
 
     with_torch: for bfloat16, which the module converts with torch alone.
     """
-    if not is_installed():
-        raise ConfigError(f"CTranslate2 is not installed: {INSTALL}")
+    if reason := missing():
+        raise ConfigError(reason)
     if with_torch or "torch" in sys.modules:
         from ctranslate2 import specs
 
@@ -126,6 +142,7 @@ class _Specification:
     def __init__(self, model: PlainModel, specs: Any) -> None:
         self.model, self.specs, self.options = model, specs, model.options
         self.width, self.heads = int(self.options["d_model"]), int(self.options["heads"])
+        self._names = set[str]()  # of the arrays that were read
 
     def filled(self) -> Any:
         """Return the specification with all weights and vocabularies."""
@@ -145,13 +162,15 @@ class _Specification:
         decoder = specs.TransformerDecoderSpec(model.layers[1], self.heads, **common)
         spec = specs.TransformerSpec(encoder, decoder)
         tokenizer = model.tokenizer
+        # First of all: a false d_model is found before a table of positions is made of that width.
+        encoder.embeddings[0].weight = self._embedding("source", tokenizer.source_size)
+        decoder.embeddings.weight = self._embedding("target", tokenizer.target_size)
+        decoder.projection.weight = self._embedding("output", tokenizer.target_size)
+        if options["output_bias"]:
+            decoder.projection.bias = self._array("output_bias", tokenizer.target_size)
         self._fill_stack(encoder, "encoder")
         self._fill_stack(decoder, "decoder")
-        encoder.embeddings[0].weight = model.embedding("source", tokenizer.source_size)
-        decoder.embeddings.weight = model.embedding("target", tokenizer.target_size)
-        decoder.projection.weight = model.embedding("output", tokenizer.target_size)
-        if options.get("output_bias"):
-            decoder.projection.bias = model.array("output_bias", tokenizer.target_size)
+        model.check_names(self._names)
         self._fill_vocabularies(spec)
         spec.config.layer_norm_epsilon = _EPSILON[options["normalization"]]
         return spec
@@ -166,7 +185,7 @@ class _Specification:
 
     def _fill_stack(self, stack: Any, side: str) -> None:
         """Fill in an encoder or decoder. side: its name."""
-        stack.scale_embeddings = bool(self.options.get("scale_embeddings", True))
+        stack.scale_embeddings = bool(self.options["scale_embeddings"])
         if self.options["positions"] != "rotary":
             stack.position_encodings.encodings = self._positions("source" if side == "encoder" else "target")
         if self.options["norm"] == "pre":
@@ -174,39 +193,51 @@ class _Specification:
         for number, layer in enumerate(stack.layer):
             here = f"{side}.{number}"
             self._fill_norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
-            self._fill_linear(layer.self_attention.linear[0], f"{here}.attention.query_key_value")
-            self._fill_linear(layer.self_attention.linear[1], f"{here}.attention.output")
+            width = self.width
+            self._fill_linear(layer.self_attention.linear[0], f"{here}.attention.query_key_value", 3 * width, width)
+            self._fill_linear(layer.self_attention.linear[1], f"{here}.attention.output", width, width)
             if side == "decoder":
                 self._fill_norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
-                for place, name in enumerate(("query", "key_value", "output")):
-                    self._fill_linear(layer.attention.linear[place], f"{here}.cross.{name}")
+                for place, (name, count) in enumerate({"query": 1, "key_value": 2, "output": 1}.items()):
+                    self._fill_linear(layer.attention.linear[place], f"{here}.cross.{name}", count * width, width)
             self._fill_norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
             self._fill_feedforward(layer.ffn, f"{here}.feedforward")
 
     def _fill_feedforward(self, layer: Any, name: str) -> None:
-        inner = [self.model.array(f"{name}.inner.{kind}") for kind in ("weight", "bias")]
+        inner_width = self.model.inner_width
         if self.options["activation"] == "swiglu":  # the first half is the gate
-            (gate, value), (gate_bias, value_bias) = (np.split(part, 2) for part in inner)
-            layer.linear_0.weight, layer.linear_0.bias = gate, gate_bias
-            layer.linear_0_noact.weight, layer.linear_0_noact.bias = value, value_bias
+            weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
+            layer.linear_0.weight, layer.linear_0_noact.weight = np.split(weight, 2)
+            layer.linear_0.bias, layer.linear_0_noact.bias = np.split(bias, 2)
         else:
-            layer.linear_0.weight, layer.linear_0.bias = inner
-        self._fill_linear(layer.linear_1, f"{name}.outer")
+            self._fill_linear(layer.linear_0, f"{name}.inner", inner_width, self.width)
+        self._fill_linear(layer.linear_1, f"{name}.outer", self.width, inner_width)
 
-    def _fill_linear(self, layer: Any, name: str) -> None:
-        layer.weight, layer.bias = self.model.array(f"{name}.weight"), self.model.array(f"{name}.bias")
+    def _fill_linear(self, layer: Any, name: str, outputs: int, inputs: int) -> None:
+        layer.weight, layer.bias = self._linear(name, outputs, inputs)
+
+    def _linear(self, name: str, outputs: int, inputs: int) -> tuple[Array, Array]:
+        """Return weight (outputs, inputs) and bias (outputs,)."""
+        return self._array(f"{name}.weight", outputs, inputs), self._array(f"{name}.bias", outputs)
 
     def _fill_norm(self, layer: Any, name: str) -> None:
-        layer.gamma = self.model.array(f"{name}.weight", self.width)
+        layer.gamma = self._array(f"{name}.weight", self.width)
         if self.options["normalization"] == "layernorm":
-            layer.beta = self.model.array(f"{name}.bias", self.width)
+            layer.beta = self._array(f"{name}.bias", self.width)
 
     def _positions(self, side: str) -> Array:
         """Return the table (POSITIONS, D) of what is added to embeddings. side: source or target."""
         kind = self.options["positions"]
         if kind != "learned":
             return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
-        learned = self.model.array(f"{side}_positions.embedding.weight")
-        if learned.ndim != 2 or learned.shape[1] != self.width:
-            self.model.array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
+        learned = self._array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
         return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
+
+    def _embedding(self, kind: str, size: int) -> Array:
+        """Return an embedding (size, D). kind: source, target or output."""
+        return self._array(self.model.embedding_name(kind), size, self.width)
+
+    def _array(self, name: str, *shape: int) -> Array:
+        """Return an array of the model, of this shape."""
+        self._names.add(name)
+        return self.model.array(name, *shape)

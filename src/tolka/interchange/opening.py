@@ -4,24 +4,23 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.ctranslate2 import INSTALL, inexpressible, is_installed, write_folder
+from tolka.errors import ConfigError, DataError
+from tolka.interchange.ctranslate2 import inexpressible, missing, write_folder
 from tolka.interchange.exported import (
-    POSITIONS,
     Exported,
     ExportedFolder,
     is_exported,
     read_exported,
     vocabularies,
 )
-from tolka.interchange.plain_model import read_options, read_plain_model
+from tolka.interchange.plain_model import options_of, read_plain_model
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
 from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
 from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.translation.ctranslate2_engine import CTranslate2Engine, Vocabulary, unsupported
+from tolka.translation.ctranslate2_engine import CTranslate2Engine, Vocabulary, unavailable, unsupported
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.quality import Calibration
 from tolka.translation.translator import Translator
@@ -39,12 +38,12 @@ def open_translator(
     listed = [Path(folder) for folder in listed_folders(folders)]
     exported = next((folder for folder in listed if is_exported(folder)), None)
     if exported is not None:
-        if reason := _unsuitable(listed, search, attention):
+        if reason := _unsuitable(listed, search, decoding, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
         return translator_of(read_exported(exported), search, decoding)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding)
-    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0])
+    reason = _unsuitable(listed, search, decoding, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
     if not reason and decoding.backend == "auto" and isinstance(search, SamplingConfig):
@@ -57,26 +56,30 @@ def open_translator(
     return _converted(listed[0], search, decoding)
 
 
-def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
+def _unsuitable(folders: list[Path], search: SearchConfig, decoding: DecodingConfig, attention: str) -> str:
     """Return why CTranslate2 cannot do what is asked; "" if it can."""
-    if not is_installed():
-        return f"CTranslate2 is not installed ({INSTALL})"
+    if reason := missing():
+        return reason
     if len(folders) > 1:
         return "CTranslate2 translates with one model at a time"
+    if decoding.weights:
+        return "decoding.weights is for several models, and this is one: leave it out"
     if attention:
         return f"{attention} reads a model's attention, which takes torch"
     return unsupported(search)
 
 
-def _unsuitable_model(folder: Path) -> str:
-    """Return why CTranslate2 cannot translate with a model; "" if it can."""
-    try:
-        folder = find_model_folder(folder)
-        if read_json(folder / MANIFEST).get("weights") == "int8":
-            return f"the weights of {folder} are stored in int8, as torch computes with them"
-        return inexpressible(read_options(read_settings(folder)))
-    except CheckpointError as error:
-        return str(error)
+def _unsuitable_model(name: Path) -> str:
+    """Return why CTranslate2 cannot translate with a model; "" if it can. CheckpointError if it is damaged."""
+    if str(name).startswith("hub:"):
+        return f"{name} names a model on the Hub, which takes torch"
+    # As `import_marian.is_marian`, which needs torch.
+    if (name / "config.json").is_file() and not (name / MANIFEST).is_file() and not (name / "best").exists():
+        return f"{name} is a folder of Hugging Face's Marian, which takes torch, or mt-train import first"
+    folder = find_model_folder(name)
+    if read_json(folder / MANIFEST).get("weights") == "int8":
+        return f"the weights of {folder} are stored in int8, as torch computes with them"
+    return inexpressible(options_of(folder, read_settings(folder)))
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
@@ -91,16 +94,22 @@ def translator_of(
     found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig
 ) -> Translator[CTranslate2Engine]:
     """Build a translator on a folder that was exported for CTranslate2."""
-    return _translator(found.folder, found.facts, found.tokenizer, found.sources, search, decoding)
+    return _translator(found.folder, found.facts, found.tokenizer, found.sources, search, decoding, found.folder)
 
 
 def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
     """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
     model = read_plain_model(folder)
-    with tempfile.TemporaryDirectory(prefix="tolka-") as work:
-        write_folder(model, Path(work))
-        facts = Exported.of(model, "float32")
-        return _translator(Path(work), facts, model.tokenizer, model.sources, search, decoding)
+    facts = Exported.of(model, "float32")
+    try:
+        with tempfile.TemporaryDirectory(prefix="tolka-") as work:
+            write_folder(model, Path(work))
+            return _translator(Path(work), facts, model.tokenizer, model.sources, search, decoding, model.folder)
+    except OSError as error:
+        raise DataError(
+            f"{model.folder} cannot be converted in {tempfile.tempdir or 'a temporary folder'} "
+            f"({error.strerror or error}): set TMPDIR to a folder with space for it"
+        ) from None
 
 
 def _translator(
@@ -110,14 +119,15 @@ def _translator(
     sources: TrainingSources,
     search: SearchConfig,
     decoding: DecodingConfig,
+    name: Path,
 ) -> Translator[CTranslate2Engine]:
-    """Build a translator on CTranslate2's files in a folder."""
-    if decoding.weights:
-        raise ConfigError("decoding.weights is for several models, and this is one: leave it out")
+    """Build a translator on CTranslate2's files in a folder. name: of the model, for messages."""
     vocabulary = Vocabulary(*vocabularies(tokenizer), facts.positions)
-    max_length = min(decoding.max_length or sources.longest, POSITIONS - 1)
+    max_length = min(decoding.max_length or sources.longest, facts.positions - 1)
+    if decoding.max_length > max_length:
+        say(f"note: decoding.max_length={decoding.max_length} is {max_length}, as CTranslate2 has no more positions")
     return Translator(
-        CTranslate2Engine.of(folder, vocabulary, facts.dtype, search, decoding),
+        CTranslate2Engine.of(folder, vocabulary, facts.dtype, search, decoding, name),
         tokenizer,
         max_length,
         decoding.tokens,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tolka.data.batch import EOS
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.interchange.folder import ModelFolder
 from tolka.interchange.marian import (
     CONFIG,
@@ -68,10 +68,17 @@ class TransformersSide:
     def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
-        CheckpointError if transformers cannot load the folder.
+        CheckpointError if transformers cannot load the folder; ConfigError if it cannot be imported.
         """
         with _quiet():
-            transformers = importlib.import_module("transformers")
+            try:
+                transformers = importlib.import_module("transformers")
+            except ImportError as error:
+                reason = " ".join(str(error).split())[:300]
+                raise ConfigError(
+                    f"transformers is installed, and cannot be imported ({reason}): repair it, or uninstall it, and "
+                    "nothing is compared with it"
+                ) from None
             self.name = f"transformers {transformers.__version__}"
             local: dict[str, Any] = {"local_files_only": True}
             try:

@@ -2,9 +2,12 @@
 
 Its beam search keeps and finishes hypotheses as tolka's does (`src/decoding.cc` of CTranslate2): twice beam_size
 candidates a step, of which a hypothesis finishes among the first beam_size, until beam_size have. Its length penalty
-only sorts them at the end, so that they are ranked here instead, by the rule of `BeamConfig.penalty`.
+only sorts them at the end, so that they are ranked here instead, by the rule of `BeamConfig.penalty`. Of those that
+finish in the last step it returns only the most likely ones: where another could be better, the sentence is searched
+again.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -16,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options.base import SearchConfig, Selection
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD
 from tolka.translation.engine import Engine
 from tolka.translation.options import DecodingConfig
@@ -66,6 +70,25 @@ def unsupported(search: SearchConfig) -> str:
     return ""
 
 
+def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
+    """Return why CTranslate2 does not compute on the device and in the dtype that the options select; "" if it does.
+
+    dtype: as for `CTranslate2Engine.of`.
+    """
+    import ctranslate2
+
+    try:
+        device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
+    except ConfigError as error:
+        return str(error)
+    if _compute_type(decoding, dtype) in ("default", *ctranslate2.get_supported_compute_types(device, index)):
+        return ""
+    return (
+        f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
+        "try fp32 or int8"
+    )
+
+
 class CTranslate2Engine(Engine):
     """A model of CTranslate2's with greedy search, beam search or sampling.
 
@@ -89,31 +112,37 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def of(
-        cls, folder: Path, vocabulary: Vocabulary, dtype: str, search: SearchConfig, decoding: DecodingConfig
+        cls,
+        folder: Path,
+        vocabulary: Vocabulary,
+        dtype: str,
+        search: SearchConfig,
+        decoding: DecodingConfig,
+        name: Path,
     ) -> "CTranslate2Engine":
         """Load a folder of CTranslate2's on the device and in the dtype that the options select.
 
-        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. ConfigError for a device
-        or dtype that is not to be had; CheckpointError where the folder is damaged.
+        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. name: of the model, for
+        messages. ConfigError for a device or dtype that is not to be had; CheckpointError where the folder is damaged.
         """
         import ctranslate2
 
+        if reason := unavailable(decoding, dtype):
+            raise ConfigError(reason)
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
-        kind = "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
-        if kind not in ("default", *ctranslate2.get_supported_compute_types(device, index)):
-            raise ConfigError(
-                f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
-                "try fp32 or int8"
-            )
+        kind = _compute_type(decoding, dtype)
         threads = decoding.threads or _default_threads()
         workers = decoding.workers or min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         if isinstance(search, SamplingConfig):
             ctranslate2.set_random_seed(search.seed % 2**32)
+        ctranslate2.set_log_level(logging.ERROR)  # the note below is its warning, in our words
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
         except (RuntimeError, ValueError, MemoryError) as error:
-            raise CheckpointError(f"{folder}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
+            raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
+        if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
+            say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")
         return cls(translator, vocabulary, search, threads if device == "cpu" else 0)
 
     def __repr__(self) -> str:
@@ -127,6 +156,10 @@ class CTranslate2Engine(Engine):
     def cpu_threads(self) -> int:
         return self._threads
 
+    @property
+    def longest_sentence(self) -> int:
+        return self.vocabulary.positions - 1
+
     def selection(self, language: str) -> Selection | None:
         return self.config.selection(language)
 
@@ -138,20 +171,30 @@ class CTranslate2Engine(Engine):
     ) -> list[list[Hypothesis]] | None:
         limits = [self.longest_translation(len(ids)) + 1 for ids in sources]
         prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
-        for source, prefix, limit in zip(sources, prefixes, limits, strict=True):
-            self._check_length(source)
+        for prefix, limit in zip(prefixes, limits, strict=True):
             check_prefix(prefix, limit)
-        scored = scored or not isinstance(self.config, GreedyConfig)
         try:
-            results = self._search(sources, prefixes, max(limits), scored)
-            for number, (found, limit) in enumerate(zip(results, limits, strict=True)):
-                # All have the longest limit at first, which seldom matters, and a search of its own where it does.
-                if any(_length(each) > limit or not min(each.tokens, default=EOS) >= EOS for each in found):
-                    [results[number]] = self._search([sources[number]], [prefixes[number]], limit, scored, True)
+            pools = self._search(sources, prefixes, max(limits))
+            special = {number for number, pool in enumerate(pools) if _has_special(pool)}
+            for number in special:
+                [pools[number]] = self._search(
+                    [sources[number]], [prefixes[number]], limits[number], only_subwords=True
+                )
+            again: dict[tuple[int, bool], list[int]] = {}
+            for number, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
+                if not self._is_settled(pool, limit):
+                    longest = min(limit, max(map(_length, pool)))
+                    again.setdefault((longest, number in special), []).append(number)
+            for (limit, only_subwords), numbers in again.items():
+                texts = [sources[number] for number in numbers], [prefixes[number] for number in numbers]
+                found = self._search(*texts, limit, only_subwords, complete=True)
+                for number, pool in zip(numbers, found, strict=True):
+                    pools[number] = pool
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
+        results = [self._ranked(pool) for pool in pools]
         if not all(results):
             raise CheckpointError(
                 "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
@@ -160,8 +203,6 @@ class CTranslate2Engine(Engine):
         return results
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
-        for ids in (*sources, *targets):
-            self._check_length(ids)
         try:
             found = self.translator.score_batch(
                 self._source_pieces(sources), self._target_pieces(targets), max_input_length=0
@@ -196,19 +237,46 @@ class CTranslate2Engine(Engine):
     def free_memory(self) -> None:
         """Do nothing: CTranslate2 releases what it allocated."""
 
+    def _is_settled(self, pool: Sequence[Hypothesis], limit: int) -> bool:
+        """Return whether a complete search would have the same result.
+
+        All sentences of a batch have the longest limit at first. And where the last of beam_size hypotheses finish
+        together, CTranslate2 returns the most likely ones, with those cut off at the limit, and not the best by score.
+        What it leaves out is at most as likely as the least likely one here, and at most as long as the longest.
+        """
+        if any(_length(each) > limit for each in pool):
+            return False
+        if not isinstance(self.config, BeamConfig) or len(pool) < self.config.beam_size or self.config.beam_size == 1:
+            return True
+        ranked = self._ranked(pool)
+        least = min(each.log_probability for each in pool) / self.config.penalty(max(map(_length, pool)))
+        return len(ranked) == self.config.n_best and ranked[-1].finished and ranked[-1].score >= least
+
+    def _ranked(self, pool: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """Return the best hypotheses, best first; of a beam, the unfinished ones only where none is finished."""
+        if isinstance(self.config, BeamConfig):
+            pool = [each for each in pool if each.finished] or pool
+        return sorted(pool, key=lambda each: -each.score)[: self.config.candidate_count]
+
     def _search(
         self,
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limit: int,
-        scored: bool,
         only_subwords: bool = False,
+        complete: bool = False,
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, of at most `limit` tokens. only_subwords: without `<pad>` and `<s>`."""
+        """Return the hypotheses of each source, of at most `limit` tokens.
+
+        only_subwords: without `<pad>` and `<s>`. complete: of a beam, all that are finished at `limit`, instead of the
+        beam_size most likely ones; the search goes on to there unless twice as many are finished before.
+        """
+        # Scores cost some 7 % of a greedy search, and tell whether the model's scores are finite.
         options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
         if isinstance(self.config, BeamConfig):
-            beam_size = self.config.beam_size
-            options = {"beam_size": beam_size, "num_hypotheses": beam_size, "length_penalty": _UNRANKED}
+            beam_size, patience = self.config.beam_size, 2 if complete and self.config.beam_size > 1 else 1
+            options = {"beam_size": beam_size, "num_hypotheses": patience * beam_size, "length_penalty": _UNRANKED}
+            options["patience"] = patience
         elif isinstance(self.config, SamplingConfig):
             options |= {
                 "num_hypotheses": self.config.n_best,
@@ -227,26 +295,22 @@ class CTranslate2Engine(Engine):
             max_input_length=0,
             max_batch_size=self._batch_size,
             return_end_token=True,
-            return_scores=scored,
+            return_scores=True,
             **options,
         )
-        begun = self._prefix_scores(sources, prefixes) if scored and any(prefixes) else [0.0] * len(sources)
+        begun = self._prefix_scores(sources, prefixes) if any(prefixes) else [0.0] * len(sources)
         return [self._hypotheses(each, before) for each, before in zip(found, begun, strict=True)]
 
     def _hypotheses(self, result: Any, before: float) -> list[Hypothesis]:
-        """Return the hypotheses of a sentence, best first. before: log-probability of its prefix, in nats."""
+        """Return the hypotheses of a sentence. before: log-probability of its prefix, in nats."""
         pool = []
-        for pieces, value in zip(result.hypotheses, result.scores or [math.nan], strict=True):
-            ids = [self._ids[piece] for piece in pieces]
-            is_finished = ids[-1:] == [EOS]
-            log_p = value + before
-            if math.isfinite(log_p) if result.scores else True:
+        for pieces, value in zip(result.hypotheses, result.scores, strict=True):
+            if math.isfinite(value + before) and value >= _NEVER:
+                ids, log_p = [self._ids[piece] for piece in pieces], value + before
+                is_finished = ids[-1:] == [EOS]
                 penalty = self.config.penalty(len(ids)) if isinstance(self.config, BeamConfig) else 1.0
-                if not value < _NEVER:
-                    pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
-        if isinstance(self.config, BeamConfig):  # unfinished ones count where none is finished
-            pool = [each for each in pool if each.finished] or pool
-        return sorted(pool, key=lambda each: -each.score)[: self.config.candidate_count]
+                pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
+        return pool
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
@@ -261,13 +325,10 @@ class CTranslate2Engine(Engine):
     def _target_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
         return [[self.vocabulary.target[number] for number in row] for row in rows]
 
-    def _check_length(self, ids: Sequence[int]) -> None:
-        """Raise DataError for a sentence that is longer than the model's table of positions."""
-        if len(ids) >= self.vocabulary.positions:
-            raise DataError(
-                f"a sentence of {len(ids)} subwords is too long for the {self.vocabulary.positions} positions that the "
-                "model has in CTranslate2: split it, or set decoding.max_length"
-            )
+
+def _has_special(pool: Sequence[Hypothesis]) -> bool:
+    """Return whether `<pad>` or `<s>` is in a hypothesis."""
+    return any(min(each.tokens, default=EOS) < EOS for each in pool)
 
 
 def _length(hypothesis: Hypothesis) -> int:
@@ -281,6 +342,11 @@ def _default_threads() -> int:
     if given.isdecimal() and int(given):
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
+    """Return CTranslate2's name of the dtype to compute in. dtype: of the weights."""
+    return "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
 
 
 def _device(name: str, gpus: int) -> tuple[str, int]:

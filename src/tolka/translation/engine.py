@@ -38,6 +38,11 @@ class Engine(ABC):
         """
         return None
 
+    @property
+    def longest_sentence(self) -> int | None:
+        """How many subwords a source or target may have, at most; None without a limit."""
+        return None
+
     def longest_translation(self, source_length: int) -> int | None:
         """Return how many subwords a translation may have, at most; None without a limit. Neither counts `</s>`."""
         return None

@@ -7,6 +7,7 @@ from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
+from tolka.translation.segments import LengthError
 from tolka.translation.terminology import Terminology, complaints
 
 
@@ -45,14 +46,18 @@ def score_given(
 
     A pair is scored as a whole, however long it is; `too_long` is true where the source has more subwords than
     translator.max_length. A pair of two blank texts has score 0 and no tokens. tick: is called after each batch with
-    its share of the pairs.
+    its share of the pairs. LengthError if one is longer than what the engine can compute.
     """
     stripped = [[spelt(text.strip(), translator.unicode) for text in texts] for texts in (sources, targets)]
     tokenizer = translator.tokenizer
     ids = list(zip(tokenizer.encode_source(stripped[0]), tokenizer.encode_target(stripped[1]), strict=True))
     asked = [number for number, pair in enumerate(ids) if any(pair)]
     share = len(ids) / max(1, len(asked))
-    found = translator.token_scores([ids[number] for number in asked], lambda count: tick(count * share))
+    try:
+        found = translator.token_scores([ids[number] for number in asked], lambda count: tick(count * share))
+    except LengthError as error:
+        error.number = asked[error.number]
+        raise
     scores = dict(zip(asked, found, strict=True))
     results = []
     for number, (pair, source, target) in enumerate(zip(ids, stripped[0], targets, strict=True)):

@@ -35,15 +35,39 @@ class SegmentedText:
     too_long: bool
 
 
-class PrefixError(DataError):
-    """The beginning of a translation that is longer than the translation may be. number: of the text, from 0."""
+class TextError(DataError):
+    """A text that cannot be translated. number: of the text, from 0. of_prefix: whether that is in its prefix."""
+
+    of_prefix = False
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class PrefixError(TextError):
+    """The beginning of a translation that is longer than the translation may be."""
+
+    of_prefix = True
 
     def __init__(self, number: int, length: int, longest: int) -> None:
         super().__init__(
+            number,
             f"a prefix of {length} subwords does not fit into a translation of at most {longest}: shorten it, or raise "
-            "search.max_length_extra"
+            "search.max_length_extra",
         )
-        self.number = number
+
+
+class LengthError(TextError):
+    """A sentence that is longer than what the engine can compute."""
+
+    def __init__(self, number: int, length: int, longest: int) -> None:
+        super().__init__(
+            number,
+            f"a sentence of {length} subwords is too long for CTranslate2, which takes at most {longest} with this "
+            "model: leave out decoding.split=never, so that lines are cut, or give shorter ones (--score cuts none), "
+            "or take decoding.backend=torch, with a model directory",
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import PrefixError, Segment, SegmentedText, Segmenter
+from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
 from tolka.translation.terminology import Terminology, complaints
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Translator(Generic[E]):
 
         scored: whether scores are needed; greedy search is faster without. prefixes: the beginning of each
         translation, "" where it is free; none at all by default. PrefixError if one is longer than its translation may
-        be.
+        be, LengthError if a text is longer than what the engine can compute.
         """
         return self._calls.call(_Call(_as_list(texts), tick, scored, prefixes))
 
@@ -214,7 +214,7 @@ class Translator(Generic[E]):
             for call in calls
             for text, prefix in zip(call.texts, call.prefixes or [""] * len(call.texts), strict=True)
         ]
-        self._check_prefixes(texts)
+        self._check_lengths(texts)
         segments = [segment for text in texts for segment in text.segments]
         share = len(texts) / max(1, len(segments))
         # Of several calls each learns of its progress at its end.
@@ -227,13 +227,20 @@ class Translator(Generic[E]):
             call.tick(len(call.texts))
         return [list(islice(joined, len(call.texts))) for call in calls]
 
-    def _check_prefixes(self, texts: Sequence[SegmentedText]) -> None:
-        """Raise PrefixError if a translation may not be as long as it has to begin."""
+    def _check_lengths(self, texts: Sequence[SegmentedText]) -> None:
+        """Raise LengthError for a segment that is too long, PrefixError for a prefix longer than its translation."""
         for number, text in enumerate(texts):
+            self._check_sentence(number, max((len(segment.ids) for segment in text.segments), default=0))
             if text.segments and (prefix := text.segments[0].wish.prefix):
                 longest = self.engine.longest_translation(len(text.segments[0].ids))
                 if longest is not None and len(prefix) > longest:
                     raise PrefixError(number, len(prefix), longest)
+
+    def _check_sentence(self, number: int, length: int) -> None:
+        """Raise LengthError if a sentence of a text is too long for the engine."""
+        longest = self.engine.longest_sentence
+        if longest is not None and length > longest:
+            raise LengthError(number, length, longest)
 
     def _join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
@@ -284,8 +291,10 @@ class Translator(Generic[E]):
     ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: is called after each batch with the number of its segments.
+        tick: is called after each batch with the number of its segments. LengthError if one is too long.
         """
+        for number, (source, target) in enumerate(pairs):
+            self._check_sentence(number, max(len(source), len(target)))
         return self._decoder.token_scores(pairs, tick)
 
     def rehearse(self, texts: Sequence[str]) -> None:
