@@ -82,19 +82,29 @@ def test_the_folder_as_it_is(folder: Path) -> None:
             {"activation_function": "gelu_new"},
             "activation_function ('gelu_new') must be one of swish, silu",
         ),
+        ({"activation_function": ["swish"]}, "activation_function (['swish']) must be one of swish, silu"),
+        ({"activation_function": {}}, "activation_function ({}) must be one of swish, silu"),
+        ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
         ({"normalize_before": True}, "normalize_before=True (pre-norm) is no setting"),
+        ({"normalize_before": "\x1b[31m" * 99}, r"normalize_before='\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
         ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
         ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
         ({"scale_embedding": "yes"}, "scale_embedding ('yes') must be true or false"),
-        ({"dropout": 2}, "model.dropout"),
+        ({"dropout": 2}, "dropout (2) must be a number, at least 0 and below 1"),
+        ({"dropout": 10**400}, "dropout (1000"),
+        ({"dropout": float("nan")}, "dropout (nan) must be a number"),
+        ({"attention_dropout": float("inf")}, "attention_dropout (inf) must be a number"),
         ({"dropout": "a"}, "dropout ('a') must be a number"),
         ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 2"),
     ],
 )
 def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
     change(folder / "config.json", **values)
-    assert said in complaint(folder)
+    message = complaint(folder)
+    assert said in message
+    assert message.isprintable()
+    assert len(message) < len(str(folder)) + 400
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "target.spm", WEIGHTS])
@@ -115,6 +125,10 @@ def test_a_vocabulary_that_is_none(folder: Path) -> None:
         ({**vocabulary, "new": "x"}, "each once"),
         ({("x" if key == "<unk>" else key): number for key, number in vocabulary.items()}, "lacks <unk>"),
         ([1], "cannot be read"),
+        (
+            {("a\ud800" if number == 5 else key): number for key, number in vocabulary.items()},
+            r"the subword a\ud800 is not UTF-8",
+        ),
     ):
         path.write_text(json.dumps(changed), encoding="utf-8")
         assert said in complaint(folder)
@@ -127,7 +141,11 @@ def test_tensors_that_do_not_fit(folder: Path) -> None:
     tensors(folder, lambda found: found.update({name: torch.full((24, 16), float("nan"))}))
     assert f"not finite (NaN or inf in {name})" in complaint(folder)
     tensors(folder, lambda found: found.update({name: torch.zeros(24, 16, dtype=torch.int32)}))
-    assert f"{name} is int32, not of real numbers" in complaint(folder)
+    assert f"{name} is int32, and must be one of float32, float16, bfloat16, float64" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.zeros(24, 16).to(torch.float8_e4m3fn)}))
+    assert f"{name} is float8_e4m3fn, and must be one of float32" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.full((24, 16), 1e300, dtype=torch.float64)}))
+    assert f"not finite (NaN or inf in {name})" in complaint(folder)
     tensors(folder, lambda found: (found.pop(name), found.update(more=torch.zeros(2))))
     assert f"2 tensors differ from config.json: {name} is missing, more is unknown" in complaint(folder)
 
@@ -201,10 +219,29 @@ def test_a_pickled_file_runs_nothing(folder: Path, tmp_path: Path, by_torch: boo
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("content", [b"\x80\x02}q\x00(X", b"\x80\x09.", b"\x80\x02]", b"PK\x03\x04"])
+def test_a_pickled_file_of_made_up_bytes(folder: Path, content: bytes) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / "pytorch_model.bin").write_bytes(content)
+    assert "is no file of tensors alone, and nothing in it is run" in complaint(folder)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_pickled_tensors_that_are_not_dense(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    for tensor in (torch.eye(3).to_sparse(), torch.empty(3, device="meta"), nested):
+        torch.save({"model.shared.weight": tensor}, folder / "pytorch_model.bin")
+        assert "model.shared.weight is no dense tensor in memory" in complaint(folder)
+
+
 def test_a_pickled_file_that_claims_much(folder: Path) -> None:
     """A tensor of 4 bytes that repeats itself, as large as it likes."""
     (folder / WEIGHTS).unlink()
     torch.save({"model.shared.weight": torch.zeros(1).expand(10**7, 10**4)}, folder / "pytorch_model.bin")
+    assert "claims" in complaint(folder)
+    one = torch.zeros(1)
+    torch.save({"model.shared.weight": one.expand(10**7, 10**4), "small": one}, folder / "pytorch_model.bin")
     assert "claims" in complaint(folder)
     torch.save([1, 2], folder / "pytorch_model.bin")
     assert "something else than tensors" in complaint(folder)

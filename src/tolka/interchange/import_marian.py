@@ -42,6 +42,7 @@ from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.initialization import SkipInitialization
 from tolka.nn.positions import sinusoids
+from tolka.system.surrogates import is_utf8, printable
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.vocabulary import Vocabulary
@@ -264,6 +265,8 @@ def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
     path, found = folder.path / name, folder.json(name)
     if not all(type(number) is int for number in found.values()) or sorted(found.values()) != list(range(len(found))):
         raise CheckpointError(f"{path} must number its {len(found)} subwords from 0 to {len(found) - 1}, each once")
+    if broken := [subword for subword in found if not is_utf8(subword)]:
+        raise CheckpointError(f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it")
     if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in found]:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
     if len(found) != size:
