@@ -96,7 +96,8 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"dropout": float("nan")}, "dropout (nan) must be a number"),
         ({"attention_dropout": float("inf")}, "attention_dropout (inf) must be a number"),
         ({"dropout": "a"}, "dropout ('a') must be a number"),
-        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 2"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 8"),
+        ({"max_position_embeddings": 7}, "max_position_embeddings (7) must be at least 8, for a sentence"),
     ],
 )
 def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
@@ -270,13 +271,15 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
             "--dtype (int4) of a",
         ),
         (["export", "FOLDER", "--to", "huggingface", "-o", "FOLDER"], "is there already; name another folder"),
+        (["import", "FOLDER", "-o", "OUT", "--sample", "EMPTY"], "empty.txt is empty: it must have source lines"),
         (["import", "FOLDER", "-o", "OUT", "--sample", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
 )
 def test_arguments_that_do_not_do(
     made: Path, tmp_path: Path, command: Command, arguments: list[str], said: str
 ) -> None:
-    places = {"FOLDER": made, "OUT": tmp_path / "out"}
+    (tmp_path / "empty.txt").touch()
+    places = {"FOLDER": made, "OUT": tmp_path / "out", "EMPTY": tmp_path / "empty.txt"}
     done = command("mt-train", *(places.get(text, text) for text in arguments))
     assert done.code in (1, 2)
     assert said in done.error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tolka.cli.common import DONE, Parser, model_path
 from tolka.cli.subcommand import Subcommand, add_output, new_folder
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 
@@ -51,10 +51,13 @@ def _add_sample(parser: Parser) -> None:
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
-    """Return the lines of --sample; none without it."""
+    """Return the lines of --sample; none without it. DataError if it is empty."""
     from tolka.text.lines import read_lines
 
-    return list(read_lines(options.sample)) if options.sample else []
+    lines = list(read_lines(options.sample)) if options.sample else []
+    if options.sample and not lines:
+        raise DataError(f"--sample {options.sample} is empty: it must have source lines to compare")
+    return lines
 
 
 def _add_export(parser: Parser) -> None:

@@ -72,8 +72,8 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Cal
         _write_json(work / GENERATION_CONFIG, _generation(config))
         _write_tokenizer(saved, vocabularies, config["max_position_embeddings"], work)
         if has_transformers():
-            side = TransformersSide(work, vocabularies[-1])
-            parity = compare(TolkaSide(saved), side, sample_of(saved, lines))
+            ours, side = TolkaSide(saved), TransformersSide(work, vocabularies[-1], shown=out)
+            parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             parity.check(_THRESHOLDS[dtype])
             section = parity.as_markdown()
             say(section.splitlines()[-1])

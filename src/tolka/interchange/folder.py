@@ -94,6 +94,11 @@ class ModelFolder:
                     )
             return {name: self._tensor(source, name) for name in found}
 
+    def tensor_names(self) -> set[str]:
+        """Return the names of the tensors, none of which is read."""
+        with self._opened() as (_, shapes):
+            return {*shapes}
+
     def weight_files(self) -> list[str]:
         """Return the names of the files that the weights are in, and of their index."""
         if self.has(_WEIGHTS):

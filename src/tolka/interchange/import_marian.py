@@ -48,6 +48,7 @@ from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.vocabulary import Vocabulary
 from tolka.version import __version__
 
+_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 _SAME_POSITIONS = 2e-3  # greatest difference from the sinusoids that rounding to half precision makes
 _UNKNOWN_LANGUAGE = "und"
@@ -104,10 +105,11 @@ def import_marian(
         )
     saved = _load(described)
     if has_transformers():
-        limit = min(LIMIT, described.longest)
-        with checked_copy(described.folder, described.config, described.about) as copy:
-            side = TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit)
-        parity = compare(TolkaSide(saved, limit), side, sample_of(saved, lines))
+        sample, limit = sample_of(saved, lines, say), min(LIMIT, described.longest)
+        config = _with_positions(described, max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1)
+        with checked_copy(described.folder, config, described.about) as copy:
+            ours, side = TolkaSide(saved, limit), TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit, path)
+        parity = compare(ours, side, sample, ours.beginning)
         parity.check(FP32)
         section = parity.as_markdown()
         say(section.splitlines()[-1])
@@ -119,6 +121,13 @@ def import_marian(
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")
     card = f"{model_card(saved.config, saved.scores['facts'], saved.scores)}\n{section}"
     snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, saved.scores, card).write(out)
+
+
+def _with_positions(described: _Described, most: int) -> dict[str, Any]:
+    """Return config.json with at most this many positions: transformers computes one after the other in Python."""
+    if not described.folder.tensor_names().isdisjoint(POSITIONS):  # which have the number that config.json says
+        return described.config
+    return {**described.config, "max_position_embeddings": min(described.longest + 1, most)}
 
 
 def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
@@ -139,8 +148,10 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
     known = all(isinstance(each, str) and _LANGUAGE.fullmatch(each) for each in named)
     source, target = named if known else (_UNKNOWN_LANGUAGE, _UNKNOWN_LANGUAGE)
     positions = whole(config, "max_position_embeddings", where)
-    if positions < 2:
-        raise CheckpointError(f"{where}: max_position_embeddings ({positions}) must be at least 2")
+    if positions < _FEWEST_POSITIONS:
+        raise CheckpointError(
+            f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
+        )
     settings = {
         "run": {"name": path.resolve().name},
         "corpus": {"source": source, "target": target},
