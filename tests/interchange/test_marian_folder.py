@@ -4,8 +4,10 @@ import dataclasses
 import json
 import pickle
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -174,14 +176,17 @@ def test_links_to_the_outside_are_not_followed(folder: Path, tmp_path: Path, nam
 
 def test_the_hub_s_cache_has_links(folder: Path, tmp_path: Path) -> None:
     """snapshots/COMMIT/NAME -> ../../blobs/HASH, in one folder of the model."""
-    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "1a2b"
+    blobs, snapshot = (tmp_path / "models--a--opus-mt-a-b" / name for name in ("blobs", "snapshots/1a2b"))
     blobs.mkdir(parents=True)
     snapshot.mkdir(parents=True)
     for number, path in enumerate(sorted(folder.iterdir())):
         shutil.copy(path, blobs / str(number))
         (snapshot / path.name).symlink_to(Path("..") / ".." / "blobs" / str(number))
-    expected, found = (load_marian(path).model.state_dict() for path in (folder, snapshot))
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    expected, found = (load_marian(path) for path in (folder, snapshot))
+    assert (expected.config["run"], found.config["run"]) == ({"name": "opus"}, {"name": "opus-mt-a-b"})
+    assert found.scores["facts"]["imported from"] == "a folder of Hugging Face's Marian, opus-mt-a-b"
+    tensors = found.model.state_dict()
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in expected.model.state_dict().items())
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../other.safetensors", "a/../../b.safetensors", "x.safetensors\0"])
@@ -345,7 +350,9 @@ def test_a_folder_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.M
         return str(folder)
 
     for files, pickled in ((["config.json", WEIGHTS], False), (["config.json", "pytorch_model.bin"], True)):
-        monkeypatch.setattr("huggingface_hub.list_repo_files", lambda name, files=files: files)
+        siblings = [SimpleNamespace(rfilename=file) for file in files]
+        info = SimpleNamespace(siblings=siblings)
+        monkeypatch.setattr("huggingface_hub.model_info", lambda name, timeout, info=info: info)
         monkeypatch.setattr("huggingface_hub.snapshot_download", download)
         assert local_folder("hub:owner/name") == folder
         assert asked[-1][0] == "owner/name"
@@ -359,7 +366,7 @@ def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     def offline(*names: object, **options: object) -> None:
         raise errors.OfflineModeIsEnabled("no\nnetwork")
 
-    for name in ("list_repo_files", "snapshot_download"):
+    for name in ("model_info", "snapshot_download"):
         monkeypatch.setattr(f"huggingface_hub.{name}", offline)
     done = command("mt-train", "import", "hub:Helsinki-NLP/opus-mt-en-de", "-o", tmp_path / "model")
     assert done.code == 1
@@ -368,3 +375,26 @@ def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     )
     tuned = command("mt-train", "corpus=files", "corpus.train=x", "run.init_from=hub:a/b", "corpus.valid=y")
     assert "hub:a/b cannot be downloaded" in tuned.error
+
+
+def test_without_a_network_the_cache_is_taken_at_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a download leaves it: only the files that are read, of those that the list of the commit has."""
+    cached, commit = tmp_path / "cache" / "models--owner--opus-mt", "0" * 40
+    shutil.copytree(folder, cached / "snapshots" / commit)
+    listed = {name: {"size": 1, "blob_id": "0"} for name in [*(path.name for path in folder.iterdir()), "tf_model.h5"]}
+    tree = json.dumps({"format_version": 1, "files": listed})
+    for name, text in (("refs/main", commit), (f"trees/{commit}.json", tree)):
+        (cached / name).parent.mkdir()
+        (cached / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", "http://127.0.0.1:9")
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it waits"))
+    assert local_folder("hub:owner/opus-mt") == cached / "snapshots" / commit
+
+
+def test_the_hub_without_its_package(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    done = command("mt-translate", "hub:owner/name")
+    assert done.error == "hub:owner/name needs the package huggingface_hub: pip install 'tolka[hub]'"

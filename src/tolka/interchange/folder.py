@@ -32,6 +32,8 @@ class ModelFolder:
         cached = path.resolve().parent
         is_cached = cached.name == "snapshots" and (cached.parent / "blobs").is_dir()
         self._root = cached.parent if is_cached else path.resolve()
+        # models--OWNER--NAME has the name; the snapshot is called by its commit.
+        self.name = self._root.name.rpartition("--")[2] if is_cached else self._root.name
 
     def has(self, name: str) -> bool:
         """Return whether there is an entry of this name."""

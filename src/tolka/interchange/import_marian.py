@@ -153,7 +153,7 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
             f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
         )
     settings = {
-        "run": {"name": path.resolve().name},
+        "run": {"name": folder.name},
         "corpus": {"source": source, "target": target},
         "cleaning": asdict(CleaningConfig()),
         "tokenizer": asdict(_tokenizer_options(tokenizer)),
@@ -191,7 +191,7 @@ def _load(described: _Described) -> SavedModel:
     facts = {
         "languages": " to ".join(described.settings["corpus"].values()),
         "architecture": f"Marian's Transformer, {model.parameter_count():,} parameters",
-        "imported from": f"a folder of Hugging Face's Marian, {described.folder.path.resolve().name}",
+        "imported from": f"a folder of Hugging Face's Marian, {described.folder.name}",
         "tolka": __version__,
     }
     sources = TrainingSources(described.longest)
