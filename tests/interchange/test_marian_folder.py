@@ -267,6 +267,15 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
     [
         (["import", "FOLDER"], "mt-train import needs -o OUT, the folder to write"),
         (["import", "FOLDER", "-o", "OUT", "corpus.source=en"], "give both languages"),
+        (
+            ["import", "FOLDER", "-o", "OUT", "corpus.source=../x", "corpus.target=de"],
+            "corpus.source='../x' must be the code of a language, as en",
+        ),
+        (
+            ["import", "FOLDER", "-o", "OUT", "corpus.source=a", "corpus.target=b", "corpus.source=c"],
+            "corpus.source is given 2 times: give it once",
+        ),
+        (["import", "FOLDER", "-o", "LINK"], "link is there already; name another folder to write"),
         (["import", "FOLDER", "-o", "OUT", "model=lstm"], "model=lstm: mt-train import takes a folder"),
         (["import", "nowhere", "-o", "OUT"], "nowhere: there is no such folder"),
         (["export", "FOLDER", "-o", "OUT"], "the following arguments are required: --to"),
@@ -284,7 +293,8 @@ def test_arguments_that_do_not_do(
     made: Path, tmp_path: Path, command: Command, arguments: list[str], said: str
 ) -> None:
     (tmp_path / "empty.txt").touch()
-    places = {"FOLDER": made, "OUT": tmp_path / "out", "EMPTY": tmp_path / "empty.txt"}
+    places = {"FOLDER": made, "OUT": tmp_path / "out", "EMPTY": tmp_path / "empty.txt", "LINK": tmp_path / "link"}
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     done = command("mt-train", *(places.get(text, text) for text in arguments))
     assert done.code in (1, 2)
     assert said in done.error
@@ -398,3 +408,39 @@ def test_the_hub_without_its_package(monkeypatch: pytest.MonkeyPatch, command: C
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     done = command("mt-translate", "hub:owner/name")
     assert done.error == "hub:owner/name needs the package huggingface_hub: pip install 'tolka[hub]'"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["quantise", "FOLDER", "-o", "OUT"],
+        ["average", "FOLDER", "FOLDER", "-o", "OUT"],
+        ["merge", "MODEL", "FOLDER", "-o", "OUT"],
+    ],
+)
+def test_a_folder_of_marian_where_a_model_directory_is_needed(
+    made: Path, trained: Path, tmp_path: Path, command: Command, arguments: list[str]
+) -> None:
+    places = {"FOLDER": made, "MODEL": trained, "OUT": tmp_path / "out"}
+    done = command("mt-train", *(places.get(text, text) for text in arguments))
+    assert done.error == f"{made} is a folder of Hugging Face's Marian: run mt-train import first, and give its OUT"
+
+
+def test_what_need_not_be_imported(trained: Path, tmp_path: Path) -> None:
+    for folder in (trained, trained / "best"):
+        with pytest.raises(CheckpointError, match="is a model directory of tolka already: use it as it is"):
+            import_marian(folder, tmp_path / "out", None, [], lambda line: None)
+
+
+def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, command: Command) -> None:
+    exported = tmp_path / "exported"
+    exported.mkdir()
+    for name in ("manifest.json", "tolka.json", "config.json"):
+        (exported / name).write_text("{}", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="was exported for CTranslate2: give the model that it was made from"):
+        import_marian(exported, tmp_path / "out", None, [], lambda line: None)
+    files = ["corpus=files", "corpus.train=x", "corpus.valid=y"]
+    tuned = command("mt-train", f"run.init_from={exported}", *files)
+    assert tuned.error == (
+        f"{exported} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
+    )

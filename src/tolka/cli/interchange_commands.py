@@ -37,6 +37,9 @@ def _languages(settings: Sequence[str]) -> tuple[str, str] | None:
     found = dict(setting.partition("=")[::2] for setting in settings)
     if unknown := [setting for setting in settings if setting.partition("=")[0] not in _LANGUAGES]:
         raise ConfigError(f"{unknown[0]}: mt-train import takes a folder, {' and '.join(_LANGUAGES)}")
+    keys = [setting.partition("=")[0] for setting in settings]
+    if repeated := [key for key in found if keys.count(key) > 1]:
+        raise ConfigError(f"{repeated[0]} is given {keys.count(repeated[0])} times: give it once")
     if not found:
         return None
     if not all(found.get(key) for key in _LANGUAGES):

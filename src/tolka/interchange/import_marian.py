@@ -36,6 +36,7 @@ from tolka.interchange.marian import (
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, has_transformers
 from tolka.model_directory.card import model_card
+from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import MANIFEST, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.write import snapshot
@@ -96,8 +97,15 @@ def import_marian(
     """Write a folder of Marian as a model directory, after the parity gate where `transformers` is installed.
 
     languages: the codes of source and target; None for those of the folder. lines: the sample to compare. ConfigError
-    if nobody says which languages they are.
+    if nobody says which languages they are, or a code is none.
     """
+    for key, code in zip(("corpus.source", "corpus.target"), languages or (), strict=False):
+        if not _LANGUAGE.fullmatch(code):
+            raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
+    if (path / EXPORTED).is_file():
+        raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
+    if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
+        raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
     described = _described(path, languages)
     if not described.languages_known:
         raise ConfigError(
