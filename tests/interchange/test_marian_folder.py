@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sys
 from collections.abc import Callable
+from errno import EACCES
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from marian_folder import write_by_hand
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from conftest import Command
@@ -444,3 +446,27 @@ def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, comma
     assert tuned.error == (
         f"{exported} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
     )
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", WEIGHTS])
+def test_a_file_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As a file without permissions: root, who may run the tests, reads those too."""
+    real = Path.open
+
+    def opened(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == name:
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+    assert complaint(folder) == f"{folder / name} cannot be read (Permission denied)"
+
+
+def test_an_export_to_a_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("tolka.model_directory.write.save_file", full)
+    with pytest.raises(CheckpointError, match=r"could not be written .*No space left.*; is the disk full\?"):
+        export_marian(folder, tmp_path / "out", "float32", [], lambda line: None)
+    assert not (tmp_path / "out").exists()

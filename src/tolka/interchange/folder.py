@@ -54,6 +54,10 @@ class ModelFolder:
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
             raise CheckpointError(f"{path} is no file")
+        try:
+            path.open("rb").close()  # safetensors would say that there is no such file
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
         return path
 
     def bytes(self, name: str) -> bytes:
