@@ -123,7 +123,7 @@ def test_a_vocabulary_that_no_lines_can_be_made_up_of(trained: Path, subwords: l
     saved = load_model(trained)
     vocabulary = Vocabulary((*SPECIAL, *subwords), (0, 1, 2 + len(subwords)))
     odd = replace(saved, tokenizer=Tokenizer(saved.tokenizer.models * 2, [vocabulary]))
-    with pytest.raises(CheckpointError, match=r"no lines of at most .* subwords can be made up of its vocabulary"):
+    with pytest.raises(CheckpointError, match=r"its vocabulary gives no lines of at most .* subwords to compare"):
         sample_of(odd)
 
 

@@ -160,7 +160,9 @@ class ModelFolder:
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
         if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:
-            raise CheckpointError(f"{path}: {odd[0]:.80} is no dense tensor in memory: it is sparse, nested or empty")
+            raise CheckpointError(
+                f"{path}: {odd[0]:.80} must be a dense tensor: it is sparse, nested or without values"
+            )
         size = sum({(tensor.data_ptr(), tensor.shape): tensor.numel() for tensor in found.values()}.values())
         if size > path.stat().st_size + _SLACK:  # a tensor may repeat its values without end
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")

@@ -197,8 +197,8 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str],
         if made := made_up_lines(saved.tokenizer, LINES, longest=longest):
             return made
         raise CheckpointError(
-            f"{saved.folder}: no lines of at most {longest} subwords can be made up of its vocabulary, to compare "
-            "translations of: name source lines with --sample FILE"
+            f"{saved.folder}: its vocabulary gives no lines of at most {longest} subwords to compare translations of; "
+            "name source lines with --sample FILE"
         )
     form = unicode_form(saved.config)
     texts = [text for line in given if (text := spelt(line.strip(), form))]
