@@ -425,7 +425,10 @@ def test_a_folder_of_marian_where_a_model_directory_is_needed(
 ) -> None:
     places = {"FOLDER": made, "MODEL": trained, "OUT": tmp_path / "out"}
     done = command("mt-train", *(places.get(text, text) for text in arguments))
-    assert done.error == f"{made} is a folder of Hugging Face's Marian: run mt-train import first, and give its OUT"
+    assert done.error == (
+        f"{made} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
+        "give its OUT"
+    )
 
 
 def test_what_need_not_be_imported(trained: Path, tmp_path: Path) -> None:

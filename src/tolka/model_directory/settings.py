@@ -51,7 +51,8 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder}: there is no such model directory")
     if _is_of_marian(folder):
         raise CheckpointError(
-            f"{folder} is a folder of Hugging Face's Marian: run mt-train import first, and give its OUT"
+            f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
+            "give its OUT"
         )
     raise CheckpointError(
         f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
