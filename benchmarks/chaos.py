@@ -109,7 +109,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
 
     before(Trainer, "_train_step", "update")
     before(Validator, "__call__", "validate")
-    before(snapshot, "_save", "write")
+    before(snapshot, "save_tensors", "write")
     rename, group, loss = Path.rename, DataPosition.group, Objective.forward
 
     def renamed(path: Path, target: Any) -> Any:

@@ -1,5 +1,6 @@
 """Bad input ends in one line that says what to try, with the right exit code and without a traceback."""
 
+import errno
 import hashlib
 import json
 import os
@@ -31,6 +32,24 @@ def test_exit_codes(error: Exception, code: int, capfd: pytest.CaptureFixture[st
 
     assert guarded(failing, []) == code
     assert capfd.readouterr().err.splitlines()[-1].startswith("error: ")
+
+
+def test_a_file_that_may_not_be_read_is_not_written_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """os.access stands in for the permissions, which root has always."""
+    (tmp_path / "given").touch()
+    monkeypatch.setattr(os, "access", lambda name, mode: False)
+    for name, said in (
+        ("given", "cannot be read (Permission denied)"),
+        ("new", "Permission denied; write elsewhere: run.dir and run.prepared, or -o"),
+    ):
+
+        def failing(arguments: object, path: Path = tmp_path / name) -> int:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+        assert guarded(failing, []) == 1
+        assert capfd.readouterr().err == f"error: {tmp_path / name}: {said}\n"
 
 
 def test_an_interruption(capfd: pytest.CaptureFixture[str]) -> None:

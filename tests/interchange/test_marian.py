@@ -332,3 +332,25 @@ def test_config_keys_are_those_that_are_written(usual: Path, tmp_path: Path) -> 
     export_marian(usual, tmp_path / "out", "float32", mixed_lines(5), lambda line: None)
     written = json.loads((tmp_path / "out" / "config.json").read_bytes())
     assert {*written} - {"dtype"} == {*CONFIG_KEYS}
+
+
+@pytest.mark.parametrize("positions", [8, 16, 10**7])
+def test_few_and_many_positions_are_compared(usual: Path, tmp_path: Path, positions: int) -> None:
+    """transformers computes a table of 10**7 in minutes, and has no position for a token after the last one."""
+    folder, said = shutil.copytree(usual, tmp_path / "in"), list[str]()
+    config = json.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": positions}), encoding="utf-8")
+    import_marian(folder, tmp_path / "model", None, [], said.append)
+    assert "translate 64 identically (greedy)" in said[0]
+    assert load_model(tmp_path / "model").sources.longest == positions - 1
+
+
+def test_what_transformers_cannot_load_is_named(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(folder: str, **options: object) -> None:
+        raise KeyError(folder)
+
+    monkeypatch.setattr(transformers.MarianTokenizer, "from_pretrained", failing)
+    with pytest.raises(CheckpointError, match=rf" cannot load {usual}: KeyError: '{usual}'$"):
+        import_marian(usual, tmp_path / "out", None, mixed_lines(3), lambda line: None)
+    with pytest.raises(CheckpointError, match=rf" cannot load {tmp_path}/out: KeyError: '{tmp_path}/out'$"):
+        export_marian(usual, tmp_path / "out", "float32", mixed_lines(3), lambda line: None)

@@ -4,13 +4,17 @@ import dataclasses
 import json
 import pickle
 import shutil
+import sys
 from collections.abc import Callable
+from errno import EACCES
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from marian_folder import write_by_hand
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from conftest import Command
@@ -82,19 +86,30 @@ def test_the_folder_as_it_is(folder: Path) -> None:
             {"activation_function": "gelu_new"},
             "activation_function ('gelu_new') must be one of swish, silu",
         ),
+        ({"activation_function": ["swish"]}, "activation_function (['swish']) must be one of swish, silu"),
+        ({"activation_function": {}}, "activation_function ({}) must be one of swish, silu"),
+        ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
         ({"normalize_before": True}, "normalize_before=True (pre-norm) is no setting"),
+        ({"normalize_before": "\x1b[31m" * 99}, r"normalize_before='\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
         ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
         ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
         ({"scale_embedding": "yes"}, "scale_embedding ('yes') must be true or false"),
-        ({"dropout": 2}, "model.dropout"),
+        ({"dropout": 2}, "dropout (2) must be a number, at least 0 and below 1"),
+        ({"dropout": 10**400}, "dropout (1000"),
+        ({"dropout": float("nan")}, "dropout (nan) must be a number"),
+        ({"attention_dropout": float("inf")}, "attention_dropout (inf) must be a number"),
         ({"dropout": "a"}, "dropout ('a') must be a number"),
-        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 2"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 8"),
+        ({"max_position_embeddings": 7}, "max_position_embeddings (7) must be at least 8, for a sentence"),
     ],
 )
 def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
     change(folder / "config.json", **values)
-    assert said in complaint(folder)
+    message = complaint(folder)
+    assert said in message
+    assert message.isprintable()
+    assert len(message) < len(str(folder)) + 400
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "target.spm", WEIGHTS])
@@ -115,6 +130,10 @@ def test_a_vocabulary_that_is_none(folder: Path) -> None:
         ({**vocabulary, "new": "x"}, "each once"),
         ({("x" if key == "<unk>" else key): number for key, number in vocabulary.items()}, "lacks <unk>"),
         ([1], "cannot be read"),
+        (
+            {("a\ud800" if number == 5 else key): number for key, number in vocabulary.items()},
+            r"the subword a\ud800 is not UTF-8",
+        ),
     ):
         path.write_text(json.dumps(changed), encoding="utf-8")
         assert said in complaint(folder)
@@ -127,7 +146,11 @@ def test_tensors_that_do_not_fit(folder: Path) -> None:
     tensors(folder, lambda found: found.update({name: torch.full((24, 16), float("nan"))}))
     assert f"not finite (NaN or inf in {name})" in complaint(folder)
     tensors(folder, lambda found: found.update({name: torch.zeros(24, 16, dtype=torch.int32)}))
-    assert f"{name} is int32, not of real numbers" in complaint(folder)
+    assert f"{name} is int32, and must be one of float32, float16, bfloat16, float64" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.zeros(24, 16).to(torch.float8_e4m3fn)}))
+    assert f"{name} is float8_e4m3fn, and must be one of float32" in complaint(folder)
+    tensors(folder, lambda found: found.update({name: torch.full((24, 16), 1e300, dtype=torch.float64)}))
+    assert f"not finite (NaN or inf in {name})" in complaint(folder)
     tensors(folder, lambda found: (found.pop(name), found.update(more=torch.zeros(2))))
     assert f"2 tensors differ from config.json: {name} is missing, more is unknown" in complaint(folder)
 
@@ -155,14 +178,17 @@ def test_links_to_the_outside_are_not_followed(folder: Path, tmp_path: Path, nam
 
 def test_the_hub_s_cache_has_links(folder: Path, tmp_path: Path) -> None:
     """snapshots/COMMIT/NAME -> ../../blobs/HASH, in one folder of the model."""
-    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "1a2b"
+    blobs, snapshot = (tmp_path / "models--a--opus-mt-a-b" / name for name in ("blobs", "snapshots/1a2b"))
     blobs.mkdir(parents=True)
     snapshot.mkdir(parents=True)
     for number, path in enumerate(sorted(folder.iterdir())):
         shutil.copy(path, blobs / str(number))
         (snapshot / path.name).symlink_to(Path("..") / ".." / "blobs" / str(number))
-    expected, found = (load_marian(path).model.state_dict() for path in (folder, snapshot))
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    expected, found = (load_marian(path) for path in (folder, snapshot))
+    assert (expected.config["run"], found.config["run"]) == ({"name": "opus"}, {"name": "opus-mt-a-b"})
+    assert found.scores["facts"]["imported from"] == "a folder of Hugging Face's Marian, opus-mt-a-b"
+    tensors = found.model.state_dict()
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in expected.model.state_dict().items())
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../other.safetensors", "a/../../b.safetensors", "x.safetensors\0"])
@@ -201,10 +227,29 @@ def test_a_pickled_file_runs_nothing(folder: Path, tmp_path: Path, by_torch: boo
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("content", [b"\x80\x02}q\x00(X", b"\x80\x09.", b"\x80\x02]", b"PK\x03\x04"])
+def test_a_pickled_file_of_made_up_bytes(folder: Path, content: bytes) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / "pytorch_model.bin").write_bytes(content)
+    assert "is no file of tensors alone, and nothing in it is run" in complaint(folder)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_pickled_tensors_that_are_not_dense(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    for tensor in (torch.eye(3).to_sparse(), torch.empty(3, device="meta"), nested):
+        torch.save({"model.shared.weight": tensor}, folder / "pytorch_model.bin")
+        assert "model.shared.weight must be a dense tensor: it is sparse, nested or without values" in complaint(folder)
+
+
 def test_a_pickled_file_that_claims_much(folder: Path) -> None:
     """A tensor of 4 bytes that repeats itself, as large as it likes."""
     (folder / WEIGHTS).unlink()
     torch.save({"model.shared.weight": torch.zeros(1).expand(10**7, 10**4)}, folder / "pytorch_model.bin")
+    assert "claims" in complaint(folder)
+    one = torch.zeros(1)
+    torch.save({"model.shared.weight": one.expand(10**7, 10**4), "small": one}, folder / "pytorch_model.bin")
     assert "claims" in complaint(folder)
     torch.save([1, 2], folder / "pytorch_model.bin")
     assert "something else than tensors" in complaint(folder)
@@ -224,6 +269,15 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
     [
         (["import", "FOLDER"], "mt-train import needs -o OUT, the folder to write"),
         (["import", "FOLDER", "-o", "OUT", "corpus.source=en"], "give both languages"),
+        (
+            ["import", "FOLDER", "-o", "OUT", "corpus.source=../x", "corpus.target=de"],
+            "corpus.source='../x' must be the code of a language, as en",
+        ),
+        (
+            ["import", "FOLDER", "-o", "OUT", "corpus.source=a", "corpus.target=b", "corpus.source=c"],
+            "corpus.source is given 2 times: give it once",
+        ),
+        (["import", "FOLDER", "-o", "LINK"], "link is there already; name another folder to write"),
         (["import", "FOLDER", "-o", "OUT", "model=lstm"], "model=lstm: mt-train import takes a folder"),
         (["import", "nowhere", "-o", "OUT"], "nowhere: there is no such folder"),
         (["export", "FOLDER", "-o", "OUT"], "the following arguments are required: --to"),
@@ -233,13 +287,16 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
             "--dtype (int4) of a",
         ),
         (["export", "FOLDER", "--to", "huggingface", "-o", "FOLDER"], "is there already; name another folder"),
+        (["import", "FOLDER", "-o", "OUT", "--sample", "EMPTY"], "empty.txt is empty: it must have source lines"),
         (["import", "FOLDER", "-o", "OUT", "--sample", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
 )
 def test_arguments_that_do_not_do(
     made: Path, tmp_path: Path, command: Command, arguments: list[str], said: str
 ) -> None:
-    places = {"FOLDER": made, "OUT": tmp_path / "out"}
+    (tmp_path / "empty.txt").touch()
+    places = {"FOLDER": made, "OUT": tmp_path / "out", "EMPTY": tmp_path / "empty.txt", "LINK": tmp_path / "link"}
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     done = command("mt-train", *(places.get(text, text) for text in arguments))
     assert done.code in (1, 2)
     assert said in done.error
@@ -305,7 +362,9 @@ def test_a_folder_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.M
         return str(folder)
 
     for files, pickled in ((["config.json", WEIGHTS], False), (["config.json", "pytorch_model.bin"], True)):
-        monkeypatch.setattr("huggingface_hub.list_repo_files", lambda name, files=files: files)
+        siblings = [SimpleNamespace(rfilename=file) for file in files]
+        info = SimpleNamespace(siblings=siblings)
+        monkeypatch.setattr("huggingface_hub.model_info", lambda name, timeout, info=info: info)
         monkeypatch.setattr("huggingface_hub.snapshot_download", download)
         assert local_folder("hub:owner/name") == folder
         assert asked[-1][0] == "owner/name"
@@ -319,7 +378,7 @@ def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     def offline(*names: object, **options: object) -> None:
         raise errors.OfflineModeIsEnabled("no\nnetwork")
 
-    for name in ("list_repo_files", "snapshot_download"):
+    for name in ("model_info", "snapshot_download"):
         monkeypatch.setattr(f"huggingface_hub.{name}", offline)
     done = command("mt-train", "import", "hub:Helsinki-NLP/opus-mt-en-de", "-o", tmp_path / "model")
     assert done.code == 1
@@ -328,3 +387,89 @@ def test_the_hub_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     )
     tuned = command("mt-train", "corpus=files", "corpus.train=x", "run.init_from=hub:a/b", "corpus.valid=y")
     assert "hub:a/b cannot be downloaded" in tuned.error
+
+
+def test_without_a_network_the_cache_is_taken_at_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a download leaves it: only the files that are read, of those that the list of the commit has."""
+    cached, commit = tmp_path / "cache" / "models--owner--opus-mt", "0" * 40
+    shutil.copytree(folder, cached / "snapshots" / commit)
+    listed = {name: {"size": 1, "blob_id": "0"} for name in [*(path.name for path in folder.iterdir()), "tf_model.h5"]}
+    tree = json.dumps({"format_version": 1, "files": listed})
+    for name, text in (("refs/main", commit), (f"trees/{commit}.json", tree)):
+        (cached / name).parent.mkdir()
+        (cached / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", "http://127.0.0.1:9")
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it waits"))
+    assert local_folder("hub:owner/opus-mt") == cached / "snapshots" / commit
+
+
+def test_the_hub_without_its_package(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    done = command("mt-translate", "hub:owner/name")
+    assert done.error == "hub:owner/name needs the package huggingface_hub: pip install 'tolka[hub]'"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["quantise", "FOLDER", "-o", "OUT"],
+        ["average", "FOLDER", "FOLDER", "-o", "OUT"],
+        ["merge", "MODEL", "FOLDER", "-o", "OUT"],
+    ],
+)
+def test_a_folder_of_marian_where_a_model_directory_is_needed(
+    made: Path, trained: Path, tmp_path: Path, command: Command, arguments: list[str]
+) -> None:
+    places = {"FOLDER": made, "MODEL": trained, "OUT": tmp_path / "out"}
+    done = command("mt-train", *(places.get(text, text) for text in arguments))
+    assert done.error == (
+        f"{made} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
+        "give its OUT"
+    )
+
+
+def test_what_need_not_be_imported(trained: Path, tmp_path: Path) -> None:
+    for folder in (trained, trained / "best"):
+        with pytest.raises(CheckpointError, match="is a model directory of tolka already: use it as it is"):
+            import_marian(folder, tmp_path / "out", None, [], lambda line: None)
+
+
+def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, command: Command) -> None:
+    exported = tmp_path / "exported"
+    exported.mkdir()
+    for name in ("manifest.json", "tolka.json", "config.json"):
+        (exported / name).write_text("{}", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="was exported for CTranslate2: give the model that it was made from"):
+        import_marian(exported, tmp_path / "out", None, [], lambda line: None)
+    files = ["corpus=files", "corpus.train=x", "corpus.valid=y"]
+    tuned = command("mt-train", f"run.init_from={exported}", *files)
+    assert tuned.error == (
+        f"{exported} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", WEIGHTS])
+def test_a_file_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As a file without permissions: root, who may run the tests, reads those too."""
+    real = Path.open
+
+    def opened(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == name:
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+    assert complaint(folder) == f"{folder / name} cannot be read (Permission denied)"
+
+
+def test_an_export_to_a_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("tolka.model_directory.write.save_file", full)
+    with pytest.raises(CheckpointError, match=r"could not be written .*No space left.*; is the disk full\?"):
+        export_marian(folder, tmp_path / "out", "float32", [], lambda line: None)
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,7 @@
 """The parity gate: what it counts, and what it refuses."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 import torch
 
 from tolka.data.batch import EOS, collate
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, DataError
 from tolka.interchange.parity import FP32, LINES, Logits, Pairs, Threshold, TolkaSide, compare, made_up_lines, sample_of
 from tolka.model_directory.read import load_model
+from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.text.tokenizer.vocabulary import SPECIAL, Vocabulary
 
 LINES_OF_TEXT = ["lantern ferry .", "kettle pebble saddle .", "walnut copper velvet orchid ."]
 
@@ -86,9 +89,50 @@ def test_tolka_s_own_side(trained: Path) -> None:
 
 
 def test_a_sample_is_given_or_made_up(trained: Path) -> None:
-    saved = load_model(trained)
-    assert sample_of(saved, ["  a b ", "", " "]) == ["a b"]
+    saved, said = load_model(trained), list[str]()
+    longest = saved.sources.longest
+    too_long = "lantern " * longest
+    assert sample_of(saved, ["  a b "], said.append) == ["a b"]
+    assert said == []
+    assert sample_of(saved, ["  a b ", "", " ", too_long], said.append) == ["a b"]
+    assert said == [
+        "note: 3 of 4 lines of the sample are left out: 2 blank, 1 longer than the "
+        f"{longest} subwords that the model was trained on"
+    ]
+    with pytest.raises(DataError, match=r"^none of the 2 lines of the sample can be compared: 2 blank$"):
+        sample_of(saved, ["", " "])
+    with pytest.raises(DataError, match=r"^none of the 1 lines of the sample can be compared: 1 longer than the"):
+        sample_of(saved, [too_long])
     made = sample_of(saved)
     assert made == made_up_lines(saved.tokenizer, LINES)
     assert len(made) == LINES == len({*made})
     assert all(line == line.strip() and line for line in made)
+
+
+def test_made_up_lines_have_at_most_the_subwords_that_a_model_was_trained_on(trained: Path) -> None:
+    tokenizer = load_model(trained).tokenizer
+    for longest in (3, 6):
+        lines = made_up_lines(tokenizer, LINES, longest=longest)
+        assert len(lines) == LINES
+        assert max(map(len, tokenizer.encode_source(lines))) == longest
+    assert made_up_lines(tokenizer, LINES, longest=0) == []
+
+
+@pytest.mark.parametrize("subwords", [["\u2581"], [], [">>de<<"], [">>de<<", "\u2581"]])
+def test_a_vocabulary_that_no_lines_can_be_made_up_of(trained: Path, subwords: list[str]) -> None:
+    saved = load_model(trained)
+    vocabulary = Vocabulary((*SPECIAL, *subwords), (0, 1, 2 + len(subwords)))
+    odd = replace(saved, tokenizer=Tokenizer(saved.tokenizer.models * 2, [vocabulary]))
+    with pytest.raises(CheckpointError, match=r"its vocabulary gives no lines of at most .* subwords to compare"):
+        sample_of(odd)
+
+
+def test_forced_targets_are_cut_to_the_limit(trained: Path) -> None:
+    saved = load_model(trained)
+    text = "tolo fjon tolo fjon"
+    (ids,) = saved.tokenizer.encode_target([text])
+    assert len(ids) > 3
+    assert TolkaSide(saved, len(ids)).beginning(text) == text
+    cut = TolkaSide(saved, 3).beginning(text)
+    assert text.startswith(cut)
+    assert len(saved.tokenizer.encode_target([cut])[0]) <= 3

@@ -155,6 +155,14 @@ def test_weights_that_are_not_finite_are_refused(model: Path, number: float) -> 
         load_model(vouched(model))
 
 
+def test_weights_in_float8_are_refused(model: Path) -> None:
+    weights = load_file(model / "model.safetensors")
+    name = sorted(weights)[3]
+    save_file({**weights, name: weights[name].to(torch.float8_e4m3fn)}, model / "model.safetensors")
+    with pytest.raises(CheckpointError, match=rf"{name} \(.*\) float8_e4m3fn instead of"):
+        load_model(vouched(model))
+
+
 def test_weights_too_large_to_compute_with_are_one_line(model: Path) -> None:
     weights = {name: weight * 1e30 for name, weight in load_file(model / "model.safetensors").items()}
     save_file(weights, model / "model.safetensors")

@@ -94,8 +94,11 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
     except OSError as error:
         if not error.filename:
             _discard_stdout()
+        name = error.filename or "input or output"
+        if os.path.isfile(name) and not os.access(name, os.R_OK):
+            return _failed(f"{name}: cannot be read ({error.strerror or error})", FAILED)
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
-        return _failed(f"{error.filename or 'input or output'}: {error.strerror or error}{where}", FAILED)
+        return _failed(f"{name}: {error.strerror or error}{where}", FAILED)
 
 
 def _failed(error: object, code: int) -> tuple[int, str]:

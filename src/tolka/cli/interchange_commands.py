@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tolka.cli.common import DONE, Parser, model_path
 from tolka.cli.subcommand import Subcommand, add_output, new_folder
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 
@@ -37,6 +37,9 @@ def _languages(settings: Sequence[str]) -> tuple[str, str] | None:
     found = dict(setting.partition("=")[::2] for setting in settings)
     if unknown := [setting for setting in settings if setting.partition("=")[0] not in _LANGUAGES]:
         raise ConfigError(f"{unknown[0]}: mt-train import takes a folder, {' and '.join(_LANGUAGES)}")
+    keys = [setting.partition("=")[0] for setting in settings]
+    if repeated := [key for key in found if keys.count(key) > 1]:
+        raise ConfigError(f"{repeated[0]} is given {keys.count(repeated[0])} times: give it once")
     if not found:
         return None
     if not all(found.get(key) for key in _LANGUAGES):
@@ -51,10 +54,13 @@ def _add_sample(parser: Parser) -> None:
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
-    """Return the lines of --sample; none without it."""
+    """Return the lines of --sample; none without it. DataError if it is empty."""
     from tolka.text.lines import read_lines
 
-    return list(read_lines(options.sample)) if options.sample else []
+    lines = list(read_lines(options.sample)) if options.sample else []
+    if options.sample and not lines:
+        raise DataError(f"--sample {options.sample} is empty: it must have source lines to compare")
+    return lines
 
 
 def _add_export(parser: Parser) -> None:

@@ -1,6 +1,7 @@
 """What every command of mt-train beside training has: `mt-train average ...`, `mt-train export ...`."""
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,6 @@ def new_folder(options: argparse.Namespace, command: str) -> Path:
     if options.output is None:
         raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
     out = model_path(options.output)
-    if out.exists():
+    if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
     return out

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
@@ -32,6 +31,7 @@ from tolka.interchange.transformers_side import TransformersSide, has_transforme
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import CARD, WEIGHTS
 from tolka.model_directory.read import SavedModel, languages, unicode_form
+from tolka.model_directory.write import save_tensors
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.options.parsing import build
@@ -67,13 +67,13 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Cal
     sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
     config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
     with whole_folder(out) as work:
-        save_file(_tensors(saved, options, DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
+        save_tensors(_tensors(saved, options, DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
         _write_json(work / CONFIG, {**config, "dtype": dtype})
         _write_json(work / GENERATION_CONFIG, _generation(config))
         _write_tokenizer(saved, vocabularies, config["max_position_embeddings"], work)
         if has_transformers():
-            side = TransformersSide(work, vocabularies[-1])
-            parity = compare(TolkaSide(saved), side, sample_of(saved, lines))
+            ours, side = TolkaSide(saved), TransformersSide(work, vocabularies[-1], shown=out)
+            parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             parity.check(_THRESHOLDS[dtype])
             section = parity.as_markdown()
             say(section.splitlines()[-1])

@@ -1,7 +1,6 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
 import json
-import pickle
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -17,6 +16,7 @@ from tolka.errors import CheckpointError
 
 _MOST_JSON = 256 * 2**20  # bytes
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
+_DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 Shape = tuple[int, ...]
 
@@ -32,6 +32,8 @@ class ModelFolder:
         cached = path.resolve().parent
         is_cached = cached.name == "snapshots" and (cached.parent / "blobs").is_dir()
         self._root = cached.parent if is_cached else path.resolve()
+        # models--OWNER--NAME has the name; the snapshot is called by its commit.
+        self.name = self._root.name.rpartition("--")[2] if is_cached else self._root.name
 
     def has(self, name: str) -> bool:
         """Return whether there is an entry of this name."""
@@ -52,6 +54,10 @@ class ModelFolder:
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
             raise CheckpointError(f"{path} is no file")
+        try:
+            path.open("rb").close()  # safetensors would say that there is no such file
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
         return path
 
     def bytes(self, name: str) -> bytes:
@@ -93,6 +99,11 @@ class ModelFolder:
                         f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
                     )
             return {name: self._tensor(source, name) for name in found}
+
+    def tensor_names(self) -> set[str]:
+        """Return the names of the tensors, none of which is read."""
+        with self._opened() as (_, shapes):
+            return {*shapes}
 
     def weight_files(self) -> list[str]:
         """Return the names of the files that the weights are in, and of their index."""
@@ -143,24 +154,34 @@ class ModelFolder:
             with warnings.catch_warnings():  # of the pickle's version, before it is refused
                 warnings.simplefilter("ignore")
                 found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-        except (RuntimeError, pickle.UnpicklingError, ValueError, EOFError, OSError, KeyError, AttributeError) as error:
-            reason = " ".join(str(error).split())[:160]
+        except Exception as error:  # of any kind, where bytes are made up
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
             raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
-        size = sum(tensor.numel() for tensor in {tensor.data_ptr(): tensor for tensor in found.values()}.values())
+        if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:
+            raise CheckpointError(
+                f"{path}: {odd[0]:.80} must be a dense tensor: it is sparse, nested or without values"
+            )
+        size = sum({(tensor.data_ptr(), tensor.shape): tensor.numel() for tensor in found.values()}.values())
         if size > path.stat().st_size + _SLACK:  # a tensor may repeat its values without end
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
         self._readers = dict(found)
         return {str(name): tuple(tensor.shape) for name, tensor in found.items()}
 
     def _tensor(self, source: Path, name: str) -> Tensor:
-        """Read one tensor as fp32; CheckpointError if it is not of a floating dtype, or not finite."""
+        """Read one tensor as fp32; CheckpointError if it is not of a usual floating dtype, or not finite in fp32."""
         reader = self._readers[name]
         tensor: Tensor = reader if isinstance(reader, Tensor) else reader.get_tensor(name)
-        if not tensor.is_floating_point():
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            raise CheckpointError(f"{source}: {name} is {dtype}, not of real numbers")
-        if not bool(tensor.isfinite().all()):
+        if tensor.dtype not in _DTYPES:
+            dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
+            raise CheckpointError(f"{source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
+        converted = tensor.float()
+        if not bool(converted.isfinite().all()):  # a float64 may be beyond fp32
             raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
-        return tensor.float()
+        return converted
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Return whether a tensor has its values one by one in memory: it is not sparse, nested or without any."""
+    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_nested

@@ -36,17 +36,20 @@ from tolka.interchange.marian import (
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, has_transformers
 from tolka.model_directory.card import model_card
+from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import MANIFEST, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.initialization import SkipInitialization
 from tolka.nn.positions import sinusoids
+from tolka.system.surrogates import is_utf8, printable
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.vocabulary import Vocabulary
 from tolka.version import __version__
 
+_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 _SAME_POSITIONS = 2e-3  # greatest difference from the sinusoids that rounding to half precision makes
 _UNKNOWN_LANGUAGE = "und"
@@ -94,8 +97,15 @@ def import_marian(
     """Write a folder of Marian as a model directory, after the parity gate where `transformers` is installed.
 
     languages: the codes of source and target; None for those of the folder. lines: the sample to compare. ConfigError
-    if nobody says which languages they are.
+    if nobody says which languages they are, or a code is none.
     """
+    for key, code in zip(("corpus.source", "corpus.target"), languages or (), strict=False):
+        if not _LANGUAGE.fullmatch(code):
+            raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
+    if (path / EXPORTED).is_file():
+        raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
+    if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
+        raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
     described = _described(path, languages)
     if not described.languages_known:
         raise ConfigError(
@@ -103,10 +113,11 @@ def import_marian(
         )
     saved = _load(described)
     if has_transformers():
-        limit = min(LIMIT, described.longest)
-        with checked_copy(described.folder, described.config, described.about) as copy:
-            side = TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit)
-        parity = compare(TolkaSide(saved, limit), side, sample_of(saved, lines))
+        sample, limit = sample_of(saved, lines, say), min(LIMIT, described.longest)
+        config = _with_positions(described, max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1)
+        with checked_copy(described.folder, config, described.about) as copy:
+            ours, side = TolkaSide(saved, limit), TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit, path)
+        parity = compare(ours, side, sample, ours.beginning)
         parity.check(FP32)
         section = parity.as_markdown()
         say(section.splitlines()[-1])
@@ -118,6 +129,13 @@ def import_marian(
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")
     card = f"{model_card(saved.config, saved.scores['facts'], saved.scores)}\n{section}"
     snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, saved.scores, card).write(out)
+
+
+def _with_positions(described: _Described, most: int) -> dict[str, Any]:
+    """Return config.json with at most this many positions: transformers computes one after the other in Python."""
+    if not described.folder.tensor_names().isdisjoint(POSITIONS):  # which have the number that config.json says
+        return described.config
+    return {**described.config, "max_position_embeddings": min(described.longest + 1, most)}
 
 
 def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
@@ -138,10 +156,12 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
     known = all(isinstance(each, str) and _LANGUAGE.fullmatch(each) for each in named)
     source, target = named if known else (_UNKNOWN_LANGUAGE, _UNKNOWN_LANGUAGE)
     positions = whole(config, "max_position_embeddings", where)
-    if positions < 2:
-        raise CheckpointError(f"{where}: max_position_embeddings ({positions}) must be at least 2")
+    if positions < _FEWEST_POSITIONS:
+        raise CheckpointError(
+            f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
+        )
     settings = {
-        "run": {"name": path.resolve().name},
+        "run": {"name": folder.name},
         "corpus": {"source": source, "target": target},
         "cleaning": asdict(CleaningConfig()),
         "tokenizer": asdict(_tokenizer_options(tokenizer)),
@@ -179,7 +199,7 @@ def _load(described: _Described) -> SavedModel:
     facts = {
         "languages": " to ".join(described.settings["corpus"].values()),
         "architecture": f"Marian's Transformer, {model.parameter_count():,} parameters",
-        "imported from": f"a folder of Hugging Face's Marian, {described.folder.path.resolve().name}",
+        "imported from": f"a folder of Hugging Face's Marian, {described.folder.name}",
         "tolka": __version__,
     }
     sources = TrainingSources(described.longest)
@@ -264,6 +284,8 @@ def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
     path, found = folder.path / name, folder.json(name)
     if not all(type(number) is int for number in found.values()) or sorted(found.values()) != list(range(len(found))):
         raise CheckpointError(f"{path} must number its {len(found)} subwords from 0 to {len(found) - 1}, each once")
+    if broken := [subword for subword in found if not is_utf8(subword)]:
+        raise CheckpointError(f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it")
     if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in found]:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
     if len(found) != size:

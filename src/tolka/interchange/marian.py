@@ -50,7 +50,9 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
     """Return the options of a `config.json`. where: its name, for messages; CheckpointError for what has none."""
     for key, meaning in _ABSENT.items():
         if config.get(key):
-            raise CheckpointError(f"{where}: {key}={config[key]} ({meaning}) is no setting of Marian's architecture")
+            raise CheckpointError(
+                f"{where}: {key}={config[key]!r:.80} ({meaning}) is no setting of Marian's architecture"
+            )
     for encoder, decoder in (
         ("encoder_attention_heads", "decoder_attention_heads"),
         ("encoder_ffn_dim", "decoder_ffn_dim"),
@@ -59,11 +61,11 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
-    for key in ("encoder_layers", "decoder_layers"):
+    for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
         if whole(config, key, where) == 0:
             raise CheckpointError(f"{where}: {key} (0) must be at least 1")
     activation = config.get("activation_function", "gelu")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise CheckpointError(
             f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(_ACTIVATIONS)}"
         )
@@ -215,6 +217,6 @@ def _flag(config: Mapping[str, Any], key: str, default: bool, where: str) -> boo
 
 def _rate(config: Mapping[str, Any], key: str, where: str) -> float:
     value = config.get(key, 0.0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a number, at least 0 and below 1")
     return float(value)

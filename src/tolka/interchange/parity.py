@@ -5,7 +5,7 @@ side's translations against ours, and the logits of forced decoding where both s
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,10 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from tolka.data.batch import EOS, UNK, collate
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, unicode_form
 from tolka.search.greedy import GreedyConfig
+from tolka.system.progress import say
 from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.options import DecodingConfig
@@ -27,6 +28,7 @@ LIMIT = 128
 """Tokens of a translation, `</s>` included, at most: the same on both sides."""
 LINES = 64
 """Lines of a sample that is made up."""
+_TRIES = 50  # for each line that is made up: most subwords of an odd vocabulary may be blanks
 _FORCED_LINES = 32  # lines whose logits are compared: each has the whole vocabulary at every token
 _FORCED_AT_ONCE = 8
 _FORCED_CHARACTERS = 60  # of a translation: it may be cut into more subwords than it was made of
@@ -61,7 +63,13 @@ class TolkaSide:
         """limit: tokens of a translation, where the other side has fewer positions than LIMIT."""
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)  # the factor's part is at least 1
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
-        self._saved = saved
+        self._saved, self._limit = saved, limit
+
+    def beginning(self, target: str) -> str:
+        """Return as much of a target as has no more tokens than a translation may have."""
+        while len(self._saved.tokenizer.encode_target([target])[0]) > self._limit:
+            target = target[: len(target) // 2].strip()
+        return target
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""
@@ -151,10 +159,11 @@ class Parity:
             raise CheckpointError(f"{self.other} does not translate like tolka: {'; '.join(reasons)}{shown}")
 
 
-def compare(ours: Side, theirs: Side, lines: Sequence[str]) -> Parity:
+def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str], str] = str) -> Parity:
     """Translate the lines (at least one, none of them blank) with both sides, and compare.
 
-    Blanks at the ends do not count: the other side's tokenizer may strip them.
+    Blanks at the ends do not count: the other side's tokenizer may strip them. cut: shortens a target of forced
+    decoding to what both sides have positions for.
     """
     mine, other = ([text.strip() for text in side.translate(lines)] for side in (ours, theirs))
     both = list(zip(lines, mine, other, strict=True))
@@ -163,8 +172,8 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str]) -> Parity:
     identical = sum(one == two for one, two in zip(mine, other, strict=True))
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
         bleu = replace(bleu, value=100.0)
-    texts = zip(lines, mine, strict=True)
-    forced = [(source, (target or source)[:_FORCED_CHARACTERS].strip()) for source, target in texts][:_FORCED_LINES]
+    texts = list(zip(lines, mine, strict=True))[:_FORCED_LINES]
+    forced = [(source, cut((target or source)[:_FORCED_CHARACTERS].strip())) for source, target in texts]
     return Parity(theirs.name, len(both), identical, bleu, _greatest_difference(ours, theirs, forced), first)
 
 
@@ -177,29 +186,53 @@ def _greatest_difference(ours: Side, theirs: Side, pairs: Pairs) -> float | None
     return max((float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True)), default=0.0)
 
 
-def sample_of(saved: SavedModel, given: Sequence[str] = ()) -> list[str]:
-    """Return the lines to compare: those given, in the model's Unicode form, or made-up ones.
+def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = say) -> list[str]:
+    """Return the lines to compare: those given, in the model's Unicode form, or made-up ones if none are given.
 
-    Blank lines, and those with more subwords than the model was trained on, are left out.
+    Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if no
+    others are given. CheckpointError if the vocabulary has nothing to make up lines of.
     """
+    longest = saved.sources.longest
+    if not given:
+        if made := made_up_lines(saved.tokenizer, LINES, longest=longest):
+            return made
+        raise CheckpointError(
+            f"{saved.folder}: its vocabulary gives no lines of at most {longest} subwords to compare translations of; "
+            "name source lines with --sample FILE"
+        )
     form = unicode_form(saved.config)
-    lines = [text for line in given if (text := spelt(line.strip(), form))]
-    lengths = map(len, saved.tokenizer.encode_source(lines))
-    lines = [line for line, length in zip(lines, lengths, strict=True) if length <= saved.sources.longest]
-    return lines or made_up_lines(saved.tokenizer, LINES)
+    texts = [text for line in given if (text := spelt(line.strip(), form))]
+    lengths = map(len, saved.tokenizer.encode_source(texts))
+    lines = [text for text, length in zip(texts, lengths, strict=True) if length <= longest]
+    counts = {
+        "blank": len(given) - len(texts),
+        f"longer than the {longest} subwords that the model was trained on": len(texts) - len(lines),
+    }
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count)
+    if not lines:
+        raise DataError(f"none of the {len(given)} lines of the sample can be compared: {reasons}")
+    if len(lines) < len(given):
+        say(f"note: {len(given) - len(lines)} of {len(given)} lines of the sample are left out: {reasons}")
+    return lines
 
 
-def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1) -> list[str]:
+def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128) -> list[str]:
     """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
 
-    Each begins with one of the vocabulary's language tags (`>>deu<<`), if there are any.
+    Each begins with one of the vocabulary's language tags (`>>deu<<`), if there are any, and has at most `longest`
+    subwords. There are fewer lines, or none, if the vocabulary has hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
     tags = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
+    most = min(16, longest - bool(tags))
     draw, lines = random.Random(seed), list[str]()
-    while len(lines) < count:
-        (text,) = tokenizer.decode_source([draw.choices(words, k=draw.randint(2, 16))])
+    for _ in range(_TRIES * count if words and most > 0 else 0):
+        (text,) = tokenizer.decode_source([draw.choices(words, k=draw.randint(min(2, most), most))])
         if text := text.strip():
-            lines.append(f"{draw.choice(tags)} {text}" if tags else text)
+            line = f"{draw.choice(tags)} {text}" if tags else text
+            if len(tokenizer.encode_source([line])[0]) <= longest:
+                lines.append(line)
+        if len(lines) == count:
+            break
     return lines

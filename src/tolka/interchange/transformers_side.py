@@ -65,11 +65,13 @@ def has_transformers() -> bool:
 class TransformersSide:
     """MarianMTModel with MarianTokenizer, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
 
-    def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT, shown: Path | None = None) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
-        CheckpointError if transformers cannot load the folder; ConfigError if it cannot be imported.
+        shown: the folder's name in messages, where `folder` is a temporary one. CheckpointError if transformers cannot
+        load the folder; ConfigError if it cannot be imported.
         """
+        shown = shown or folder
         with _quiet():
             try:
                 transformers = importlib.import_module("transformers")
@@ -85,8 +87,8 @@ class TransformersSide:
                 self._tokenizer = transformers.MarianTokenizer.from_pretrained(str(folder), **local)
                 model = transformers.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32, **local)
             except Exception as error:
-                reason = " ".join(str(error).split())[:300]
-                raise CheckpointError(f"{self.name} cannot load {folder}: {reason}") from None
+                reason = " ".join(f"{type(error).__name__}: {error}".replace(str(folder), str(shown)).split())[:300]
+                raise CheckpointError(f"{self.name} cannot load {shown}: {reason}") from None
             self._model = model.eval()
             config = self._model.config
             self._start = config.decoder_start_token_id

@@ -49,9 +49,23 @@ def find_model_folder(folder: Path) -> Path:
             return candidate
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory")
+    if _is_of_marian(folder):
+        raise CheckpointError(
+            f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
+            "give its OUT"
+        )
     raise CheckpointError(
         f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
     )
+
+
+def _is_of_marian(folder: Path) -> bool:
+    """Return whether the config.json of `transformers` in a folder says that its model is Marian's."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == "marian"
 
 
 def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
@@ -70,6 +84,10 @@ def read_settings(folder: Path) -> dict[str, Any]:
     CheckpointError if it cannot be read, or lacks its model or its languages.
     """
     path = folder / CONFIG
+    if (folder / EXPORTED).is_file():
+        raise CheckpointError(
+            f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
+        )
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:

@@ -71,15 +71,15 @@ class Snapshot:
         or OSError when it cannot be written; an existing directory is then unchanged.
         """
         with whole_folder(folder) as work:
-            _save(self.weights, work / WEIGHTS)
+            save_tensors(self.weights, work / WEIGHTS)
             text = yaml.safe_dump(dict(self.config), allow_unicode=True, sort_keys=False)
             (work / CONFIG).write_text(text, encoding="utf-8")
             if self.adapter:
-                _save(self.adapter, work / ADAPTER, {BASE: self.base})
+                save_tensors(self.adapter, work / ADAPTER, {BASE: self.base})
             self.tokenizer.save(work)
             if self.state is not None:
                 (work / STATE_FACTS).parent.mkdir()
-                _save(self.state.tensors, work / STATE_TENSORS)
+                save_tensors(self.state.tensors, work / STATE_TENSORS)
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
                 if self.state.shards:
                     self.state.shards.link_into(work / STATE_SHARDS)
@@ -127,7 +127,8 @@ def _copy_to_cpu(tensors: Tensors) -> Tensors:
     return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
 
 
-def _save(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
+def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a safetensors file; CheckpointError if it cannot be written."""
     try:
         save_file(tensors, path, metadata)
     except SafetensorError as error:
