@@ -19,7 +19,7 @@ CONFIG: dict[str, Any] = {
     "corpus": {"name": "hub", "source": "en", "target": "de", "path": "bentrevett/multi30k"},
 }
 METRICS = [
-    {"name": "BLEU", "score": 38.7904, "signature": SIGNATURE, "interval": [37.1, 40.4]},
+    {"name": "BLEU", "score": 38.7904, "signature": SIGNATURE, "interval": (37.1, 40.4)},
     {"name": "chrF2++", "score": 61.3652, "signature": "nw:2", "interval": None},
     {"name": "TER", "score": float("nan"), "signature": "case:lc", "interval": None},
 ]

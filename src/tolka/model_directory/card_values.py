@@ -43,7 +43,8 @@ def check_values(config: Any, scores: Any, folder: Path = Path()) -> None:
 
 def _check(value: Any, kind: Any, place: str, separator: str = ".") -> None:
     """Raise CheckpointError if a value is not of a kind. place: of the value; separator: before its keys."""
-    types: Any = type(kind) if isinstance(kind, dict | list) else kind
+    # A list is a tuple before it is JSON.
+    types: Any = (list, tuple) if isinstance(kind, list) else dict if isinstance(kind, dict) else kind
     length = len(kind) if isinstance(kind, list) and len(kind) > 1 else 0
     if not isinstance(value, types) or (length and len(value) != length):
         name = _NAMES[types[0] if isinstance(types, tuple) else types]
