@@ -9,6 +9,7 @@ from conftest import Command
 from tolka.config.translate_command import translate_config
 from tolka.errors import ConfigError
 from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import hub_data_set
 from tolka.model_directory.read import load_model
 from tolka.options.checks import check_licence
 
@@ -18,7 +19,7 @@ CONFIG: dict[str, Any] = {
     "corpus": {"name": "hub", "source": "en", "target": "de", "path": "bentrevett/multi30k"},
 }
 METRICS = [
-    {"name": "BLEU", "score": 38.7904, "signature": SIGNATURE, "interval": [37.1, 40.4]},
+    {"name": "BLEU", "score": 38.7904, "signature": SIGNATURE, "interval": (37.1, 40.4)},
     {"name": "chrF2++", "score": 61.3652, "signature": "nw:2", "interval": None},
     {"name": "TER", "score": float("nan"), "signature": "case:lc", "interval": None},
 ]
@@ -27,7 +28,8 @@ SCORES: dict[str, Any] = {"update": 6000, "test": {"flickr": {"metrics": METRICS
 
 def test_the_hub_s_own_classes_read_it() -> None:
     hub = pytest.importorskip("huggingface_hub")
-    card = hub.ModelCard(model_card(CONFIG, {"training text": "29000 pairs"}, SCORES))
+    facts = {"data set": "bentrevett/multi30k", "training text": "29000 pairs"}
+    card = hub.ModelCard(model_card(CONFIG, facts, SCORES))
     data = card.data
     assert (data.language, data.license, data.library_name) == (["en", "de"], "cc-by-4.0", "tolka")
     assert (data.pipeline_tag, data.datasets, data.metrics) == (
@@ -73,8 +75,33 @@ def test_the_licence_is_a_setting(command: Command, tiny: list[str], tmp_path: A
 
 def test_a_folder_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    assert hub_data_set(CONFIG["corpus"]) == "bentrevett/multi30k"
     (tmp_path / "bentrevett" / "multi30k").mkdir(parents=True)
+    assert hub_data_set(CONFIG["corpus"]) == ""
     assert "bentrevett" not in model_card(CONFIG, {}, SCORES)
+
+
+def test_training_notes_a_data_set_of_the_hub(
+    command: Command, tiny: list[str], corpus: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of a local folder of the same shape its path only."""
+    settings = [each for each in tiny if not each.startswith("corpus")]
+    named = ["corpus=hub", "corpus.path=clients/acme", f"corpus.root={corpus}", "corpus.source=xa", "corpus.target=xb"]
+    monkeypatch.chdir(tmp_path)
+    for is_local in (False, True):
+        if is_local:
+            (tmp_path / "clients" / "acme").mkdir(parents=True)
+        run = tmp_path / f"run-{is_local}"
+        assert command("mt-train", *settings, *named, f"run.dir={run}").code == 0
+        assert load_model(run).scores["facts"].get("data set", "") == ("" if is_local else "clients/acme")
+        assert ("datasets:" in (run / "best" / "README.md").read_text()) != is_local
+
+
+def test_an_exported_folder_has_a_card_of_its_own() -> None:
+    full, short = model_card(CONFIG, {}, {}), model_card(CONFIG, {}, {}, has_config=False, marks_lines=False)
+    for words in ("All settings are in `config.yaml`.", "With `output.format=jsonl`, `mt-translate` marks"):
+        assert words in full
+        assert words not in short
 
 
 def test_a_model_of_another_program_was_not_trained_here() -> None:

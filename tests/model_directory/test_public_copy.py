@@ -1,8 +1,19 @@
 """What of a text is a path of this machine, and what only has a slash in it."""
 
-import pytest
+import json
+import shutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from tolka.model_directory.public_copy import PublicCopy
+import pytest
+import yaml
+from sentencepiece import SentencePieceProcessor
+
+from tolka.errors import CheckpointError
+from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
+from tolka.model_directory.public_copy import PublicCopy, write_public_copy
+from tolka.model_directory.quantise import quantise_model
 
 
 @pytest.mark.parametrize(
@@ -15,6 +26,21 @@ from tolka.model_directory.public_copy import PublicCopy
         ("corpus.root", "~ann/texts", "texts"),
         ("tokenizer.model", "../other/tokenizer.model", "tokenizer.model"),
         ("corpus.path", "bentrevett/multi30k", "bentrevett/multi30k"),
+        ("corpus.path", "clients/acme", "acme"),
+        ("run.init_from", "hub:Helsinki-NLP/opus-mt-en-de", "hub:Helsinki-NLP/opus-mt-en-de"),
+        ("run.init_from", "hub:../acme/models/one", "one"),
+        ("scores.facts.made of", "the mean of my secret/m, runs/b", "the mean of m, b"),
+        ("scores.facts.made of", 'the mean of "my, secret/m", runs/b', "the mean of m, b"),
+        (
+            "scores.facts.made of",
+            "a b/m with the adapter of c d/n/ merged into it",
+            "m with the adapter of n merged into it",
+        ),
+        (
+            "scores.quality.search",
+            "BeamConfig(glossary='clients/acme-secret/g.tsv', banned=\"ann's/b.txt\", beam_size=5)",
+            "BeamConfig(glossary='g.tsv', banned='b.txt', beam_size=5)",
+        ),
         ("corpus.path", "/data/multi30k", "multi30k"),
         ("scores.facts.made of", "the mean of /tmp/a, runs/b/best", "the mean of a, best"),
         (
@@ -28,10 +54,14 @@ from tolka.model_directory.public_copy import PublicCopy
         ("my_group.table", r"\\server\share\table.txt", "table.txt"),
         ("scores.facts.note", "of '/home/ann/a b', (/x/y)", "of 'a b', (y)"),
         ("run.name", "mine", "mine"),
+        ("run.name", "file:///home/ann/secret/x [/home/ann/u]", "x [u]"),
+        ("run.name", "$HOME/ann/y ${HOME}/ann/y ann@host:/home/ann/k host:/home/ann/k", "y y k k"),
+        ("report.sentences", "1 /2 at 5 $/kg, $5/kg or ~5/kg", "1 /2 at 5 $/kg, $5/kg or ~5/kg"),
+        ("report.sentences", "<b><i>bold</i></b>", "<b><i>bold</i></b>"),
     ],
 )
 def test_a_path_becomes_its_last_name(place: str, text: str, short: str) -> None:
-    made = PublicCopy()
+    made = PublicCopy(data_set="bentrevett/multi30k")
     assert made.without_folders(text, place) == short
     assert made.shortened == ([] if text == short else [place])
 
@@ -45,3 +75,168 @@ def test_names_of_test_sets_and_lists() -> None:
     config = {"corpus": {"train": ["/home/a/train", "news"], "weights": [1, 2.5]}}
     assert made.without_folders(config, "") == {"corpus": {"train": ["train", "news"], "weights": [1, 2.5]}}
     assert "corpus.train" in made.shortened
+
+
+@pytest.mark.parametrize(
+    ("entries", "names", "public"),
+    [
+        (
+            ["clients/acme-secret/data/test", "clients/beta/data/test.tsv.gz"],
+            ["acme-secret-data-test", "beta-data-test"],
+            ["test (1)", "test (2)"],
+        ),
+        (["clients/*/newstest-*"], ["acme-newstest-14", "beta-newstest-14"], ["newstest-14 (1)", "newstest-14 (2)"]),
+        (["a/test", "b/test", "b/dev"], ["a-test", "b-test", "b-dev"], ["test (1)", "test (2)", "dev"]),
+        (["data/newstest-14", "data/newstest-15"], ["newstest-14", "newstest-15"], ["newstest-14", "newstest-15"]),
+        ([], ["test_fresh", "test_unseen"], ["test_fresh", "test_unseen"]),
+    ],
+)
+def test_names_of_test_sets_have_no_folders(entries: list[str], names: list[str], public: list[str]) -> None:
+    made = PublicCopy()
+    scores = {"update": 1, "test": {name: {"sentences": number} for number, name in enumerate(names)}}
+    found = made.with_short_test_names(scores, {"test": entries})
+    assert found == {"update": 1, "test": {name: {"sentences": number} for number, name in enumerate(public)}}
+    assert made.shortened == ([] if names == public else ["scores.test"])
+
+
+def changed(trained: Path, folder: Path, config: dict[str, Any] | None = None, **scores: Any) -> Path:
+    """Write a copy of a model with other values, ... for none, in config.yaml ("run.name") and scores.json."""
+    shutil.copytree(trained / "best", folder)
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    for place, value in (config or {}).items():
+        *groups, key = place.split(".")
+        group = settings[groups[0]] if groups else settings
+        group[key] = value
+        if value is ...:
+            del group[key]
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    found = {**json.loads((folder / "scores.json").read_text()), **scores}
+    (folder / "scores.json").write_text(json.dumps({key: each for key, each in found.items() if each is not ...}))
+    write_manifest(folder, TrainingSources(7))
+    return folder
+
+
+def published(folder: Path, out: Path) -> PublicCopy:
+    out.mkdir()
+    return write_public_copy(folder, out, "ann/captions")
+
+
+def test_a_sentencepiece_model_names_no_files(trained: Path, tmp_path: Path) -> None:
+    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    folder = changed(trained, tmp_path / "model")
+    model = protobuf.ModelProto.FromString((folder / "tokenizer.model").read_bytes())
+    model.trainer_spec.input.extend(["/home/ann/acme/train.xa", "/home/ann/acme/train.xb"])
+    model.trainer_spec.model_prefix = "clients/acme/spm"
+    model.normalizer_spec.normalization_rule_tsv = "clients/acme/rules.tsv"
+    sample = b"\x0a\x04acme"  # the field `input` of the field `samples` of the field `self_test_data`
+    content = model.SerializeToString() + b"\x22\x08\x0a\x06" + sample
+    (folder / "tokenizer.model").write_bytes(content)
+    write_manifest(folder, TrainingSources(7))
+    made = published(folder, tmp_path / "out")
+    public = (tmp_path / "out" / "tokenizer.model").read_bytes()
+    assert b"acme" in content
+    assert b"acme" not in public
+    cleared = "trainer_spec.input, trainer_spec.model_prefix, normalizer_spec.normalization_rule_tsv"
+    assert f"tokenizer.model (self_test_data, {cleared})" in made.shortened
+    one, other = (SentencePieceProcessor(model_proto=each) for each in (content, public))
+    lines = (trained.parent / "corpus" / "test.xa").read_text().splitlines()
+    assert [one.encode(line) for line in lines] == [other.encode(line) for line in lines]
+    assert "tokenizer.model" in checked_manifest(tmp_path / "out").files
+
+
+def test_what_is_no_sentencepiece_model_is_refused(trained: Path, tmp_path: Path) -> None:
+    folder = changed(trained, tmp_path / "model")
+    (folder / "tokenizer.model").write_bytes(b"x")
+    write_manifest(folder, TrainingSources(7))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.model is no SentencePiece model"):
+        published(folder, tmp_path / "out")
+
+
+def test_a_local_folder_is_not_taken_for_a_data_set_of_the_hub(trained: Path, tmp_path: Path) -> None:
+    """Whatever is in the current folder: training knew, and wrote it into the facts or, earlier, into the card."""
+    config, facts = {"corpus.path": "clients/acme"}, {"training text": "9 pairs", "data set": "clients/acme"}
+    local, hub, earlier = (changed(trained, tmp_path / name, config) for name in ("local", "hub", "earlier"))
+    scores = json.loads((hub / "scores.json").read_text())
+    (hub / "scores.json").write_text(json.dumps({**scores, "facts": facts}))
+    card = (earlier / "README.md").read_text()
+    (earlier / "README.md").write_text(card.replace("library_name:", "datasets:\n- clients/acme\nlibrary_name:", 1))
+    for folder in (local, hub, earlier):
+        write_manifest(folder, TrainingSources(7))
+        published(folder, tmp_path / f"{folder.name}-out")
+    for folder, is_known in ((local, False), (hub, True), (earlier, True)):
+        out = tmp_path / f"{folder.name}-out"
+        texts = [(out / name).read_text() for name in ("config.yaml", "README.md")]
+        assert ["clients/acme" in text for text in texts] == [is_known] * 2
+        assert ("datasets:\n- clients/acme\n" in texts[1]) == is_known
+
+
+METRIC = {"name": "BLEU", "score": 30.0, "signature": "nrefs:1", "interval": None}
+PPL = {"perplexity": {"ppl": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("config", "scores", "complaint"),
+    [
+        ({"run.name": ...}, {}, r"config\.yaml: run\.name is missing, and must be a text"),
+        ({"run.name": ["a"]}, {}, r"config\.yaml: run\.name is \['a'\], and must be a text"),
+        ({}, {"facts": [1]}, r"scores\.json: facts is \[1\], and must be a mapping"),
+        ({}, {"test": [1]}, r"scores\.json: test is \[1\], and must be a mapping"),
+        ({}, {"test": {"a": {}}}, r"scores\.json: test\.a\.metrics is missing, and must be a list"),
+        ({}, {"test": {"a": {"metrics": []}}}, r"scores\.json: test\.a\.perplexity is missing, and must be a mapping"),
+        ({}, {"update": ...}, r"scores\.json: update is missing, and must be a number"),
+        ({}, {"validation": {"bleu": "x"}}, r"scores\.json: validation\.bleu is 'x', and must be a number"),
+        (
+            {},
+            {"test": {"a": {"metrics": [METRIC, {**METRIC, "score": "x"}], **PPL}}},
+            r"scores\.json: test\.a\.metrics\[1\]\.score is 'x', and must be a number",
+        ),
+        (
+            {},
+            {"test": {"a": {"metrics": [{**METRIC, "interval": [1.0]}], **PPL}}},
+            r"scores\.json: test\.a\.metrics\[0\]\.interval is \[1\.0\], and must be a list of 2",
+        ),
+    ],
+)
+def test_values_of_a_wrong_kind_are_named(
+    trained: Path, tmp_path: Path, config: dict[str, Any], scores: dict[str, Any], complaint: str
+) -> None:
+    folder = changed(trained, tmp_path / "model", config, **scores)
+    with pytest.raises(CheckpointError, match=complaint):
+        quantise_model(folder, tmp_path / "int8")
+    with pytest.raises(CheckpointError, match=complaint):
+        published(folder, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ({"run": ...}, r"config\.yaml does not describe a training \(run, corpus\)"),
+        ({"corpus.source": ...}, r"config\.yaml: corpus\.source is missing, and must be a text"),
+    ],
+)
+def test_settings_without_languages_or_run_are_not_published(
+    trained: Path, tmp_path: Path, config: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(CheckpointError, match=complaint):
+        published(changed(trained, tmp_path / "model", config), tmp_path / "out")
+
+
+def test_scores_that_are_nan_or_inf_are_null_and_published(trained: Path, tmp_path: Path) -> None:
+    test = {"a": {"metrics": [{**METRIC, "score": None, "interval": [None, None]}], "perplexity": {"ppl": None}}}
+    published(changed(trained, tmp_path / "model", test=test), tmp_path / "out")
+    assert "| BLEU | nan |  |" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_comparison_of_an_imported_model_stays_in_its_card(trained: Path, tmp_path: Path) -> None:
+    folder = changed(trained, tmp_path / "model")
+    card = (folder / "README.md").read_text()
+    (folder / "README.md").write_text(f"{card}\n## Parity\n\nOf 64 lines, 64 are identical.\n")
+    write_manifest(folder, TrainingSources(7))
+    published(folder, tmp_path / "out")
+    quantise_model(folder, tmp_path / "int8")
+    published(tmp_path / "int8", tmp_path / "int8-out")
+    for name, words in (("out", ""), ("int8", "Compared in fp32, before"), ("int8-out", "Compared in fp32, before")):
+        section = (tmp_path / name / "README.md").read_text().partition("\n## Parity\n\n")[2]
+        assert section.startswith(words)
+        assert section.endswith("Of 64 lines, 64 are identical.\n")
+        assert section.count("Compared") == (1 if words else 0)

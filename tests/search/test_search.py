@@ -69,6 +69,22 @@ def test_several_hypotheses_end_in_one_step() -> None:
         assert all(hypothesis.finished for hypothesis in sentence)
 
 
+@pytest.mark.parametrize("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
+@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_without_finite_scores_there_is_no_translation(config: SearchConfig, scored: bool, number: float) -> None:
+    """Wherever one comes up; sentences beside it are translated."""
+
+    class Broken(Known):
+        def logits(self, features: Any) -> Any:
+            logits = super().logits(features).clone()
+            logits[0, :, B] = number
+            return logits
+
+    broken, (found, *_) = config.build().search(Broken({BOS: {A: 1.0}, A: {EOS: 1.0}}), SOURCE, LENGTHS, scored)
+    assert (broken, found.tokens) == ([], [A])
+
+
 @pytest.mark.parametrize("vocabulary", [3, 255, 256, 257, 300, 511, 512, 8000])
 @pytest.mark.parametrize("count", [1, 4, 700])
 def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> None:
@@ -88,7 +104,9 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     assert int(places.max()) < 2 * vocabulary
     assert int(found.token.max()) < vocabulary
     features[..., :2] = float("-inf")
-    assert torch.equal(most_likely_token(model, features[:, :1]), features[:, :1].argmax(dim=-1))
+    logit, token = most_likely_token(model, features[:, :1])
+    assert torch.equal(token, features[:, :1].argmax(dim=-1))
+    assert torch.equal(logit, features[:, :1].amax(dim=-1))
 
 
 def test_registered_names_and_complaints() -> None:

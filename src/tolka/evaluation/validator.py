@@ -1,5 +1,6 @@
 """Validation during training."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -54,6 +55,8 @@ class Validator:
         tick: is called after each batch; an exception that it raises ends the validation.
         """
         perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick, self._ranks)
+        if not math.isfinite(perplexity.nll):  # which ends or rolls back the training: such a model cannot translate
+            return Validation({"nll": perplexity.nll}, "")
         with bar("validating", len(self._pairs), " sentences") as progress:
 
             def advance(sentences: float) -> None:

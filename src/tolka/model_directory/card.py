@@ -7,40 +7,49 @@ model-index in `modelcard.md` of huggingface/hub-docs).
 import math
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tolka.metrics.tables import between
+from tolka.model_directory.card_values import DATA_SET, MEASURED, PARITY, check_values
+from tolka.model_directory.file_names import CONFIG
 from tolka.system.number_format import shown
-
-MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
-REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
 
 
 def model_card(
-    config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any], repository: str = ""
+    config: Mapping[str, Any],
+    facts: Mapping[str, str],
+    scores: Mapping[str, Any],
+    repository: str = "",
+    *,
+    has_config: bool = True,
+    marks_lines: bool = True,
+    parity: str = "",
 ) -> str:
-    """Return the model card as Markdown.
+    """Return the model card as Markdown; CheckpointError, with file and key, if a value is of another kind.
 
     facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it goes there.
+    has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate tells which lines to check,
+    as it does with torch. parity: `parity_section` of the model that this one is made from.
     """
-    metadata = yaml.safe_dump(_metadata(config, scores), allow_unicode=True, sort_keys=False)
+    check_values(config, scores)
+    metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
     sections = [
         _title(config, facts),
-        _training(config, facts, scores),
+        _training(facts, scores, has_config),
         _use(repository),
         _scores(scores),
-        _limits(facts),
+        _limits(facts, marks_lines),
+        *([[PARITY, "", parity]] if parity else []),
     ]
     return f"---\n{metadata}---\n\n" + "\n".join("\n".join(lines) + "\n" for lines in sections)
 
 
-def _metadata(config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of the Hub. Without run.licence there is no licence in it."""
     corpus, run = config["corpus"], config["run"]
-    results = [_result(config, name, entry) for name, entry in scores.get("test", {}).items()]
+    results = [_result(config, facts, name, entry) for name, entry in (scores.get("test") or {}).items()]
     metrics = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
     return {
         "language": list(dict.fromkeys([corpus["source"], corpus["target"]])),
@@ -48,24 +57,18 @@ def _metadata(config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str,
         "library_name": "tolka",
         "pipeline_tag": "translation",
         "tags": ["translation", "tolka"],
-        **({"datasets": [dataset]} if (dataset := _dataset(corpus)) else {}),
+        **({"datasets": [facts[DATA_SET]]} if DATA_SET in facts else {}),
         **({"metrics": metrics} if metrics else {}),
-        **({"model-index": [{"name": str(run["name"]) or "tolka", "results": results}]} if results else {}),
+        **({"model-index": [{"name": run["name"] or "tolka", "results": results}]} if results else {}),
     }
 
 
-def _dataset(corpus: Mapping[str, Any]) -> str:
-    """Return the Hub's name of the training text; "" for files of one's own."""
-    path = str(corpus.get("path", ""))
-    return path if REPOSITORY.fullmatch(path) and not Path(path).exists() else ""
-
-
-def _result(config: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _result(config: Mapping[str, Any], facts: Mapping[str, str], name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return one test set's scores for model-index."""
     corpus = config["corpus"]
     return {
         "task": {"type": "translation", "name": f"Translation {corpus['source']}-{corpus['target']}"},
-        "dataset": {"type": _dataset(corpus) or name, "name": name},
+        "dataset": {"type": facts.get(DATA_SET, name), "name": name},
         "metrics": [
             {
                 "type": re.split(r"[^a-z]", metric["name"].lower())[0],
@@ -74,7 +77,7 @@ def _result(config: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> d
                 "args": {"signature": metric["signature"]},
             }
             for metric in entry["metrics"]
-            if math.isfinite(metric["score"])
+            if _is_finite(metric["score"])
         ],
     }
 
@@ -88,14 +91,17 @@ def _title(config: Mapping[str, Any], facts: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _training(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> list[str]:
+def _is_finite(score: float | None) -> bool:
+    return score is not None and math.isfinite(score)
+
+
+def _training(facts: Mapping[str, str], scores: Mapping[str, Any], has_config: bool) -> list[str]:
     rows = dict(facts)
-    if dataset := _dataset(config["corpus"]):
-        rows["data set"] = dataset
-    if "update" in scores:
+    if scores.get("update") is not None:
         rows["updates"] = str(scores["update"])
     table = [f"| {label} | {value} |" for label, value in rows.items()]
-    return ["## Training", "", "| | |", "|---|---|", *table, "", "All settings are in `config.yaml`."]
+    settings = ["", f"All settings are in `{CONFIG}`."] if has_config else []
+    return ["## Training", "", "| | |", "|---|---|", *table, *settings]
 
 
 def _use(repository: str) -> list[str]:
@@ -122,10 +128,11 @@ def _use(repository: str) -> list[str]:
 
 def _scores(scores: Mapping[str, Any]) -> list[str]:
     lines = list(_validation(scores))
-    for name, entries in scores.get("test", {}).items():
+    for name, entries in (scores.get("test") or {}).items():
         lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
         for entry in entries["metrics"]:
-            lines.append(f"| {entry['name']} | {entry['score']:.2f} | {between(entry['interval'])} |")
+            score = f"{entry['score']:.2f}" if _is_finite(entry["score"]) else "nan"
+            lines.append(f"| {entry['name']} | {score} | {_interval(entry.get('interval'))} |")
         lines += ["", f"Perplexity {shown(entries['perplexity']['ppl'])} per token. Signatures:", ""]
         lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
     if lines and MEASURED in scores:
@@ -133,24 +140,29 @@ def _scores(scores: Mapping[str, Any]) -> list[str]:
     return ["## Scores", "", *(lines[:-1] or ["It was not scored."])]
 
 
+def _interval(found: list[float | None] | None) -> str:
+    return between([each for each in found if each is not None]) if found and None not in found else ""
+
+
 def _validation(scores: Mapping[str, Any]) -> Iterator[str]:
-    validation = scores.get("validation", {})
+    validation = scores.get("validation")
     if validation:
         measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
-        means = ", ".join(map(str, scores.get("mean_of_updates", [])))
+        means = ", ".join(map(str, scores.get("mean_of_updates") or []))
         model = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
         yield from [f"Validation of {model}, greedy: {measured}.", ""]
-        yield from [*(f"- {name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()), ""]
+        yield from [*(f"- {name}: `{signature}`" for name, signature in (scores.get("signatures") or {}).items()), ""]
 
 
-def _limits(facts: Mapping[str, str]) -> list[str]:
+def _limits(facts: Mapping[str, str], marks_lines: bool) -> list[str]:
     text = f" ({facts['training text']})" if "training text" in facts else ""
+    marks = " With `output.format=jsonl`, `mt-translate` marks the lines that a person should check."
     return [
         "## Limits",
         "",
         f"- It knows the words and the style of its training text{text}. Other text it translates worse than the "
         "scores say, which are of the test sets named above.",
         "- A translation may read well and be wrong: names, numbers and negations need a look, and a sentence may be "
-        "left out. With `output.format=jsonl`, `mt-translate` marks the lines that a person should check.",
+        f"left out.{marks if marks_lines else ''}",
         "- It translates each line by itself, and so does not know what a pronoun refers to in the line before.",
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import MADE_OF, facts_of
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
 from tolka.model_directory.weights import average_weights
@@ -29,7 +30,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         sources.append(other.sources)
         del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(str, folders))}", _combined_sources(sources))
+    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", _combined_sources(sources))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -58,7 +59,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
         )
     for name in names:
         weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
-    _write(base, out, f"{model} with the adapter of {adapter} merged into it", base.sources)
+    _write(base, out, f"{_named(model)} with the adapter of {_named(adapter)} merged into it", base.sources)
 
 
 def _check_compatible(first: SavedModel, other: SavedModel) -> None:
@@ -81,9 +82,14 @@ def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
     return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio)
 
 
+def _named(folder: Path) -> str:
+    """Return the folder for a list of several, in quotes where it would seem two."""
+    return f'"{folder}"' if ", " in str(folder) else str(folder)
+
+
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
     """Write a model without scores, since those of `saved` are of another model."""
-    facts = {**saved.scores.get("facts", {}), "made of": origin}
+    facts = {**facts_of(saved.folder, saved.config, saved.scores), MADE_OF: origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)
     snapshot(saved.model, saved.tokenizer, saved.config, sources, scores, card).write(out)

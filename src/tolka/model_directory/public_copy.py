@@ -1,41 +1,64 @@
 """A copy of a model directory for everybody: without resume state, and without the folders of the machine it is from.
 
 A path becomes its last name: /home/ann/texts/train becomes train. config.yaml has them in its settings, scores.json in
-its facts and the names of test sets.
+its facts and the names of test sets, a SentencePiece model in the options that it was trained with.
 """
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tolka.errors import CheckpointError
-from tolka.model_directory.card import REPOSITORY, model_card
+from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import DATA_SET, MADE_OF, REPOSITORY, facts_of, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.manifest import read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
 from tolka.model_directory.write import finish
 
 _STATE = Path(STATE_FACTS).parts[0]
-_MADE_OF = "made of"  # the fact of a combined model
+_SENTENCEPIECE = ".model"
 _WRITTEN = {CONFIG, SCORES, CARD}
 _PATHS = {
     *("dir", "init_from", "prepared", "root", "path", "train", "valid", "test", "root_train", "root_valid"),
     *("root_test", "model", "glossary", "banned"),
 }
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
-_PATH = r"(?:~[\w.-]*|[A-Za-z]:)?[/\\]+(?:[^/\\\s,;'\"]+[/\\]+)*(?P<last>[^/\\\s,;'\"]+)[/\\]*"
-_ABSOLUTE = re.compile(rf"(?<![^\s'\"(,;=]){_PATH}")  # in any text
+_ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model that is no folder
+_NAME = r"[^/\\\s,;'\"<>]+"
+_ROOT = r"(?:file:|~(?:[A-Za-z_][\w.-]*)?|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|[A-Za-z]:|[\w.-]+@[\w.-]+:)"
+# In any text: below a root, or two names and more, since one tells no folder, and "1 /2" is no path.
+_ABSOLUTE = re.compile(
+    rf"(?<![\w.@:~$%/\\-])(?:{_ROOT}[/\\]+(?:{_NAME}[/\\]+)*|(?:[\w.-]+:(?=/(?!/)))?[/\\]+(?:{_NAME}[/\\]+)+)"
+    rf"(?P<last>{_NAME})[/\\]*"
+)
+_BETWEEN_MODELS = re.compile(r'((?:^|(?<= ))"[^"]*"|^the mean of |, | with the adapter of | merged into it$)')
+_IN_OPTIONS = re.compile(r"\b(?P<key>glossary|banned)=(?P<quote>['\"])(?P<path>.*?)(?P=quote)(?=[,)])")
+_FILES_OF_TRAINING = (
+    *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
+    *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
+)
+"""Fields of a SentencePiece model that name files, which segmenting does not read."""
 
 
 @dataclass
 class PublicCopy:
-    """What differs from the model directory. shortened: the settings and facts whose paths were; left_out: files."""
+    """What differs from the model directory.
 
+    data_set: the training text's name on the Hub, "" for files of one's own. shortened: the settings and facts whose
+    paths were, and what else was cleared; left_out: files.
+    """
+
+    data_set: str = ""
     shortened: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -43,20 +66,61 @@ class PublicCopy:
         """Return the value with its paths shortened; add the places where there were any to `shortened`."""
         if isinstance(value, Mapping):
             names = [self._shortened(key, f"{place}.{key}") if isinstance(key, str) else key for key in value]
-            if len(set(names)) < len(names):  # test sets of one name in several folders
-                names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
-            pairs = zip(names, value.items(), strict=True)
+            pairs = zip(_numbered(names), value.items(), strict=True)
             return {name: self.without_folders(each, f"{place}.{key}") for name, (key, each) in pairs}
         if isinstance(value, list):
             return [self.without_folders(each, place) for each in value]
         return self._shortened(value, place) if isinstance(value, str) else value
 
+    def with_short_test_names(self, scores: dict[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
+        """Return scores whose test sets of one file name are numbered, not told apart by their folders."""
+        tests = scores.get("test", {})
+        listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
+        entries = [str(entry) for entry in chain(*listed)]
+        names = _numbered(_last_names(list(tests), entries))
+        if names != list(tests):
+            self.shortened.append("scores.test")
+        return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
+
+    def without_files_of_training(self, content: bytes, name: str) -> bytes:
+        """Return a SentencePiece model without the names of the files, and the text, that it was trained with.
+
+        It segments as before. CheckpointError if it is none.
+        """
+        from sentencepiece import SentencePieceProcessor
+
+        protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+        try:
+            SentencePieceProcessor(model_proto=content)
+        except RuntimeError:
+            raise CheckpointError(f"{name} is no SentencePiece model") from None
+        found = protobuf.ModelProto.FromString(content)
+        # Only the fields known here: self_test_data of earlier versions holds lines of the training text.
+        model = protobuf.ModelProto(**{each.name: part for each, part in found.ListFields()})
+        cleared = ["self_test_data"] if model.ByteSize() < len(content) else []
+        for place in _FILES_OF_TRAINING:
+            group, _, key = place.partition(".")
+            if model.HasField(group) and getattr(getattr(model, group), key, ""):
+                getattr(model, group).ClearField(key)
+                cleared.append(place)
+        if not cleared:
+            return content
+        self.shortened.append(f"{name} ({', '.join(cleared)})")
+        return bytes(model.SerializeToString())
+
     def _shortened(self, text: str, place: str) -> str:
         key = place.rpartition(".")[2]
-        if key in _PATHS and not _is_of_the_hub(key, text):
-            short = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
-        elif key == _MADE_OF:
-            short = re.sub(r"[^\s,]*[/\\]([^\s,/\\]+)[/\\]*", r"\1", text)
+        if key == "path" and text == self.data_set:
+            short = text
+        elif key in _PATHS:
+            short = _last_name(text)
+        elif key == MADE_OF:
+            parts = _BETWEEN_MODELS.split(text)  # models, and every second time what is between them
+            short = "".join(
+                part if number % 2 and '"' not in part else _last_name(part) for number, part in enumerate(parts)
+            )
+        elif place.endswith("quality.search"):  # the options as Python writes them
+            short = _IN_OPTIONS.sub(lambda found: f"{found['key']}={_last_name(found['path'])!r}", text)
         else:
             short = _ABSOLUTE.sub(r"\g<last>", text)
         if short != text and place.lstrip(".") not in self.shortened:
@@ -71,25 +135,66 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     """
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
-    config, scores, made = _read_config(folder / CONFIG), read_json(folder / SCORES), PublicCopy()
+    config, scores = _read_config(folder / CONFIG), read_json(folder / SCORES)
+    facts = facts_of(folder, config, scores)
+    made = PublicCopy(facts.get(DATA_SET, ""))
     for name in sorted(manifest.files):
         if Path(name).parts[0] == _STATE:
             made.left_out.append(name)
         elif name not in _WRITTEN:
             (out / name).parent.mkdir(parents=True, exist_ok=True)
-            _link(folder / name, out / name)
-    config = made.without_folders(config, "")
+            if name.endswith(_SENTENCEPIECE):
+                content = (folder / name).read_bytes()
+                (out / name).write_bytes(made.without_files_of_training(content, name))
+            else:
+                _link(folder / name, out / name)
+    scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
+    config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")
     if licence:
         config["run"]["licence"] = licence
-    scores = made.without_folders(scores, "scores")
     (out / CONFIG).write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
-    card = model_card(config, scores.get("facts", {}), scores, repository)
+    card = model_card(config, scores["facts"], scores, repository, parity=parity_section(folder))
     finish(out, scores, card, manifest.sources, manifest.int8)
     return made
 
 
-def _is_of_the_hub(key: str, text: str) -> bool:
-    return key == "path" and bool(REPOSITORY.fullmatch(text)) and not Path(text).exists()
+def _last_name(path: str) -> str:
+    """Return the last name of a path; of a model on the Hub all of it."""
+    return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
+
+
+def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
+    """Return names of test sets without the folders that tell those of one file name apart: test for acme-test.
+
+    entries: of corpus.test. Where no two names end alike, none has a folder in it.
+    """
+    ends = [name.rpartition("-")[2] for name in names]
+    if len(set(ends)) == len(ends):
+        return names
+    known = {stem for entry in entries for stem in _stems(_last_name(entry))}
+    return [next((end for end in _ends(name) if _is_one_of(end, known)), _ends(name)[0]) for name in names]
+
+
+def _is_one_of(name: str, patterns: Collection[str]) -> bool:
+    return name in patterns or any(fnmatchcase(name, each) for each in patterns)
+
+
+def _stems(name: str) -> list[str]:
+    """Return test.tsv.gz, test.tsv and test."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def _ends(name: str) -> list[str]:
+    """Return test, data-test and acme-data-test."""
+    parts = name.split("-")
+    return ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
+
+
+def _numbered(names: Sequence[Any]) -> list[Any]:
+    """Return the names, with a number behind those that there are several of."""
+    several, numbers = Counter(names), defaultdict[Any, Iterator[int]](lambda: count(1))
+    return [f"{name} ({next(numbers[name])})" if several[name] > 1 else name for name in names]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

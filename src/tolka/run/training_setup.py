@@ -11,6 +11,7 @@ from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
+from tolka.model_directory.card_values import DATA_SET, hub_data_set
 from tolka.model_directory.read import SavedModel, languages
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
@@ -230,6 +231,7 @@ class TrainingSetup:
         return {
             "languages": f"{corpus.source} to {corpus.target}",
             "architecture": f"{self.config.as_dict()['model']['name']}, {parameters:,} parameters",
+            **({DATA_SET: name} if (name := hub_data_set(self.config.as_dict()["corpus"])) else {}),
             "training text": self.inputs.prepared.tally.summary(),
             "target vocabulary": self.inputs.target_vocabulary,
             "trained on": f"{describe(self.device)}, {precision.name}",

@@ -50,25 +50,28 @@ def _log_softmax(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, dim=-1, out=logits)
 
 
-def most_likely_token(model: Seq2Seq, features: Tensor) -> Tensor:
-    """(B, 1, D) -> (B, 1): the token with the largest logit, never `<pad>` or `<s>`; nothing is normalised."""
+def most_likely_token(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, 1, D) -> (B, 1), (B, 1): the largest logit and its token, never `<pad>` or `<s>`; nothing is normalised.
+
+    Where logits are NaN or inf, so is the largest.
+    """
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
         logits[:, symbol] = NEVER
-    token: Tensor = _argmax(logits, _GROUPS)
-    return token
+    return _maximum(logits, _GROUPS)
 
 
 _GROUPS = 256
 
 
-def _argmax(logits: Tensor, groups: int) -> Tensor:
-    """(B, V) -> (B, 1): the column of each row's maximum, in two steps as in `_largest`."""
+def _maximum(logits: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """(B, V) -> (B, 1), (B, 1): each row's maximum and its column, in two steps as in `_largest`."""
     vocabulary = logits.size(1)
     groups = min(groups, vocabulary)
     group = _maxima(logits, groups).argmax(dim=1, keepdim=True)
     column = (group + torch.arange(0, vocabulary, groups, device=group.device)).clamp_(max=vocabulary - 1)
-    return column.gather(1, logits.gather(1, column).argmax(dim=1, keepdim=True))
+    largest, place = logits.gather(1, column).max(dim=1, keepdim=True)
+    return largest, column.gather(1, place)
 
 
 def _maxima(scores: Tensor, groups: int) -> Tensor:

@@ -36,18 +36,19 @@ class GreedySearch(Search):
     def search(
         self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
     ) -> list[list[Hypothesis]]:
-        """Return one hypothesis per sentence, scored by its log-probability.
+        """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite.
 
         Finished sentences are removed from the batch several at a time.
         """
-        results: list[Hypothesis | None] = [None] * len(source)
+        results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
         rules = Rules(self.config, lengths, wishes)
         scored = scored or bool(rules)
-        total = torch.full((len(source), 1), 0.0 if scored else math.nan, device=source.device)
+        # Log-probabilities, or logits, which only tell whether all were finite.
+        total = torch.zeros(len(source), 1, device=source.device)
         limits = self.config.limits(lengths)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
         shrink_from = _SHRINK_FROM_ON_CPU if source.device.type == "cpu" else _SHRINK_FROM
@@ -61,15 +62,18 @@ class GreedySearch(Search):
                 best = extensions(next_log_p, total, count=1)
                 total, token = best.log_probability, best.token
             else:
-                token = most_likely_token(model, features)
+                logit, token = most_likely_token(model, features)
+                total = total + logit
             step += 1
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
             newly_finished = (ended | (limits == step)) & ~finished
             if bool(newly_finished.any()):
                 rows = zip(*(x[newly_finished].tolist() for x in (active, tokens, total[:, 0], ended)), strict=True)
-                for number, ids, log_p, has_end in rows:
-                    results[number] = Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)
+                for number, ids, value, has_end in rows:
+                    if math.isfinite(value):
+                        log_p = value if scored else math.nan
+                        results[number] = [Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)]
                 finished |= newly_finished
                 if int(finished.sum()) < len(finished) * shrink_from:
                     continue
@@ -77,4 +81,4 @@ class GreedySearch(Search):
                 state = state.select(left[:, None])
                 tensors = (token, tokens, total, active, limits, finished)
                 token, tokens, total, active, limits, finished = (x[left] for x in tensors)
-        return [[hypothesis] for hypothesis in results if hypothesis is not None]
+        return results

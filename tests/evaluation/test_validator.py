@@ -1,0 +1,29 @@
+"""Validation of a model that cannot translate."""
+
+import math
+from pathlib import Path
+
+import torch
+
+from tolka.evaluation.perplexity import PerplexityMeter
+from tolka.evaluation.validator import Validator
+from tolka.metrics.scores import MetricsConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.system.device import Precision
+from tolka.text.pairs import Pair
+from tolka.translation.options import DecodingConfig
+from tolka.translation.translator import Translator
+
+
+def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
+    """By the nll the training goes back to an earlier state."""
+    translator = Translator.load(trained, GreedyConfig(), DecodingConfig(device="cpu"))
+    pairs = [Pair("lantern kettle .", "ferry .")]
+    meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
+    validator = Validator(pairs, translator, meter, Precision(torch.device("cpu"), "fp32"), MetricsConfig(), "xb", 0)
+    assert {"nll", "bleu", "chrf"} <= validator(1).values.keys()
+    with torch.no_grad():
+        next(translator.engine.model.parameters()).fill_(math.nan)
+    found = validator(1)
+    assert list(found.values) == ["nll"]
+    assert math.isnan(found.values["nll"])
