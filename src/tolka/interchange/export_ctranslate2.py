@@ -13,8 +13,10 @@ from tolka.interchange.opening import translator_of
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
 from tolka.interchange.plain_model import read_plain_model
 from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.read import load_model
 from tolka.search.options.greedy import GreedyConfig
+from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import EOS
 from tolka.translation.options import DecodingConfig
 
@@ -62,16 +64,16 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
     dtype = dtype or "float32"
     if dtype not in THRESHOLDS:
         raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(THRESHOLDS)}")
-    found: list[Parity] = []
+    saved, found = load_model(model), list[Parity]()
 
     def card(folder: Path) -> str:
         """Compare what the folder translates, and return its model card."""
-        saved = load_model(model)
-        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines))
+        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines, say))
         parity.check(THRESHOLDS[dtype])
         found.append(parity)
-        facts = {**saved.scores.get("facts", {}), "exported for": f"CTranslate2, in {dtype}"}
-        return f"{model_card(saved.config, facts, saved.scores)}\n{parity.as_markdown()}"
+        facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
+        text = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False)
+        return f"{text}\n{parity.as_markdown()}"
 
     export(read_plain_model(model), out, dtype, card)
     return found[0]

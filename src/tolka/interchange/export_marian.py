@@ -29,6 +29,7 @@ from tolka.interchange.marian import (
 from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, has_transformers
 from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.file_names import CARD, WEIGHTS
 from tolka.model_directory.read import SavedModel, languages, unicode_form
 from tolka.model_directory.write import save_tensors
@@ -80,7 +81,9 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Cal
         else:
             section = "## Parity\n\nNot compared with transformers, which was not installed.\n"
             say("note: transformers is not installed, so that its translations were not compared with tolka's")
-        card = model_card(saved.config, saved.scores.get("facts", {}), saved.scores)
+        card = model_card(
+            saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
+        )
         (work / CARD).write_text(f"{card}{_USE}\n{section}", encoding="utf-8")
     if unicode_form(saved.config) == "nfc":
         say("note: tolka composes its input (cleaning.unicode=nfc), and MarianTokenizer does not: give it NFC text")
