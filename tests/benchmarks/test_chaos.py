@@ -11,6 +11,7 @@ from chaos import MODELS, NAN_AT, Harness, differences, torment, write_text
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as on Unix")
 
 
+@pytest.mark.slow
 def test_a_few_lives_of_a_training(tmp_path: Path) -> None:
     """Killed in the middle of a save, stopped in a validation, a full disk; one batch's loss is NaN or inf."""
     write_text(tmp_path)

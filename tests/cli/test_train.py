@@ -561,7 +561,7 @@ def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
-@pytest.mark.parametrize("mask", [0o022, 0o027])
+@pytest.mark.parametrize("mask", [0o027])
 def test_permissions_are_those_that_the_umask_gives(
     command: Command, tiny: list[str], tmp_path: Path, mask: int
 ) -> None:
