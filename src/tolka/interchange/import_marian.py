@@ -57,11 +57,6 @@ _LANGUAGE = re.compile(r"[\w+-]{1,40}")
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
-def is_marian(folder: Path) -> bool:
-    """Return whether a folder looks like one of `transformers` and not like a model directory."""
-    return (folder / CONFIG).is_file() and not (folder / MANIFEST).is_file() and not (folder / "best").exists()
-
-
 @dataclass(frozen=True)
 class _Described:
     """What a folder says of its model besides the weights. about: of tokenizer_config.json."""

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.import_marian import is_marian, load_marian, marian_settings
+from tolka.interchange.import_marian import load_marian, marian_settings
 from tolka.model_directory import read
 from tolka.model_directory.read import Folders, SavedModel
+from tolka.model_directory.settings import is_of_transformers
 from tolka.text.lines import user_path
 
 _HUB = "hub:"
@@ -62,7 +63,7 @@ def load_any(name: str | Path, load: Callable[[Path], SavedModel] = read.load_mo
     load: what loads a model directory.
     """
     folder = local_folder(name)
-    return load_marian(folder) if is_marian(folder) else load(folder)
+    return load_marian(folder) if is_of_transformers(folder) else load(folder)
 
 
 def load_any_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
@@ -73,7 +74,7 @@ def load_any_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedM
 def settings_of_any(name: str | Path) -> dict[str, Any]:
     """Return the training configuration of a model; of a folder of Marian what config.yaml would have of it."""
     folder = local_folder(name)
-    return marian_settings(folder) if is_marian(folder) else read.load_settings(folder)
+    return marian_settings(folder) if is_of_transformers(folder) else read.load_settings(folder)
 
 
 def digests_of_any(folders: Folders) -> list[str]:
@@ -81,7 +82,7 @@ def digests_of_any(folders: Folders) -> list[str]:
     listed = [folders] if isinstance(folders, str | Path) else folders
     found = []
     for folder in map(local_folder, listed):
-        if not is_marian(folder):
+        if not is_of_transformers(folder):
             found += read.digests(folder)
             continue
         files = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]

@@ -15,7 +15,13 @@ from tolka.interchange.exported import (
 )
 from tolka.interchange.plain_model import options_of, read_plain_model
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
-from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, read_settings
+from tolka.model_directory.settings import (
+    Folders,
+    find_model_folder,
+    is_of_transformers,
+    listed_folders,
+    read_settings,
+)
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
@@ -73,8 +79,7 @@ def _unsuitable_model(name: Path) -> str:
     """Return why CTranslate2 cannot translate with a model; "" if it can. CheckpointError if it is damaged."""
     if str(name).startswith("hub:"):
         return f"{name} names a model on the Hub, which takes torch"
-    # As `import_marian.is_marian`, which needs torch.
-    if (name / "config.json").is_file() and not (name / MANIFEST).is_file() and not (name / "best").exists():
+    if is_of_transformers(name):
         return f"{name} is a folder of Hugging Face's Marian, which takes torch, or mt-train import first"
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":

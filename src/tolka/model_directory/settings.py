@@ -59,6 +59,12 @@ def find_model_folder(folder: Path) -> Path:
     )
 
 
+def is_of_transformers(folder: Path) -> bool:
+    """Return whether a folder looks like one of Hugging Face's transformers and not like a model directory."""
+    is_ours = (folder / MANIFEST).is_file() or (folder / "best").exists()
+    return (folder / "config.json").is_file() and not is_ours
+
+
 def _is_of_marian(folder: Path) -> bool:
     """Return whether the config.json of `transformers` in a folder says that its model is Marian's."""
     try:
