@@ -328,11 +328,8 @@ def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
     assert f"note: translating with torch: {reason}" in capsys.readouterr().err
 
 
-def test_a_package_that_cannot_be_imported_is_named(
-    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+def _check_unusable(command: Command, made: Path, exported: Path, tmp_path: Path, complaint: str, note: str) -> None:
+    """Commands that need CTranslate2 complain in one line, and with decoding.backend=auto torch translates."""
     for arguments in (
         ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
         ("mt-translate", exported),
@@ -340,10 +337,19 @@ def test_a_package_that_cannot_be_imported_is_named(
     ):
         outcome = command(*arguments, stdin=b"kettle\n")
         assert outcome.code == 2
-        assert "CTranslate2 cannot be imported (import of ctranslate2 halted" in outcome.error
+        assert complaint in outcome.error
     outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
     assert outcome.code == 0
-    assert "note: translating with torch: CTranslate2 cannot be imported" in outcome.err
+    assert f"note: translating with torch: CTranslate2 {note}" in outcome.err
+
+
+def test_a_package_that_cannot_be_imported_is_named(
+    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    commands = command, made, exported, tmp_path
+    _check_unusable(*commands, "CTranslate2 cannot be imported (import of ctranslate2 halted", "cannot be imported")
 
 
 def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
@@ -650,17 +656,7 @@ def test_the_missing_extra_is_named(
     made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for arguments in (
-        ("mt-train", "export", made, "--to", "ctranslate2", "-o", tmp_path / "out"),
-        ("mt-translate", exported),
-        ("mt-translate", made, "decoding.backend=ctranslate2"),
-    ):
-        outcome = command(*arguments, stdin=b"kettle\n")
-        assert outcome.code == 2
-        assert "pip install 'tolka[ctranslate2]'" in outcome.error
-    outcome = command("mt-translate", made, "decoding.backend=auto", "search=greedy", stdin=b"kettle\n")
-    assert outcome.code == 0
-    assert "note: translating with torch: CTranslate2 is not installed" in outcome.err
+    _check_unusable(command, made, exported, tmp_path, "pip install 'tolka[ctranslate2]'", "is not installed")
 
 
 def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command, tmp_path: Path) -> None:

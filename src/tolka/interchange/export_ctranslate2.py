@@ -16,7 +16,6 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.read import load_model
 from tolka.search.options.greedy import GreedyConfig
-from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import EOS
 from tolka.translation.options import DecodingConfig
 
@@ -68,7 +67,7 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
 
     def card(folder: Path) -> str:
         """Compare what the folder translates, and return its model card."""
-        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines, say))
+        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines))
         parity.check(THRESHOLDS[dtype])
         found.append(parity)
         facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}

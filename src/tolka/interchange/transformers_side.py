@@ -72,15 +72,15 @@ class TransformersSide:
         load the folder; ConfigError if it cannot be imported.
         """
         shown = shown or folder
+        try:
+            transformers = importlib.import_module("transformers")
+        except ImportError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ConfigError(
+                f"transformers is installed, and cannot be imported ({reason}): repair it, or uninstall it, and "
+                "nothing is compared with it"
+            ) from None
         with _quiet():
-            try:
-                transformers = importlib.import_module("transformers")
-            except ImportError as error:
-                reason = " ".join(str(error).split())[:300]
-                raise ConfigError(
-                    f"transformers is installed, and cannot be imported ({reason}): repair it, or uninstall it, and "
-                    "nothing is compared with it"
-                ) from None
             self.name = f"transformers {transformers.__version__}"
             local: dict[str, Any] = {"local_files_only": True}
             try:
