@@ -35,11 +35,12 @@ FILES: dict[str, Any] = {
     "run/default": RunConfig(),
     "cleaning/none": CleaningConfig(),
     "cleaning/standard": CleaningConfig(
-        unicode="nfc", control="strip", max_ratio=9.0, duplicates="exact", leaks="pair"
+        unicode="nfc", control="strip", blanks="space", max_ratio=9.0, duplicates="exact", leaks="pair"
     ),
     "cleaning/strict": CleaningConfig(
         unicode="nfc",
         control="strip",
+        blanks="space",
         markup="strip",
         max_ratio=4.0,
         copies=True,

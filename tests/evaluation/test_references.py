@@ -14,6 +14,7 @@ from tolka.metrics.scores import MetricsConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
+from tolka.text.characters import CharacterForm
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
@@ -35,7 +36,7 @@ class Echo:
         sizes = TransformerConfig(d_model=16, heads=2, layers=1)
         model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
         self.engine = TorchEngine(model, GreedyConfig(), torch.device("cpu"))
-        self.tokenizer, self.unicode = TOKENIZER, "nfc"
+        self.tokenizer, self.characters = TOKENIZER, CharacterForm("nfc")
 
     def __call__(self, texts: Sequence[str], tick: Any = None) -> list[str]:
         return [unicodedata.normalize("NFC", text) for text in texts]
@@ -44,7 +45,7 @@ class Echo:
 def validation(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF, nll and the share of copies."""
     echo: Any = Echo()
-    meter = PerplexityMeter(pairs, TOKENIZER, 1000, unicode=echo.unicode)
+    meter = PerplexityMeter(pairs, TOKENIZER, 1000, characters=echo.characters)
     found = Validator(pairs, echo, meter, FP32, METRICS, "de", 0)(1)
     return found.values["chrf"], found.values["nll"], found.copied
 

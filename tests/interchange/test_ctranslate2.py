@@ -46,6 +46,7 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.text.characters import CharacterForm
 from tolka.text.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.options import DecodingConfig
 from tolka.translation.segments import LengthError
@@ -563,7 +564,7 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
 
 def test_facts_are_read_as_they_are_written(exported: Path) -> None:
     facts = Exported.read(exported)
-    assert (facts.languages, facts.unicode, facts.dtype, facts.positions) == (("xa", "xb"), "nfc", "float32", 4096)
+    assert (facts.languages, facts.characters, facts.dtype) == (("xa", "xb"), CharacterForm("nfc"), "float32")
     assert facts.as_dict() == json.loads((exported / EXPORTED).read_text())
 
 

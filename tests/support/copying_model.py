@@ -7,6 +7,7 @@ from tolka.data.batch import EOS, Batch
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.text.characters import KEEP
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
@@ -71,4 +72,4 @@ def translator(
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
     engine = TorchEngine(model, search or GreedyConfig(), cpu)
-    return Translator(engine, TOKENIZER, max_length, tokens, "keep", workers, split, languages)
+    return Translator(engine, TOKENIZER, max_length, tokens, KEEP, workers, split, languages)

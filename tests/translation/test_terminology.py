@@ -14,6 +14,7 @@ from tolka.search.base import SEARCHES, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.sampling import SamplingConfig
+from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.glossary import Entry, Match
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -159,7 +160,9 @@ def test_the_ids_of_a_term_are_those_inside_a_sentence_and_at_its_beginning() ->
 
 
 def test_spelling_follows_the_unicode_form_of_the_training_text() -> None:
-    terms = Terminology([Entry(("cafe\u0301",), ("Vo\u0308gel",))], ["Vo\u0308gel"], tokenizer(), unicode="nfc")
+    terms = Terminology(
+        [Entry(("cafe\u0301",), ("Vo\u0308gel",))], ["Vo\u0308gel"], tokenizer(), characters=CharacterForm("nfc")
+    )
     [match] = terms.matches("ein caf\u00e9")
     assert match.targets == ("V\u00f6gel",)
     assert terms.missing([match], "rote V\u00f6gel") == []
@@ -234,8 +237,8 @@ def test_files_are_read_once_and_early(tmp_path: Path) -> None:
     banned.write_text("Katze\n")
     search = BeamConfig(glossary=str(glossary), banned=str(banned))
     assert read_terms(search, ("en", "de")) == ([Entry(("dog",), ("Hund",))], ["Katze"])
-    assert Terminology.of(BeamConfig(), tokenizer(), "keep", ("en", "de")) is None
-    made = Terminology.of(search, tokenizer(), "keep", ("en", "de"))
+    assert Terminology.of(BeamConfig(), tokenizer(), KEEP, ("en", "de")) is None
+    made = Terminology.of(search, tokenizer(), KEEP, ("en", "de"))
     assert made is not None
     assert [match.targets for match in made.matches("a dog")] == [("Hund",)]
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):

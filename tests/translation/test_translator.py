@@ -16,6 +16,7 @@ from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
+from tolka.text.characters import CharacterForm
 from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
@@ -162,7 +163,7 @@ def test_an_unfinished_translation_is_reported() -> None:
 def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     decomposed = unicodedata.normalize("NFD", "Zürich über")
     engine = TorchEngine(Copy(TOKENIZER.target_size), GreedyConfig(), torch.device("cpu"))
-    composing = Translator(engine, TOKENIZER, 50, unicode="nfc")
+    composing = Translator(engine, TOKENIZER, 50, characters=CharacterForm("nfc"))
     assert composing([decomposed]) == ["Zürich über"]
     assert translator()([decomposed]) == [decomposed]
 

@@ -91,10 +91,10 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
         device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
         precision = Precision(device, "fp32")
-        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
+        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=translator.characters)
         perplexity = meter.measure(saved.model, precision)
         notes.append(
-            references_note(references, translator.unicode, files.reference)
+            references_note(references, translator.characters.unicode, files.reference)
             or unlike_note({"the translations": hypotheses, files.reference: references})
         )
     else:

@@ -59,6 +59,7 @@ def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, 
         values = inherited(values, given, choices, source)
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values["scheduler"] = _scheduler(values, given)
+    values["cleaning"] = _cleaning(values, given)
     groups = build_groups(values)
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
@@ -233,6 +234,13 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
         what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
         say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
     return fitted
+
+
+def _cleaning(values: Mapping[str, Any], typed: Collection[str]) -> Any:
+    """Return the steps of cleaning; a run that began before there was cleaning.blanks continues to keep them."""
+    begun = begun_settings(_folder(values["run"])).get("cleaning")
+    is_older = isinstance(begun, Mapping) and "blanks" not in begun and "cleaning.blanks" not in typed
+    return {**values["cleaning"], "blanks": "keep"} if is_older else values["cleaning"]
 
 
 def _folder(run: Mapping[str, Any]) -> Path:

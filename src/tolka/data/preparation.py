@@ -89,7 +89,7 @@ class Order:
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
-            "cleaning": dataclasses.asdict(self.cleaning),
+            "cleaning": self._cleaning_key(),
             "held_out": [
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
@@ -99,6 +99,11 @@ class Order:
             "max_length": self.batching.max_length,
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _cleaning_key(self) -> dict[str, Any]:
+        """Return the steps, without `blanks` where they are kept: older stores, which have them, keep their keys."""
+        settings = dataclasses.asdict(self.cleaning)
+        return {key: value for key, value in settings.items() if (key, value) != ("blanks", "keep")}
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):

@@ -14,7 +14,7 @@ from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
 from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
-from tolka.text.normalization import normalized_pair
+from tolka.text.characters import CharacterForm
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -43,9 +43,11 @@ class GradientFlow:
 class GradientFlowMeter:
     """Measures `gradient_flow` on the first pairs of a validation set."""
 
-    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, unicode: str, device: torch.device) -> None:
-        """unicode: cleaning.unicode, the Unicode form of the model's training text."""
-        pairs = [normalized_pair(pair, unicode) for pair in pairs[:_PAIRS]]
+    def __init__(
+        self, pairs: Sequence[Pair], tokenizer: Tokenizer, characters: CharacterForm, device: torch.device
+    ) -> None:
+        """characters: their form in the model's training text."""
+        pairs = list(map(characters.pair, pairs[:_PAIRS]))
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         self._batch = collate(tokenizer.encode_source(sources), tokenizer.encode_target(targets)).to(device)
 

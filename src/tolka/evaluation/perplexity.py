@@ -19,7 +19,7 @@ from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.number_format import shown
 from tolka.system.progress import say
 from tolka.system.ranks import ALONE, Ranks
-from tolka.text.normalization import normalized_pair
+from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -85,14 +85,19 @@ class PerplexityMeter:
     """Measures the perplexity of a set of pairs, which is tokenised once."""
 
     def __init__(
-        self, pairs: Sequence[Pair], tokenizer: Tokenizer, tokens: int, name: str = "this text", unicode: str = "keep"
+        self,
+        pairs: Sequence[Pair],
+        tokenizer: Tokenizer,
+        tokens: int,
+        name: str = "this text",
+        characters: CharacterForm = KEEP,
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
-        unicode: Unicode form of the model's training text (CleaningConfig), to which pairs are converted.
+        characters: their form in the model's training text, which the pairs get.
         DataError, with `name`, when no pair is left.
         """
-        pairs = [normalized_pair(pair, unicode) for pair in pairs]
+        pairs = list(map(characters.pair, pairs))
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
         usable = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]

@@ -12,7 +12,6 @@ from tolka.system.device import Precision
 from tolka.system.number_format import shown
 from tolka.system.progress import bar
 from tolka.system.ranks import ALONE, Ranks
-from tolka.text.normalization import normalized_pair
 from tolka.text.pairs import Pair
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
@@ -79,8 +78,8 @@ class Validator:
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        normalized = [normalized_pair(pair, self._translator.unicode) for pair in self._pairs]
-        copied = [pair.source == text != pair.target for pair, text in zip(normalized, hypotheses, strict=True)]
+        rewritten = map(self._translator.characters.pair, self._pairs)
+        copied = [pair.source == text != pair.target for pair, text in zip(rewritten, hypotheses, strict=True)]
         repeated = [
             is_repetitive(text) and not is_repetitive(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)

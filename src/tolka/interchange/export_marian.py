@@ -31,12 +31,13 @@ from tolka.interchange.transformers_side import TransformersSide, has_transforme
 from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.file_names import CARD, WEIGHTS
-from tolka.model_directory.read import SavedModel, languages, unicode_form
+from tolka.model_directory.read import SavedModel, character_form, languages
 from tolka.model_directory.write import save_tensors
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
+from tolka.text.tokenizer.character_rules import with_rules
 from tolka.text.tokenizer.vocabulary import Vocabulary
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -85,8 +86,14 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Cal
             saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
         )
         (work / CARD).write_text(f"{card}{_USE}\n{section}", encoding="utf-8")
-    if unicode_form(saved.config) == "nfc":
+    form = character_form(saved.config)
+    if form.unicode == "nfc":
         say("note: tolka composes its input (cleaning.unicode=nfc), and MarianTokenizer does not: give it NFC text")
+    if form.control != "keep" and (kind := saved.config["tokenizer"].get("normalization", "identity")) != "identity":
+        say(
+            "note: tolka takes characters out of its input that no reader sees (cleaning.control), and MarianTokenizer "
+            f"does not: it has the rules of tokenizer.normalization={kind}"
+        )
 
 
 def _options(saved: SavedModel) -> TransformerOptions:
@@ -132,8 +139,10 @@ def _generation(config: dict[str, Any]) -> dict[str, Any]:
 def _write_tokenizer(saved: SavedModel, vocabularies: Sequence[Vocabulary], longest: int, folder: Path) -> None:
     """Write the SentencePiece models and the vocabularies, in Marian's order."""
     models, names = saved.tokenizer.models, [VOCAB, TARGET_VOCAB]
-    (folder / SOURCE_SPM).write_bytes(models[0])
-    (folder / TARGET_SPM).write_bytes(models[-1])
+    source, target = languages(saved.config)
+    form = character_form(saved.config)
+    (folder / SOURCE_SPM).write_bytes(with_rules(models[0], form.source, source))
+    (folder / TARGET_SPM).write_bytes(with_rules(models[-1], form.target, target))
     for name, vocabulary in zip(names, vocabularies, strict=False):
         order = vocabulary.ids_in_original_order()
         special = dict(zip(vocabulary.places, ("</s>", "<unk>", "<pad>"), strict=True))
@@ -141,7 +150,6 @@ def _write_tokenizer(saved: SavedModel, vocabularies: Sequence[Vocabulary], long
         if len(ids) < len(order):
             raise CheckpointError(f"{saved.folder}: a subword is twice in the vocabulary, which {name} cannot have")
         _write_json(folder / name, ids)
-    source, target = languages(saved.config)
     about = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": source,

@@ -9,7 +9,8 @@ from tolka.errors import CheckpointError
 from tolka.interchange.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json
-from tolka.model_directory.settings import find_model_folder, languages, unicode_form
+from tolka.model_directory.settings import character_form, find_model_folder, languages
+from tolka.text.characters import CharacterForm
 from tolka.text.tokenizer.special_tokens import EOS
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -21,12 +22,12 @@ POSITIONS = 4096  # in the table of a model, which ends the sentences that CTran
 class Exported:
     """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
 
-    languages: codes of source and target. unicode: Unicode form of the training text. dtype: of the weights. positions:
-    how many there are. quality: the calibration of quality estimates, or None.
+    languages: codes of source and target. characters: their form in the training text. dtype: of the weights.
+    positions: how many there are. quality: the calibration of quality estimates, or None.
     """
 
     languages: tuple[str, str]
-    unicode: str
+    characters: CharacterForm
     dtype: str
     positions: int
     quality: dict[str, Any] | None
@@ -35,7 +36,7 @@ class Exported:
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
         """Return the facts of a model."""
         quality = model.scores.get(QUALITY)
-        return cls(languages(model.config), unicode_form(model.config), dtype, POSITIONS, quality)
+        return cls(languages(model.config), character_form(model.config), dtype, POSITIONS, quality)
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
@@ -43,21 +44,23 @@ class Exported:
         found = read_json(folder / EXPORTED)
         try:
             source, target = found["languages"]
-            words = source, target, found["unicode"], found["dtype"]
+            form = found["unicode"], found.get("control", "keep"), found.get("blanks", "keep")  # as it was, without
+            words = source, target, found["dtype"], *form
             positions, quality = found["positions"], found["quality"]
             if not all(isinstance(word, str) for word in words) or type(positions) is not int or positions < 2:
                 raise ValueError("values of another kind were expected")
-            if words[3] not in DTYPES:
-                raise ValueError(f"dtype is {words[3]!r}")
+            if words[2] not in DTYPES:
+                raise ValueError(f"dtype is {words[2]!r}")
             if not isinstance(quality, dict | None):
                 raise ValueError("quality is no calibration")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
-        return cls((source, target), words[2], words[3], positions, quality)
+        return cls((source, target), CharacterForm(*form), words[2], positions, quality)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
-        return {**vars(self), "languages": list(self.languages), "format": "ctranslate2"}
+        others = {key: value for key, value in vars(self).items() if key != "characters"}
+        return {**others, **vars(self.characters), "languages": list(self.languages), "format": "ctranslate2"}
 
 
 @dataclass(frozen=True)

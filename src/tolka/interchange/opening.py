@@ -136,7 +136,7 @@ def _translator(
         tokenizer,
         max_length,
         decoding.tokens,
-        facts.unicode,
+        facts.characters,
         decoding.workers,
         resolved_split(decoding.split, sources.several_sentences),
         facts.languages,

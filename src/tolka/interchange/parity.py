@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from tolka.data.batch import EOS, UNK, collate
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
-from tolka.model_directory.read import SavedModel, unicode_form
+from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import say
-from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
@@ -187,7 +186,7 @@ def _greatest_difference(ours: Side, theirs: Side, pairs: Pairs) -> float | None
 
 
 def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = say) -> list[str]:
-    """Return the lines to compare: those given, in the model's Unicode form, or made-up ones if none are given.
+    """Return the lines to compare: those given, in the model's form of characters, or made-up ones if none are given.
 
     Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if no
     others are given. CheckpointError if the vocabulary has nothing to make up lines of.
@@ -200,8 +199,8 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str],
             f"{saved.folder}: its vocabulary gives no lines of at most {longest} subwords to compare translations of; "
             "name source lines with --sample FILE"
         )
-    form = unicode_form(saved.config)
-    texts = [text for line in given if (text := spelt(line.strip(), form))]
+    form = character_form(saved.config)
+    texts = [text for line in given if (text := form.source(line))]
     lengths = map(len, saved.tokenizer.encode_source(texts))
     lines = [text for text, length in zip(texts, lengths, strict=True) if length <= longest]
     counts = {

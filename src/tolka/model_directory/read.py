@@ -19,10 +19,10 @@ from tolka.model_directory.file_names import (
 from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import Folders as Folders
+from tolka.model_directory.settings import character_form as character_form
 from tolka.model_directory.settings import digests as digests
 from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
 from tolka.model_directory.settings import languages as languages
-from tolka.model_directory.settings import unicode_form as unicode_form
 from tolka.model_directory.weights import check_size, fill, read_tensors
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble

@@ -14,6 +14,7 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.options.parsing import build
 from tolka.system.atomic import standing
+from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.vocabulary import VOCABULARY
 
@@ -79,9 +80,16 @@ def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
     return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
 
 
-def unicode_form(settings: Mapping[str, Any]) -> str:
-    """Return the Unicode form of a training configuration, `cleaning.unicode`."""
-    return str(settings.get("cleaning", {}).get("unicode", "keep"))
+def character_form(settings: Mapping[str, Any]) -> CharacterForm:
+    """Return the form of characters of a training configuration, which every text for its model gets.
+
+    From before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones where unseen characters
+    were removed: hardly any training text has as many of the others. Its translations have the blanks they were taught.
+    """
+    cleaning = settings.get("cleaning", {})
+    control = cleaning.get("control", "keep")
+    blanks = cleaning.get("blanks", "keep" if control == "keep" else "source")
+    return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = upgrade_config(config)
     try:
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the Unicode form of the text
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
     return {str(key): value for key, value in config.items()}

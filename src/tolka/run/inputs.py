@@ -27,7 +27,7 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
 from tolka.text.lines import remember_files
-from tolka.text.normalization import normalized_pair, references_note
+from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.extension import Extension, unspelt
 from tolka.text.tokenizer.round_trip import round_trip_notes
@@ -60,7 +60,7 @@ class Inputs:
         """Read everything now, so that a bad file does not show after a day of training."""
         if self.start is not None:
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
-        read = [normalized_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
+        read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
         _ = self.test_pairs

@@ -171,20 +171,20 @@ class TrainingSetup:
     def _validator(self, model: Seq2Seq, precision: Precision) -> Validator:
         """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
         sources, corpus, pairs = self.inputs.training_sources, self.config.corpus, self.inputs.validation_pairs
-        tokenizer, unicode = self.inputs.prepared.tokenizer, self.config.cleaning.unicode
+        tokenizer, characters = self.inputs.prepared.tokenizer, self.config.cleaning.characters
         translator = Translator(
             TorchEngine(model, GreedyConfig(), self.device),
             tokenizer,
             sources.longest,
             self.decoding.tokens,
-            unicode,
+            characters,
             split=resolved_split(self.decoding.split, sources.several_sentences),
             languages=(corpus.source, corpus.target),
         )
         return Validator(
             pairs,
             translator,
-            PerplexityMeter(pairs, tokenizer, self.decoding.tokens, "corpus.valid", unicode),
+            PerplexityMeter(pairs, tokenizer, self.decoding.tokens, "corpus.valid", characters),
             precision,
             self.config.metrics,
             corpus.target,
@@ -198,7 +198,7 @@ class TrainingSetup:
         if not self.config.trainer.gradient_flow:
             return None
         pairs, tokenizer = self.inputs.validation_pairs, self.inputs.prepared.tokenizer
-        return GradientFlowMeter(pairs, tokenizer, self.config.cleaning.unicode, self.device)
+        return GradientFlowMeter(pairs, tokenizer, self.config.cleaning.characters, self.device)
 
     def _snapshots(self, model: Seq2Seq, parameters: int, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved

@@ -3,20 +3,7 @@
 from collections.abc import Mapping, Sequence
 from unicodedata import is_normalized
 
-from tolka.text.cleaning.steps import composed
-from tolka.text.pairs import Pair
-
 _REMEDY = "to score only what is read, compose the file first (for example: uconv -x any-nfc)"
-
-
-def spelt(text: str, form: str) -> str:
-    """Return the text in the form that CleaningConfig.unicode names."""
-    return composed(text) if form == "nfc" else text
-
-
-def normalized_pair(pair: Pair, form: str) -> Pair:
-    """Return the pair with both sides in that form, as a model trained with that setting reads and writes."""
-    return Pair(spelt(pair.source, form), spelt(pair.target, form), pair.flaw) if form == "nfc" else pair
 
 
 def references_note(references: Sequence[str], form: str, name: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from tolka.text.normalization import spelt
+from tolka.text.characters import CharacterForm
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
@@ -22,7 +22,7 @@ class TextScorer(SegmentScorer, Protocol):
     """What encodes and scores texts: a Translator."""
 
     tokenizer: Tokenizer
-    unicode: str
+    characters: CharacterForm
     max_length: int
     terminology: Terminology | None
 
@@ -48,9 +48,9 @@ def score_given(
     translator.max_length. A pair of two blank texts has score 0 and no tokens. tick: is called after each batch with
     its share of the pairs. LengthError if one is longer than what the engine can compute.
     """
-    stripped = [[spelt(text.strip(), translator.unicode) for text in texts] for texts in (sources, targets)]
-    tokenizer = translator.tokenizer
-    ids = list(zip(tokenizer.encode_source(stripped[0]), tokenizer.encode_target(stripped[1]), strict=True))
+    tokenizer, form = translator.tokenizer, translator.characters
+    texts = list(map(form.source, sources)), list(map(form.target, targets))
+    ids = list(zip(tokenizer.encode_source(texts[0]), tokenizer.encode_target(texts[1]), strict=True))
     asked = [number for number, pair in enumerate(ids) if any(pair)]
     share = len(ids) / max(1, len(asked))
     try:
@@ -60,7 +60,7 @@ def score_given(
         raise
     scores = dict(zip(asked, found, strict=True))
     results = []
-    for number, (pair, source, target) in enumerate(zip(ids, stripped[0], targets, strict=True)):
+    for number, (pair, source, target) in enumerate(zip(ids, texts[0], targets, strict=True)):
         token_scores = scores.get(number, [])
         total = sum(token_scores)
         segments = [pair] if number in scores else []

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from tolka.errors import DataError
 from tolka.search.hypothesis import NO_WISH, Wish
+from tolka.text.characters import CharacterForm
 from tolka.text.glossary import Match
-from tolka.text.normalization import spelt
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.splitting import best_cut, sentences, separator_between
 from tolka.translation.terminology import Terminology
@@ -76,7 +76,7 @@ class Segmenter:
 
     tokenizer: Tokenizer
     max_length: int
-    unicode: str
+    characters: CharacterForm
     splitting: str
     languages: tuple[str, str]
     terminology: Terminology | None
@@ -86,21 +86,21 @@ class Segmenter:
 
         prefix: that the translation of the first segment has to begin with.
         """
-        text = spelt(text.strip(), self.unicode)
+        text = self.characters.source_lines(text).strip()  # line feeds between sentences come between translations
         if not text:
             return SegmentedText([], 0, False)
         parts = sentences(text, self.languages[0])
         segments, separator, too_long = list[Segment](), "", False
         for part in parts if self.splitting == "sentences" else [text]:
             content = part.rstrip()
-            segments += (part_segments := list(self.split(content, separator)))
+            segments += (part_segments := list(self.split(self.characters.source(content), separator)))
             separator = separator_between(part[len(content) :], True, self.languages[1])
             too_long |= len(part_segments) > 1
         return self._begun(SegmentedText(segments, len(parts), too_long), prefix)
 
     def _begun(self, text: SegmentedText, prefix: str) -> SegmentedText:
         """Return the text with the wish that the translation of its first segment begins with the prefix."""
-        (ids,) = self.tokenizer.encode_target([spelt(prefix.strip(), self.unicode)]) if prefix else ([],)
+        (ids,) = self.tokenizer.encode_target([self.characters.target(prefix)]) if prefix else ([],)
         if not ids:
             return text
         first, *others = text.segments

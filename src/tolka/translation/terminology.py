@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
+from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.glossary import Entry, Glossary, Match, Phrases, needs_blank, read_banned, read_glossary, stands_in
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
-from tolka.text.normalization import spelt
 from tolka.text.tokenizer.special_tokens import BOS, UNK
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
@@ -34,12 +34,16 @@ class Terminology:
     """A glossary, phrases that translations must not contain, and the tokenizer that spells them."""
 
     def __init__(
-        self, entries: Sequence[Entry], banned: Sequence[str], tokenizer: Tokenizer, unicode: str = "keep"
+        self,
+        entries: Sequence[Entry],
+        banned: Sequence[str],
+        tokenizer: Tokenizer,
+        characters: CharacterForm = KEEP,
     ) -> None:
-        """unicode: Unicode form of the model's training text, from CleaningConfig."""
+        """characters: their form in the model's training text."""
         self._tokenizer = tokenizer
-        self._glossary = Glossary([_spelt(entry, unicode) for entry in entries])
-        self._phrases = [spelt(phrase, unicode) for phrase in banned]
+        self._glossary = Glossary([_rewritten(entry, characters) for entry in entries])
+        self._phrases = list(map(characters.target, banned))
         self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
         self._written: dict[str, tuple[str, ...]] = {}
 
@@ -48,13 +52,13 @@ class Terminology:
         cls,
         search: "SearchConfig",
         tokenizer: Tokenizer,
-        unicode: str,
+        characters: CharacterForm,
         languages: tuple[str, str],
         limit: LineLimit = LINE_LIMIT,
     ) -> "Terminology | None":
         """Return what the files of a search ask for, as `read_terms` reads them; None without any."""
         entries, banned = read_terms(search, languages, limit)
-        return cls(entries, banned, tokenizer, unicode) if entries or banned else None
+        return cls(entries, banned, tokenizer, characters) if entries or banned else None
 
     def matches(self, text: str) -> tuple[Match, ...]:
         """Return the glossary's terms that stand in a source text."""
@@ -176,10 +180,9 @@ def complaints(
     return missing, terminology.banned_in(translation)
 
 
-def _spelt(entry: Entry, unicode: str) -> Entry:
-    """Return the entry in a Unicode form."""
-    sources, targets = ([spelt(form, unicode) for form in forms] for forms in (entry.sources, entry.targets))
-    return Entry(tuple(sources), tuple(targets))
+def _rewritten(entry: Entry, form: CharacterForm) -> Entry:
+    """Return the entry in a form of characters."""
+    return Entry(tuple(map(form.source, entry.sources)), tuple(map(form.target, entry.targets)))
 
 
 def _capitalized(phrase: str) -> str:

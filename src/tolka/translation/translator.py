@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from tolka.errors import ConfigError
 from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
+from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import BatchDecoder, Tick
@@ -59,7 +60,7 @@ class Translator(Generic[E]):
         tokenizer: Tokenizer,
         max_length: int,
         tokens: int = DecodingConfig.tokens,
-        unicode: str = "keep",
+        characters: CharacterForm = KEEP,
         workers: int = 0,
         split: str = "length",
         languages: tuple[str, str] = ("", ""),
@@ -69,7 +70,7 @@ class Translator(Generic[E]):
     ) -> None:
         """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
 
-        unicode: Unicode form of the model's training text, from CleaningConfig. split: from `resolved_split`.
+        characters: their form in the model's training text. split: from `resolved_split`.
         languages: the codes of source and target, to split and join sentences. terminology: terms that translations
         must contain, for a search that considers them, and phrases that they must not. calibration: of the estimates
         of quality. length_ratio: of the training text, for `flags`.
@@ -77,10 +78,10 @@ class Translator(Generic[E]):
         self.engine = engine
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.unicode = unicode
+        self.characters = characters
         self.split, self.languages, self.terminology = split, languages, terminology
         self.calibration, self.length_ratio = calibration, length_ratio
-        self.segmenter = Segmenter(tokenizer, max_length, unicode, split, languages, terminology)
+        self.segmenter = Segmenter(tokenizer, max_length, characters, split, languages, terminology)
         self._decoder = BatchDecoder(engine, tokenizer, tokens, workers, languages[1])
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
@@ -102,13 +103,13 @@ class Translator(Generic[E]):
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
         """Build a translator from a loaded model directory."""
-        from tolka.model_directory.read import languages, unicode_form
+        from tolka.model_directory.read import character_form, languages
         from tolka.translation.torch_engine import TorchEngine
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
         max_length = decoding.max_length or saved.sources.longest
-        limits = max_length, decoding.tokens, unicode_form(saved.config), decoding.workers
+        limits = max_length, decoding.tokens, character_form(saved.config), decoding.workers
         engine = TorchEngine.of(saved.model, search, decoding)
         split = resolved_split(decoding.split, saved.sources.several_sentences)
         of_languages = languages(saved.config)

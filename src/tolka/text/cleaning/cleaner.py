@@ -12,8 +12,9 @@ import numpy.typing as npt
 import regex
 
 from tolka.errors import DataError
+from tolka.text.characters import composed
 from tolka.text.cleaning.duplicates import Seen
-from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, composed, rewritten, steps_of
+from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, rewritten, steps_of
 from tolka.text.pairs import Pair, PairSource, in_chunks
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))

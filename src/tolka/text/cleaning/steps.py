@@ -1,8 +1,6 @@
 """The steps of cleaning, each a function of one pair."""
 
-import html
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +9,8 @@ import regex
 
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
+from tolka.text.characters import CharacterForm, visible
+from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import letters_of
@@ -25,7 +25,9 @@ class CleaningConfig:
     unicode: str = "keep"
     """Unicode normalisation: keep, or nfc = compose letters and their accents, also when translating"""
     control: str = "keep"
-    """control and invisible characters, which no reader sees: keep, strip, or drop the pair"""
+    """control and invisible characters, which no reader sees: keep, strip (also when translating), or drop the pair"""
+    blanks: str = "keep"
+    """no-break, thin and wide blanks: keep, space = replace (also when translating), or source = only those of the source"""
     markup: str = "keep"
     """tags and character references of HTML and XML: keep, strip, or drop the pair"""
     max_characters: int = 2000
@@ -49,6 +51,7 @@ class CleaningConfig:
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))
+        one_of(self, "cleaning", "blanks", ("keep", "space", "source"))
         one_of(self, "cleaning", "leaks", ("keep", "pair", "source"))
         for key in ("control", "markup"):
             one_of(self, "cleaning", key, ("keep", "strip", "drop"))
@@ -58,30 +61,33 @@ class CleaningConfig:
         if 0 < self.max_ratio < 1:
             raise ConfigError(f"cleaning.max_ratio ({self.max_ratio:g}) must be at least 1, or 0 to keep all")
 
+    @property
+    def characters(self) -> CharacterForm:
+        """The form of characters that training text and input get."""
+        return CharacterForm(self.unicode, self.control, self.blanks)
+
 
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_BREAKS = re.compile("[\x09\x0a\x0b\x0c\x85\u2028\u2029]")  # characters that end a line or a cell in some programs
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,300}>|<!--.*?-->|<!\[CDATA\[|\]\]>")
-_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also a single one that is not a space, such as the line feed of &#10;
 _MARKS = regex.compile(r"\p{M}+")
-_NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
-_BETWEEN_DIGITS = re.compile(r"[.,'\u00a0\u202f]")
+# The first form has blanks between groups of three digits; cleaning.blanks makes ordinary ones of them.
+_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \xa0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,'\xa0\u202f]\d+)*")
+_BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 
 
 def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
     steps: list[tuple[str, Step]] = []
-    if config.unicode == "nfc":
-        steps.append(("composed (NFC)", _compose))
-    if config.control == "strip":
-        steps.append(("without control characters", _strip_control))
-    if config.markup == "strip":
+    if config.markup == "strip":  # before the others: &nbsp; and &shy; are such characters, too
         steps.append(("without markup", _strip_markup))
+    if config.control == "strip":
+        steps.append(("without control characters", CharacterForm(control="strip").pair))
+    if config.blanks != "keep":
+        steps.append(("with ordinary blanks", CharacterForm(blanks=config.blanks).pair))
+    if config.unicode == "nfc":
+        steps.append(("composed (NFC)", CharacterForm(unicode="nfc").pair))
     return steps
 
 
@@ -99,9 +105,9 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
     steps = changes_of(config)
     if config.control == "drop":
-        steps.append(("", _unless(lambda text: bool(_CONTROL.search(text)), "control characters")))
+        steps.append(("", _unless(_has_control, "control characters")))
     if config.markup == "drop":
-        steps.append(("", _unless(lambda text: bool(_TAG.search(text) or _REFERENCE.search(text)), "markup")))
+        steps.append(("", _unless(has_markup, "markup")))
     steps.append(("", _unless_blank))
     if config.max_characters:
         steps.append(("", _unless_longer(config.max_characters)))
@@ -120,30 +126,19 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
     return steps
 
 
-def composed(text: str) -> str:
-    """Apply Unicode's canonical composition (NFC): an e and an accent become one character."""
-    return unicodedata.normalize("NFC", text)
-
-
-def _compose(pair: Pair) -> Pair:
-    if pair.source.isascii() and pair.target.isascii():
-        return pair
-    texts = composed(pair.source), composed(pair.target)
-    return pair if texts == (pair.source, pair.target) else Pair(*texts)
-
-
-def _strip_control(pair: Pair) -> Pair:
-    if pair.source.isprintable() and pair.target.isprintable():  # nearly all pairs
-        return pair
-    texts = [_CONTROL.sub("", _BREAKS.sub(" ", text)).strip() for text in (pair.source, pair.target)]
-    return pair if texts == [pair.source, pair.target] else Pair(*texts)
+def _has_control(text: str) -> bool:
+    """Return whether a text has control or invisible characters; a tab is seen."""
+    if text.isprintable():
+        return False
+    text = text.replace("\t", " ")
+    return visible(text) != text
 
 
 def _strip_markup(pair: Pair) -> Pair:
     if not any(mark in text for text in (pair.source, pair.target) for mark in "<&"):
         return pair
-    texts = [_BLANKS.sub(" ", html.unescape(_TAG.sub(" ", text))).strip() for text in (pair.source, pair.target)]
-    return pair if texts == [pair.source, pair.target] else Pair(*texts)
+    texts = without_markup(pair.source), without_markup(pair.target)
+    return pair if texts == (pair.source, pair.target) else Pair(*texts)
 
 
 def _unless(is_bad: Callable[[str], bool], reason: str) -> Step:

@@ -1,0 +1,72 @@
+"""Tags and character references of HTML and XML, found and removed."""
+
+import html
+import re
+from html.entities import html5
+
+_ROUNDS = 5  # text may be escaped twice, `&amp;lt;`; more often than this it is not text
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_VALUE = r"""\\?"[^"]*"|\\?'[^']*'|[^\s"'<>=]+"""
+_FLAGS = "checked|compact|defer|disabled|hidden|multiple|noshade|nowrap|readonly|required|selected"
+# A tag has attributes, not words: `if a<b and c>d` is none. No comment begins inside a comment.
+_TAG = re.compile(
+    rf"<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*)(?P<rest>(?:\s+(?:[\w:.-]+\s*=\s*(?:{_VALUE})|(?:{_FLAGS})\b))*\s*/?)>"
+    r"|<!--(?:(?!<!--).)*?-->|<!\[CDATA\[|\]\]>|<![A-Z]{2,}\s[^<>]*>|<\?[A-Za-z][^<>]*\?>"
+)
+_BLANKS = re.compile(r"\s{2,}|[^\S ]")  # also a single one that is not a space, such as the line feed of &#10;
+# Elements of HTML inside of words and beside punctuation marks, where a reader sees no blank ...
+_INLINE = re.compile(
+    "a|abbr|acronym|b|bdi|bdo|big|cite|del|dfn|em|font|i|ins|kbd|mark|nobr|q|s|samp|small|span|strike|strong|sub|sup|"
+    "tt|u|wbr",
+    re.IGNORECASE,
+)
+# ... and others whose start alone is a tag. `<title>` or `<file>` without its end may be a placeholder.
+_BLOCK = re.compile(
+    "blockquote|body|br|center|dd|div|dl|dt|h[1-6r]|head|html|img|li|ol|p|pre|table|tbody|td|th|thead|tr|ul",
+    re.IGNORECASE,
+)
+
+
+def has_markup(text: str) -> bool:
+    """Return whether a text has a tag, or what looks like a character reference."""
+    return bool(_REFERENCE.search(text)) or _without_tags(text) != text
+
+
+def without_markup(text: str) -> str:
+    """Return what a reader of the page would see: references replaced, also of escaped text, and then tags removed."""
+    seen = text
+    for _ in range(_ROUNDS):
+        before, seen = seen, _without_tags(_unescaped(seen))
+        if seen == before:
+            break
+    return text if seen == text else _BLANKS.sub(" ", seen).strip()
+
+
+def _unescaped(text: str) -> str:
+    """Replace character references until none is left."""
+    for _ in range(_ROUNDS):
+        before, text = text, _REFERENCE.sub(_referenced, text)
+        if text == before:
+            break
+    return text
+
+
+def _referenced(reference: re.Match[str]) -> str:
+    """Return the character that HTML has for a reference; an unknown one (&name;) as it is."""
+    text = reference[0]
+    return html.unescape(text) if text[1] == "#" or text[1:] in html5 else text
+
+
+def _without_tags(text: str) -> str:
+    if "<" not in text and "]]>" not in text:
+        return text
+    closed = {match["name"] for match in _TAG.finditer(text) if match["close"]}
+
+    def removed(tag: re.Match[str]) -> str:
+        name = tag["name"] or ""
+        if _INLINE.fullmatch(name):
+            return ""
+        is_known = tag["close"] or tag["rest"] or name in closed or _BLOCK.fullmatch(name)
+        return " " if is_known or not name else tag[0]
+
+    return _TAG.sub(removed, text)

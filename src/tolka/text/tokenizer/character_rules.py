@@ -1,0 +1,49 @@
+"""Rules for characters in a SentencePiece model, for programs that give it text as it comes."""
+
+from collections.abc import Callable
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tolka.text.scripts import letters_of
+
+_LETTERS = "กກကកאب"  # of the scripts in which a character's fate depends on the letters beside it
+_PLANE = 0x10000  # all control characters and blanks are below
+
+
+def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> bytes:
+    """Return a SentencePiece model that replaces control characters and blanks as `rewrite` does in the language.
+
+    The same model where it has rules of its own, or where `rewrite` changes none.
+    """
+    from sentencepiece import SentencePieceTrainer
+
+    made, learnt = _proto(model), BytesIO()
+    letters = letters_of(language)
+    beside = next((letter for letter in _LETTERS if letters and letters.match(letter)), "a")
+    unprintable = [character for character in map(chr, range(1, _PLANE)) if not character.isprintable()]
+    pairs = [(each, rewrite(f"{beside}{each}{beside}")[1:-1]) for each in unprintable]
+    rules = [f"{ord(each):X}\t{f'{ord(to):X}' if to else ''}\n" for each, to in pairs if to != each]
+    if not rules or made.normalizer_spec.precompiled_charsmap:
+        return model
+    with TemporaryDirectory() as work:  # SentencePiece compiles rules only where it trains
+        file = Path(work) / "rules.tsv"
+        file.write_text("".join(rules), encoding="ascii")
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(["a"]),
+            model_writer=learnt,
+            model_type="char",
+            vocab_size=8,
+            hard_vocab_limit=False,
+            normalization_rule_tsv=str(file),
+            minloglevel=2,
+        )
+    made.normalizer_spec.name = "user_defined"
+    made.normalizer_spec.precompiled_charsmap = _proto(learnt.getvalue()).normalizer_spec.precompiled_charsmap
+    return bytes(made.SerializeToString())
+
+
+def _proto(model: bytes) -> Any:
+    return import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(model)
