@@ -101,7 +101,11 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
     assert rows["BLEU"]["b"]["score"] == pytest.approx(100)
     assert rows["BLEU"]["difference"] == pytest.approx(100 - rows["BLEU"]["a"]["score"])
     assert rows["BLEU"]["p_value"] < 0.05
-    assert "B - A" in command("mt-eval", *arguments).out
+    assert "|ar:100|seed:" in rows["BLEU"]["signature"]
+    shown = command("mt-eval", *arguments).out
+    assert "B - A" in shown
+    assert "(paired approximate randomisation)" in shown
+    assert "(sacreBLEU's paired bootstrap)" in command("mt-eval", *arguments, "metrics.significance=paired-bs").out
     swapped = command("mt-eval", "compare", "b c", "b c", *arguments[3:], "--json")
     assert {row["p_value"] for row in json.loads(swapped.out)["comparisons"]} == {1.0}
 

@@ -13,7 +13,7 @@ from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
-from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
+from tolka.metrics.scores import Comparison, Score, compare, language_notes, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
@@ -99,7 +99,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         )
     else:
         notes.append(unlike_note({files.hypothesis: given, files.reference: references}))
-    notes.append(_tokenizer_note(config.metrics, language))
+    notes += language_notes(config.metrics, language)
     scores = score(hypotheses, references, config.metrics, language)
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
 
@@ -133,18 +133,13 @@ def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **set
     return found
 
 
-def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:
-    """Return why BLEU does not use the language's own tokenizer; "" if it does, or if one was chosen."""
-    return (metrics.tokenizer == "auto" and choose_bleu_tokenizer(language)[1]) or ""
-
-
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
-    """Test by paired bootstrap whether translations `b` are better than `a`; raises as `evaluate` does."""
+    """Test by metrics.significance whether translations `b` are better than `a`; raises as `evaluate` does."""
     if not config.files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     limit = config.decoding.line_limit
     texts = {str(path): _lines(str(path), limit) for path in (a, b, config.files.reference)}
-    for note in (unlike_note(texts), _tokenizer_note(config.metrics, config.files.language)):
+    for note in (unlike_note(texts), *language_notes(config.metrics, config.files.language)):
         if note:
             say(f"note: {note}")
     one, other, references = (texts[str(path)] for path in (a, b, config.files.reference))

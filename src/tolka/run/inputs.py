@@ -17,7 +17,7 @@ from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import DataError
 from tolka.interchange.load import load_any
-from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.metrics.scores import language_notes
 from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.system.outcomes import gather_outcomes
@@ -197,8 +197,7 @@ class Inputs:
         pairs, tally = read_split(self.corpus.valid, "corpus.valid")
         self.log(f"validation text: {tally.summary()}")
         self._log_spelling(pairs, "the validation text")
-        _, note = choose_bleu_tokenizer(self.config.corpus.target)
-        if note and self.config.metrics.tokenizer == "auto":
+        for note in language_notes(self.config.metrics, self.config.corpus.target):
             self.log(f"note: {note}")
         return pairs
 
