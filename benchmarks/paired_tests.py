@@ -60,6 +60,7 @@ def p_values(a: list[Floats], b: list[Floats], trials: int, seed: int) -> list[l
 
 
 def main() -> None:
+    """Simulate, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs=3, type=Path, metavar="FILE")
     parser.add_argument("--comparisons", type=int, default=5000)
@@ -94,19 +95,10 @@ def main() -> None:
             for test, called in enumerate(("paired-ar", "paired-bs")):
                 each = values[:, metric, test]
                 shares = [f"{100 * (each < bound).mean():.1f} %" for bound in (0.01, 0.05, 0.1, 0.5)]
-                rows.append([f"{share:.0%}", name, called, str(len(each)), *shares, f"{each.max():.3f}"])
-    header = [
-        "better lines",
-        "metric",
-        "test",
-        "comparisons",
-        "p < 0.01",
-        "p < 0.05",
-        "p < 0.1",
-        "p < 0.5",
-        "largest p",
-    ]
-    print(table(rows, header, "rllrrrrrr"))
+                equal_level = f"{100 * (each < bounds[metric, test]).mean():.1f} %"
+                rows.append([f"{share:.0%}", name, called, str(len(each)), *shares, f"{each.max():.3f}", equal_level])
+    bounds_of_p = ["p < 0.01", "p < 0.05", "p < 0.1", "p < 0.5", "largest p", "equal level"]
+    print(table(rows, ["better lines", "metric", "test", "comparisons", *bounds_of_p], "rllrrrrrrr"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Score translations, or a model by its translations: a configuration in, a typed result out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,16 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import as_overrides, check_complete
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
+from tolka.evaluation.input_notes import (
+    Named,
+    blank_note,
+    count_error,
+    equal_note,
+    first_hypotheses,
+    language_note,
+    text_notes,
+    unnamed_language_note,
+)
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
@@ -27,6 +37,9 @@ from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
+
+# Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
+_REPRODUCED, _COPIED = 0.95, 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,39 +82,68 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
             "or hypothesis=FILE reference=FILE (only to score)"
         )
     limit = config.decoding.line_limit
-    references = _lines(files.reference, limit)
-    given = _lines(getattr(files, wanted), limit)
-    if len(given) != len(references):
-        raise DataError(
-            f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
-            "scores compare line by line"
-        )
-    perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
+    references = files.reference, _lines(files.reference, limit)
+    given = getattr(files, wanted), _lines(getattr(files, wanted), limit)
     if model:
-        saved = load_any_ensemble(model, config.decoding.weights)
-        keep_freed_memory()
-        language = language or languages(saved.config)[1]
-        if config.decoding.backend == "torch":
-            translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
-        else:
-            translator = open_translator(model, config.search, config.decoding)
-        with bar("translating", len(given), " lines") as progress:
-            hypotheses = translator(given, progress.update)
-        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
-        engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
-        device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
-        precision = Precision(device, "fp32")
-        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=translator.unicode)
-        perplexity = meter.measure(saved.model, precision)
-        notes.append(
-            references_note(references, translator.unicode, files.reference)
-            or unlike_note({"the translations": hypotheses, files.reference: references})
-        )
+        return _evaluate_model(config, model, given, references)
+    hypotheses, note = _as_text(given)
+    both = [hypotheses, references]
+    notes = [note, *_notes([hypotheses], references, config, files.language), blank_note(both), unlike_note(dict(both))]
+    scores = score(hypotheses[1], references[1], config.metrics, files.language)
+    return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
+
+
+def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, references: Named) -> EvaluateResult:
+    """Translate the sources, and score the translations and the references' perplexity."""
+    if len(sources[1]) != len(references[1]):
+        raise count_error(sources, references)
+    saved = load_any_ensemble(model, config.decoding.weights)
+    keep_freed_memory()
+    source_language, language = languages(saved.config)
+    language = config.files.language or language
+    if config.decoding.backend == "torch":
+        translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
     else:
-        notes.append(unlike_note({files.hypothesis: given, files.reference: references}))
-    notes += language_notes(config.metrics, language)
-    scores = score(hypotheses, references, config.metrics, language)
+        translator = open_translator(model, config.search, config.decoding)
+    with bar("translating", len(sources[1]), " lines") as progress:
+        hypotheses = translator(sources[1], progress.update)
+    pairs = [Pair(s.strip(), r.strip()) for s, r in zip(sources[1], references[1], strict=True)]
+    engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
+    device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
+    unicode = translator.unicode
+    meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, unicode=unicode, language=language)
+    perplexity = meter.measure(saved.model, Precision(device, "fp32"))
+    translations = "the translations", hypotheses
+    notes = [
+        blank_note([sources, references]),
+        language_note(sources, source_language),
+        equal_note(translations, sources, _COPIED),
+        *_notes([translations], references, config, language),
+        references_note(references[1], unicode, references[0]) or unlike_note(dict([translations, references])),
+    ]
+    scores = score(hypotheses, references[1], config.metrics, language)
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
+
+
+def _as_text(hypotheses: Named) -> tuple[Named, str]:
+    """Return the texts of a file, also of one of JSON lines, and a note if it is one."""
+    name, lines = hypotheses
+    texts = first_hypotheses(lines)
+    return (
+        ((name, texts), f"{name} has JSON lines: the first hypothesis of each is scored") if texts else (hypotheses, "")
+    )
+
+
+def _notes(systems: Sequence[Named], references: Named, config: EvaluateConfig, language: str) -> Iterator[str]:
+    """Yield what may make the scores other than they seem, "" included; DataError when line counts differ."""
+    for system in systems:
+        if len(system[1]) != len(references[1]):
+            raise count_error(system, references)
+        yield from text_notes(system, references)
+        yield equal_note(system, references, _REPRODUCED)
+    yield from (language_note(each, language) for each in (*systems, references))
+    yield unnamed_language_note(references) if not language else ""
+    yield from language_notes(config.metrics, language)
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **settings: Any) -> Calibrated:
@@ -138,12 +180,15 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
     if not config.files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     limit = config.decoding.line_limit
-    texts = {str(path): _lines(str(path), limit) for path in (a, b, config.files.reference)}
-    for note in (unlike_note(texts), *language_notes(config.metrics, config.files.language)):
-        if note:
-            say(f"note: {note}")
-    one, other, references = (texts[str(path)] for path in (a, b, config.files.reference))
-    return compare(one, other, references, config.metrics, config.files.language)
+    references = config.files.reference, _lines(config.files.reference, limit)
+    (one, note), (other, other_note) = (_as_text((str(path), _lines(str(path), limit))) for path in (a, b))
+    language = config.files.language
+    texts = [one, other, references]
+    notes = [note, other_note, *_notes([one, other], references, config, language), equal_note(one, other, 1.0)]
+    for each in (*notes, blank_note(texts), unlike_note(dict(texts))):
+        if each:
+            say(f"note: {each}")
+    return compare(one[1], other[1], references[1], config.metrics, language)
 
 
 def _lines(path: str, limit: LineLimit) -> list[str]:

@@ -82,7 +82,8 @@ class Tester:
         if self._before is not None and self._metrics.bootstrap:
             previous = self._translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(previous, hypotheses, references, self._metrics, self._language)
-        meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.unicode)
+        tokenizer, unicode = self._translator.tokenizer, self._translator.unicode
+        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, unicode, self._language)
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]

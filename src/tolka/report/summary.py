@@ -22,7 +22,8 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
             signatures[entry["name"]] = entry["signature"]
         perplexity = result["perplexity"]
         rows.append([name, "PPL per token", shown(perplexity["ppl"]), ""])
-        rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
+        if perplexity.get("words") != 0:  # as in languages without spaces between words
+            rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
