@@ -105,6 +105,7 @@ def test_blank_references_are_scored_alike_wherever_a_model_is_scored(
         outcome = command("mt-eval", *files, f"reference={path}", "--json", PLAIN)
         assert report(outcome) == in_training["metrics"]
         assert f"2 of 8 lines of {path}; {note}" in outcome.err
+        assert ("2 pairs are not in the PPL" in outcome.err) == (files[0] == run)
     assert in_training["perplexity"]["skipped"] == 2
 
 

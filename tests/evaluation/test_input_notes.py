@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tolka.evaluation.input_notes import (
+    as_text,
     blank_note,
     count_error,
     equal_note,
-    first_hypotheses,
     language_note,
     text_notes,
     unnamed_language_note,
@@ -43,10 +43,11 @@ def test_what_is_no_plain_text_is_noted_once(old: str, new: str, expected: str) 
 
 def test_json_is_noted_or_read() -> None:
     lines = [json.dumps({"source": "x", "hypotheses": [{"text": text}, {"text": "other"}]}) for text in PLAIN]
-    assert first_hypotheses(lines) == PLAIN
-    assert first_hypotheses([*lines, "Er wartet."]) is None
+    assert as_text(("a", lines))[0] == ("a", PLAIN)
     other = [json.dumps({"translation": text}) for text in PLAIN]
-    assert first_hypotheses(other) is None
+    numbers, halves = '{"hypotheses": [{"text": 5}]}', '{"hypotheses": [{"text": "\\ud800"}]}'
+    for line in ("Er wartet.", "", "[" * 10**5, other[0], numbers, halves):
+        assert as_text(("a", [*lines, line])) == (("a", [*lines, line]), "")
     assert notes(other) == ["40 lines of out.de and 0 of test.de are JSON: give the text alone"]
 
 

@@ -1,6 +1,6 @@
 """Score translations, or a model by its translations: a configuration in, a typed result out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,11 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import as_overrides, check_complete
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
-from tolka.evaluation.input_notes import (
-    Named,
-    blank_note,
-    count_error,
-    equal_note,
-    first_hypotheses,
-    language_note,
-    text_notes,
-    unnamed_language_note,
-)
+from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
-from tolka.metrics.scores import Comparison, Score, compare, language_notes, score
+from tolka.metrics.scores import Comparison, Score, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
@@ -37,9 +28,6 @@ from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
-
-# Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
-_REPRODUCED, _COPIED = 0.95, 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,9 +74,10 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
     given = getattr(files, wanted), _lines(getattr(files, wanted), limit)
     if model:
         return _evaluate_model(config, model, given, references)
-    hypotheses, note = _as_text(given)
+    hypotheses, note = as_text(given)
     both = [hypotheses, references]
-    notes = [note, *_notes([hypotheses], references, config, files.language), blank_note(both), unlike_note(dict(both))]
+    found = notes_on([hypotheses], references, config.metrics, files.language)
+    notes = [note, *found, blank_note(both), unlike_note(dict(both))]
     scores = score(hypotheses[1], references[1], config.metrics, files.language)
     return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
 
@@ -117,33 +106,13 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     notes = [
         blank_note([sources, references]),
         language_note(sources, source_language),
-        equal_note(translations, sources, _COPIED),
-        *_notes([translations], references, config, language),
+        copied_note(translations, sources),
+        *notes_on([translations], references, config.metrics, language),
         references_note(references[1], unicode, references[0]) or unlike_note(dict([translations, references])),
+        f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
     scores = score(hypotheses, references[1], config.metrics, language)
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
-
-
-def _as_text(hypotheses: Named) -> tuple[Named, str]:
-    """Return the texts of a file, also of one of JSON lines, and a note if it is one."""
-    name, lines = hypotheses
-    texts = first_hypotheses(lines)
-    return (
-        ((name, texts), f"{name} has JSON lines: the first hypothesis of each is scored") if texts else (hypotheses, "")
-    )
-
-
-def _notes(systems: Sequence[Named], references: Named, config: EvaluateConfig, language: str) -> Iterator[str]:
-    """Yield what may make the scores other than they seem, "" included; DataError when line counts differ."""
-    for system in systems:
-        if len(system[1]) != len(references[1]):
-            raise count_error(system, references)
-        yield from text_notes(system, references)
-        yield equal_note(system, references, _REPRODUCED)
-    yield from (language_note(each, language) for each in (*systems, references))
-    yield unnamed_language_note(references) if not language else ""
-    yield from language_notes(config.metrics, language)
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **settings: Any) -> Calibrated:
@@ -181,10 +150,10 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
         raise ConfigError("reference=FILE is missing: scores need references")
     limit = config.decoding.line_limit
     references = config.files.reference, _lines(config.files.reference, limit)
-    (one, note), (other, other_note) = (_as_text((str(path), _lines(str(path), limit))) for path in (a, b))
+    (one, note), (other, other_note) = (as_text((str(path), _lines(str(path), limit))) for path in (a, b))
     language = config.files.language
     texts = [one, other, references]
-    notes = [note, other_note, *_notes([one, other], references, config, language), equal_note(one, other, 1.0)]
+    notes = [note, other_note, *notes_on([one, other], references, config.metrics, language)]
     for each in (*notes, blank_note(texts), unlike_note(dict(texts))):
         if each:
             say(f"note: {each}")

@@ -90,11 +90,6 @@ def run(arguments: Sequence[str]) -> int:
     print(score_table(result.scores))
     if result.perplexity:
         print(f"\n{result.perplexity}")
-        if result.perplexity.skipped:
-            print(
-                f"note: {result.perplexity.skipped} pairs are not in the PPL: a blank side, or too long",
-                file=sys.stderr,
-            )
     return DONE
 
 

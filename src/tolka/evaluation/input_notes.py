@@ -7,6 +7,7 @@ from functools import cache
 import regex
 
 from tolka.errors import ConfigError, DataError
+from tolka.metrics.scores import MetricsConfig, language_notes
 from tolka.text.languages import LanguageIdentifier, certain_language
 from tolka.text.scripts import letters_of
 
@@ -16,32 +17,58 @@ _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a short
 _NO_TEXT = {
     "contain subword tokens (▁ or @@)": (regex.compile(r"▁|\S@@(?: |$)"), "join them to words first"),
     "are rows of an n-best list": (regex.compile(r"^\d+ \|\|\| "), "give the best translation of each line alone"),
-    "contain escapes such as &quot;": (
-        regex.compile(r"&(?:apos|quot|amp|lt|gt|#\d+|#x\p{AHex}+);"),
-        "unescape them first",
-    ),
+    "contain escapes such as &quot;": (regex.compile(r"&(?:apos|quot|amp|lt|gt|#x?\p{AHex}+);"), "unescape them first"),
     "are JSON": (regex.compile(r"^\{.*\}$"), "give the text alone"),
     "contain a tab": (regex.compile("\t"), "give the column of the translations alone"),
 }
-# By which letters a text that is no language's yet is recognised: kana come before Han, which Japanese has as well.
-_SCRIPTS = {"ja": r"\p{Hiragana}\p{Katakana}", "ko": r"\p{Hangul}", "zh": r"\p{Han}"} | {
-    "th": r"\p{Thai}",
-    "lo": r"\p{Lao}",
-    "km": r"\p{Khmer}",
-    "my": r"\p{Myanmar}",
+# By which letters a text of an unnamed language is recognised: kana come before Han, which Japanese has as well.
+_SCRIPTS = {
+    "ja": regex.compile(r"[\p{Hiragana}\p{Katakana}]"),
+    "ko": regex.compile(r"\p{Hangul}"),
+    "zh": regex.compile(r"\p{Han}"),
+    "th": regex.compile(r"\p{Thai}"),
+    "lo": regex.compile(r"\p{Lao}"),
+    "km": regex.compile(r"\p{Khmer}"),
+    "my": regex.compile(r"\p{Myanmar}"),
 }
+# Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
+_REPRODUCED, _COPIED = 0.95, 0.5
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
 
 Named = tuple[str, Sequence[str]]
 """The name of a text for messages, such as its file, and its lines."""
 
 
-def first_hypotheses(lines: Sequence[str]) -> list[str] | None:
-    """Return the first hypothesis of each line that `output.format=jsonl` wrote; None if it did not write them."""
+def as_text(hypotheses: Named) -> tuple[Named, str]:
+    """Return the texts, also of the JSON lines that `output.format=jsonl` wrote, and a note if they are such lines."""
+    name, lines = hypotheses
     try:
-        return [json.loads(line)["hypotheses"][0]["text"] for line in lines]
-    except (ValueError, LookupError, TypeError):
-        return None
+        texts = [json.loads(line)["hypotheses"][0]["text"] for line in lines]
+        "".join(texts).encode()  # an error for what is no text, or has half a character
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return hypotheses, ""
+    return (name, texts), f"{name} has JSON lines: the first hypothesis of each is scored"
+
+
+def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig, language: str) -> Iterator[str]:
+    """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
+
+    language: of the target; "" if unknown.
+    """
+    for number, system in enumerate(systems):
+        if len(system[1]) != len(references[1]):
+            raise count_error(system, references)
+        yield from text_notes(system, references)
+        yield equal_note(system, references, _REPRODUCED)
+        yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
+    yield from (language_note(each, language) for each in (*systems, references))
+    yield unnamed_language_note(references) if not language else ""
+    yield from language_notes(metrics, language)
+
+
+def copied_note(translations: Named, sources: Named) -> str:
+    """Return a note if most of a model's translations are their sources."""
+    return equal_note(translations, sources, _COPIED)
 
 
 def count_error(given: Named, references: Named) -> DataError:
@@ -107,9 +134,9 @@ def unnamed_language_note(references: Named) -> str:
     name, lines = references
     text = "".join(lines[:_LOOKED_AT])
     letters = len(regex.findall(r"\p{L}", text))
-    for language, script in _SCRIPTS.items():
-        if letters and len(regex.findall(f"[{script}]", text)) > _SHARE_OF_SCRIPT * letters:
-            return f"{name} looks like {language!r}: language={language} lets BLEU and TER find its words"
+    for language, pattern in _SCRIPTS.items():
+        if len(pattern.findall(text)) > _SHARE_OF_SCRIPT * letters:
+            return f"{name} looks like {language!r}: say language={language}, as BLEU and TER depend on it"
     return ""
 
 
