@@ -6,7 +6,7 @@
 FOLDER: of Hugging Face's Marian (marian_base.py trains one). --new and --old: folders with train, valid (of the new)
 and a test set, as .LANGUAGE files, plain or gzip. Goes on with --pairs pairs of the new text in each of the ways of
 forgetting.py, and trains from nothing on the same pairs. Prints BLEU and chrF of both test sets before and after, with
-the p-value of the paired bootstrap test and the signatures. What is finished is kept in --out.
+the p-value of the paired test and the signatures. What is finished is kept in --out.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 --new: a folder with train, valid and test; --old: one with train and test_2016_flickr (or --old-test); each as
 .LANGUAGE files, plain or gzip, in the model's languages. Goes on from the model once in each way, as mt-train does,
-and prints both test sets' BLEU before and after, with the p-value of the paired bootstrap test and the signature.
+and prints both test sets' BLEU before and after, with the p-value of the paired test and the signature.
 Runs are kept as runs/forgetting-1 and so on: the same command again goes on where it stopped.
 """
 

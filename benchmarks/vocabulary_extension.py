@@ -75,7 +75,7 @@ def main() -> None:
             f"| {way} | {result['subwords']} | {spelt} | {place} | {result['minutes']:.1f} | {cell(scores)} |",
             flush=True,
         )
-    print(f"\n{'; '.join(signatures(results))}: before and after, p of the paired bootstrap test.")
+    print(f"\n{'; '.join(signatures(results))}: before and after, p of the paired test.")
 
 
 if __name__ == "__main__":

@@ -67,9 +67,46 @@ def test_a_word_that_is_a_whole_line_has_no_perplexity(
 
 
 def test_stdout_is_only_the_table(command: Command, corpus: Path) -> None:
-    outcome = command("mt-eval", f"hypothesis={corpus / 'test.xb'}", f"reference={corpus / 'test.xb'}", PLAIN)
+    reference = corpus / "test.xb"
+    reference.write_text(reference.read_text().replace(" .", "."))
+    (corpus / "other").write_text(reference.read_text().replace("mirka", "rive"))
+    outcome = command("mt-eval", f"hypothesis={corpus / 'other'}", f"reference={reference}", PLAIN)
     assert outcome.out.startswith("metric")
     assert outcome.err == ""
+    noted = command("mt-eval", f"hypothesis={reference}", f"reference={reference}", PLAIN)
+    assert "note: 8 of 8 lines of" in noted.err
+
+
+def test_json_lines_of_mt_translate_are_scored(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:
+    reference = f"reference={corpus / 'test.xb'}"
+    scores = []
+    for form in ("text", "jsonl"):
+        translated = command("mt-translate", trained, corpus / "test.xa", f"output.format={form}")
+        (tmp_path / form).write_text(translated.out)
+        outcome = command("mt-eval", f"hypothesis={tmp_path / form}", reference, "--json", PLAIN)
+        scores.append(report(outcome))
+    assert "has JSON lines: the first hypothesis of each is scored" in outcome.err
+    assert scores[0] == scores[1]
+
+
+def test_blank_references_are_scored_alike_wherever_a_model_is_scored(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    """By mt-train's test, by mt-eval with the model and with its translations, which is what sacrebleu computes."""
+    path = corpus / "test.xb"
+    path.write_text("".join(f"{line}\n" for line in ["", *path.read_text().splitlines()[1:-1], " "]))
+    trained = command("mt-train", *tiny)
+    assert "test set test: 8 pairs, 8 kept" in trained.err
+    note = "they are scored as all others, as sacreBLEU does"
+    assert f"blank: 2 of 8 lines of test's references; {note}" in trained.err
+    run = tmp_path / "run"
+    in_training = json.loads((run / "best" / "scores.json").read_text())["test"]["test"]
+    for files in ([run, f"source={corpus / 'test.xa'}"], [f"hypothesis={run / 'samples' / 'test.xb.txt'}"]):
+        outcome = command("mt-eval", *files, f"reference={path}", "--json", PLAIN)
+        assert report(outcome) == in_training["metrics"]
+        assert f"2 of 8 lines of {path}; {note}" in outcome.err
+        assert ("2 pairs are not in the PPL" in outcome.err) == (files[0] == run)
+    assert in_training["perplexity"]["skipped"] == 2
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -101,7 +138,11 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
     assert rows["BLEU"]["b"]["score"] == pytest.approx(100)
     assert rows["BLEU"]["difference"] == pytest.approx(100 - rows["BLEU"]["a"]["score"])
     assert rows["BLEU"]["p_value"] < 0.05
-    assert "B - A" in command("mt-eval", *arguments).out
+    assert "|ar:100|seed:" in rows["BLEU"]["signature"]
+    shown = command("mt-eval", *arguments).out
+    assert "B - A" in shown
+    assert "(paired approximate randomisation)" in shown
+    assert "(sacreBLEU's paired bootstrap)" in command("mt-eval", *arguments, "metrics.significance=paired-bs").out
     swapped = command("mt-eval", "compare", "b c", "b c", *arguments[3:], "--json")
     assert {row["p_value"] for row in json.loads(swapped.out)["comparisons"]} == {1.0}
 

@@ -45,3 +45,10 @@ def test_spans_by_hand(lengths: list[int], spans: list[tuple[int, int]]) -> None
     assert found == spans
     covered = [length for length in lengths if any(a <= length <= b for a, b in found)]
     assert len(covered) == len(lengths)
+
+
+def test_sources_without_spaces_are_counted_in_characters() -> None:
+    sources = ["今天", "他在图书馆", "今天天气很好"]
+    found = bleu_by_length(sources, ["a b"] * 3, ["a b"] * 3, METRICS, "en", "zh", buckets=3)
+    assert [(bucket.shortest, bucket.longest) for bucket in found] == [(2, 2), (5, 5), (6, 6)]
+    assert found[0].as_dict()["characters"] == [2, 2]

@@ -43,6 +43,14 @@ def test_it_is_the_log_probability_of_every_reference_with_its_end() -> None:
     assert measured.characters == len("여름에 새가 운다") + len("개구리") + len("긴 줄")
 
 
+def test_a_language_without_spaces_has_no_perplexity_per_word() -> None:
+    model = TransformerConfig(d_model=16, heads=2, layers=1).build(TOKENIZER.source_size, TOKENIZER.target_size, True)
+    measured = PerplexityMeter(PAIRS, TOKENIZER, tokens=100, language="zh").measure(model.eval(), FP32)
+    assert measured.words == 0
+    assert math.isnan(measured.per_word)
+    assert "per word" not in str(measured)
+
+
 def test_pairs_that_cannot_be_measured_are_counted() -> None:
     model = TransformerConfig(d_model=16, heads=2, layers=1).build(TOKENIZER.source_size, TOKENIZER.target_size, True)
     pairs = [*PAIRS, Pair("", "새"), Pair("새" * 500, "새")]

@@ -9,7 +9,7 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics import line_statistics
-from tolka.metrics.line_statistics import resampled, totals
+from tolka.metrics.line_statistics import exchanged, resampled, totals
 from tolka.metrics.scores import MetricsConfig, compare, score
 
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning"]
@@ -30,6 +30,20 @@ def test_resamples_are_sums_over_the_lines_that_numpy_draws(count: int, monkeypa
     drawn = np.random.default_rng(5).choice(count, size=(64, count), replace=True)
     for matrix, found in zip(matrices, resampled(matrices, 64, seed=5), strict=True):
         assert np.array_equal(found, matrix[drawn].sum(1).astype(np.float32))
+
+
+@pytest.mark.parametrize("count", [1, 7, 101])
+def test_exchanges_are_sums_over_the_coins_of_numpy(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sacrebleu tosses them: all at once, of one generator. Here 32 trials and a few lines at a time."""
+    monkeypatch.setattr(line_statistics, "_DRAWS_AT_ONCE", 210)
+    monkeypatch.setattr(line_statistics, "_ROWS_AT_ONCE", 50)
+    values = np.random.default_rng(1)
+    systems = [(values.integers(0, 2**20, (count, k)), values.integers(0, 2**20, (count, k))) for k in (10, 2)]
+    stays = np.random.default_rng(5).integers(2, size=(70, count), dtype=bool)
+    statistics = [(a.astype(np.int32), b.astype(np.int32)) for a, b in systems]
+    for (a, b), (first, second) in zip(systems, exchanged(statistics, 70, seed=5), strict=True):
+        assert np.array_equal(first, stays @ a + ~stays @ b)
+        assert np.array_equal(second, ~stays @ a + stays @ b)
 
 
 def test_sums_do_not_end_where_32_bits_do() -> None:

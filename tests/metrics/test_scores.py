@@ -9,14 +9,16 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tolka.errors import ConfigError, DataError
 from tolka.metrics import scores as scoring
-from tolka.metrics.scores import MetricsConfig, Score, choose_bleu_tokenizer, compare, score
+from tolka.metrics.scores import MetricsConfig, Score, choose_bleu_tokenizer, compare, language_notes, score
 
 QUICK = MetricsConfig(bootstrap=0)
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning", "travel", "north", "paper"]
@@ -185,6 +187,57 @@ def test_chinese_tokenizer(language: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "hypotheses", "references", "ter", "signature"),
+    [
+        # One character of ten and one of seven are not the reference's.
+        ("zh", ["今天天气很好我很高兴", "他在图书馆读书"], ["今天天气很好我不高兴", "他在图书馆看书"], 200 / 17, "yes"),
+        ("yue_Hant", ["佢去咗公園。"], ["佢去咗花園。"], 100 / 6, "yes"),
+        # Kana between kanji stay together: 図 書 館 で 本 を 読 む.
+        ("ja", ["図書館で本を読む"], ["図書館で本を書く"], 200 / 8, "yes"),
+        ("zh-TW", ["我用Linux系統。"], ["我用Linux系統！"], 100 / 6, "yes"),
+        # Korean separates words by spaces, and case and punctuation stay as in every such language.
+        ("ko", ["나는 학교에 간다."], ["나는 학교에 간다!"], 100 / 3, "no"),
+        ("de", ["Ich gehe."], ["Ich gehe!"], 100 / 2, "no"),
+        ("th", ["ฉันไปโรงเรียน"], ["ฉันไปตลาด"], 100, "no"),
+    ],
+)
+def test_ter_counts_what_the_language_has_for_words(
+    language: str, hypotheses: list[str], references: list[str], ter: float, signature: str
+) -> None:
+    result = only("ter", hypotheses, references, language)
+    assert result.value == pytest.approx(ter)
+    assert f"|norm:{signature}|punct:yes|asian:{signature}|" in result.signature
+
+
+def test_ter_of_chinese_equals_the_command(tmp_path: Path) -> None:
+    lines = ["今天天气很好，我很高兴。", "他在图书馆读书"], ["今天天气很好，我不高兴。", "他在图书馆看书"]
+    options = ("-m", "ter", "--ter-normalized", "--ter-asian-support")
+    (theirs,) = [json.loads(command(tmp_path, lines[1], [lines[0]], *options))]
+    mine = only("ter", *lines, "zh")
+    assert (round(mine.value, 10), mine.signature) == (theirs["score"], theirs["signature"])
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("zh", "chrF2++"),
+        ("jpn_Jpan", "chrF2++"),
+        ("th", "chrF2++ and TER"),
+        ("bo", "chrF2++ and TER"),
+        ("my", "chrF2++ and TER"),
+    ],
+)
+def test_scores_of_words_are_noted_where_there_are_no_spaces(language: str, names: str) -> None:
+    note = language_notes(MetricsConfig(), language)[-1]
+    assert note == f"{names} for {language!r}: a text without spaces counts as one word; compare by chrF2"
+    assert language_notes(MetricsConfig(names=["chrf"], tokenizer="char"), language) == []
+
+
+def test_languages_with_spaces_are_not_noted() -> None:
+    assert not any(language_notes(MetricsConfig(tokenizer="13a"), each) for each in ("", "de", "ko", "hi", "vi", "ar"))
+
+
+@pytest.mark.parametrize(
     ("language", "extra", "fallback"),
     [(code, "ja", "char") for code in ("ja", "ja-JP", "jpn_Jpan")]
     + [(code, "ko", "13a") for code in ("ko", "kor_Hang")],
@@ -326,7 +379,8 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
     # Not as JSON: the command fails to write its own float32 numbers.
     printed = command(tmp_path, references, [a, b], "-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "latex")
     cells = re.findall(r"(\d+\.\d+) \((\d+\.\d+) ± (\d+\.\d+)\)(?: \(p = (\d\.\d+)\))?", printed)
-    ours = compare(a, b, references, MetricsConfig(names=["bleu", "chrf", "ter"]))
+    config = MetricsConfig(names=["bleu", "chrf", "ter"], significance="paired-bs")
+    ours = compare(a, b, references, config)
     assert len(cells) == 6
     for mine, baseline, other in zip(ours, cells[:3], cells[3:], strict=True):
         for system, (value, mean, half_width, _) in ((mine.a, baseline), (mine.b, other)):
@@ -335,6 +389,43 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
             assert system.interval == pytest.approx(interval, abs=2e-10)
         assert f"{mine.p_value:.4f}" == other[3]
         assert mine.signature in printed
+
+    options = ["--paired-ar", "--paired-ar-n", "1000", "-f", "latex"]
+    printed = command(tmp_path, references, [a, b], "-m", "bleu", "chrf", "ter", *options)
+    bleu, chrf, ter = map(float, re.findall(r"\(p = (\d\.\d+)\)", printed))
+    randomised = compare(a, b, references, replace(config, significance="paired-ar"))
+    assert round(randomised[1].p_value, 4) == chrf
+    # The command leaves out differences that are exactly as large: of BLEU one here, of edits, whole numbers, many.
+    assert bleu < randomised[0].p_value < bleu + 0.002
+    assert ter < randomised[2].p_value
+    for mine, bootstrapped in zip(randomised, ours, strict=True):
+        assert (mine.a, mine.b) == (bootstrapped.a, bootstrapped.b)
+        assert mine.signature in printed
+        assert "|ar:1000|seed:" in mine.signature
+
+
+@pytest.mark.parametrize("lines_that_differ", [1, 2, 4])
+def test_p_is_the_share_of_exchanges_with_so_large_a_difference(lines_that_differ: int) -> None:
+    """If b is right where a is wrong, only the exchanges of all of these lines or of none are so large: 2 of 2 ** n."""
+    _, references = corpus(20, kept=1)
+    a = ["wrong"] * lines_that_differ + references[lines_that_differ:]
+    for result in compare(a, references, references, MetricsConfig(bootstrap=4000)):
+        assert result.p_value == pytest.approx(2 / 2**lines_that_differ, abs=0.02)
+
+
+def test_p_is_uniform_if_a_coin_decides_which_system_has_which_line() -> None:
+    """sacrebleu's bootstrap takes absolute values before it centres them, and p is never above 0.5."""
+    (a, references), (b, _), draw = corpus(30, kept=0.6), corpus(30, kept=0.6, seed=2), np.random.default_rng(1)
+    p_values: dict[str, list[float]] = {"paired-ar": [], "paired-bs": []}
+    for _ in range(100):
+        pairs = [(x, y) if coin else (y, x) for coin, x, y in zip(draw.integers(2, size=30), a, b, strict=True)]
+        one, other = ([pair[side] for pair in pairs] for side in (0, 1))
+        for test, found in p_values.items():
+            config = MetricsConfig(names=["chrf"], bootstrap=60, significance=test)
+            found.append(compare(one, other, references, config)[0].p_value)
+    assert sum(p < 0.05 for p in p_values["paired-ar"]) <= 10
+    assert 35 <= sum(p > 0.5 for p in p_values["paired-ar"]) <= 65
+    assert max(p_values["paired-bs"]) <= 0.5
 
 
 @pytest.mark.parametrize(("right", "wrong"), [(1, 3), (9, 1)])

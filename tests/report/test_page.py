@@ -193,6 +193,7 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
         ["chrF2++ ↑ ", "50.0 ", "50.0 ", "+0.0 ", "0.050 ", "may be chance "],
     ]
     assert "went on from, runs/<old>" in page.text
+    assert "fresh, p by sacreBLEU's paired bootstrap" in page.text
     assert "p" in page.anchors
 
 

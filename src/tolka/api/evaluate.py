@@ -10,10 +10,11 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import as_overrides, check_complete
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
+from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
-from tolka.metrics.scores import Comparison, MetricsConfig, Score, choose_bleu_tokenizer, compare, score
+from tolka.metrics.scores import Comparison, Score, compare, score
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
@@ -69,38 +70,50 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
             "or hypothesis=FILE reference=FILE (only to score)"
         )
     limit = config.decoding.line_limit
-    references = _lines(files.reference, limit)
-    given = _lines(getattr(files, wanted), limit)
-    if len(given) != len(references):
-        raise DataError(
-            f"{getattr(files, wanted)} has {len(given)} lines but {files.reference} has {len(references)}; "
-            "scores compare line by line"
-        )
-    perplexity, hypotheses, language, notes = None, given, files.language, list[str]()
+    references = files.reference, _lines(files.reference, limit)
+    given = getattr(files, wanted), _lines(getattr(files, wanted), limit)
     if model:
-        saved = load_any_ensemble(model, config.decoding.weights)
-        keep_freed_memory()
-        language = language or languages(saved.config)[1]
-        if config.decoding.backend == "torch":
-            translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
-        else:
-            translator = open_translator(model, config.search, config.decoding)
-        with bar("translating", len(given), " lines") as progress:
-            hypotheses = translator(given, progress.update)
-        pairs = [Pair(s.strip(), r.strip()) for s, r in zip(given, references, strict=True)]
-        engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
-        device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
-        precision = Precision(device, "fp32")
-        meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=translator.characters)
-        perplexity = meter.measure(saved.model, precision)
-        notes.append(
-            references_note(references, translator.characters.unicode, files.reference)
-            or unlike_note({"the translations": hypotheses, files.reference: references})
-        )
+        return _evaluate_model(config, model, given, references)
+    hypotheses, note = as_text(given)
+    both = [hypotheses, references]
+    found = notes_on([hypotheses], references, config.metrics, files.language)
+    notes = [note, *found, blank_note(both), unlike_note(dict(both))]
+    scores = score(hypotheses[1], references[1], config.metrics, files.language)
+    return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
+
+
+def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, references: Named) -> EvaluateResult:
+    """Translate the sources, and score the translations and the references' perplexity."""
+    if len(sources[1]) != len(references[1]):
+        raise count_error(sources, references)
+    saved = load_any_ensemble(model, config.decoding.weights)
+    keep_freed_memory()
+    source_language, language = languages(saved.config)
+    language = config.files.language or language
+    if config.decoding.backend == "torch":
+        translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
     else:
-        notes.append(unlike_note({files.hypothesis: given, files.reference: references}))
-    notes.append(_tokenizer_note(config.metrics, language))
-    scores = score(hypotheses, references, config.metrics, language)
+        translator = open_translator(model, config.search, config.decoding)
+    with bar("translating", len(sources[1]), " lines") as progress:
+        hypotheses = translator(sources[1], progress.update)
+    pairs = [Pair(s.strip(), r.strip()) for s, r in zip(sources[1], references[1], strict=True)]
+    engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
+    device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
+    characters = translator.characters
+    meter = PerplexityMeter(
+        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language
+    )
+    perplexity = meter.measure(saved.model, Precision(device, "fp32"))
+    translations = "the translations", hypotheses
+    notes = [
+        blank_note([sources, references]),
+        language_note(sources, source_language),
+        copied_note(translations, sources),
+        *notes_on([translations], references, config.metrics, language),
+        references_note(references[1], characters.unicode, references[0]) or unlike_note(dict([translations, references])),
+        f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
+    ]
+    scores = score(hypotheses, references[1], config.metrics, language)
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
 
 
@@ -133,22 +146,20 @@ def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **set
     return found
 
 
-def _tokenizer_note(metrics: MetricsConfig, language: str) -> str:
-    """Return why BLEU does not use the language's own tokenizer; "" if it does, or if one was chosen."""
-    return (metrics.tokenizer == "auto" and choose_bleu_tokenizer(language)[1]) or ""
-
-
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
-    """Test by paired bootstrap whether translations `b` are better than `a`; raises as `evaluate` does."""
+    """Test by metrics.significance whether translations `b` are better than `a`; raises as `evaluate` does."""
     if not config.files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     limit = config.decoding.line_limit
-    texts = {str(path): _lines(str(path), limit) for path in (a, b, config.files.reference)}
-    for note in (unlike_note(texts), _tokenizer_note(config.metrics, config.files.language)):
-        if note:
-            say(f"note: {note}")
-    one, other, references = (texts[str(path)] for path in (a, b, config.files.reference))
-    return compare(one, other, references, config.metrics, config.files.language)
+    references = config.files.reference, _lines(config.files.reference, limit)
+    (one, note), (other, other_note) = (as_text((str(path), _lines(str(path), limit))) for path in (a, b))
+    language = config.files.language
+    texts = [one, other, references]
+    notes = [note, other_note, *notes_on([one, other], references, config.metrics, language)]
+    for each in (*notes, blank_note(texts), unlike_note(dict(texts))):
+        if each:
+            say(f"note: {each}")
+    return compare(one[1], other[1], references[1], config.metrics, language)
 
 
 def _lines(path: str, limit: LineLimit) -> list[str]:

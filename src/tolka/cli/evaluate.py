@@ -23,7 +23,7 @@ from tolka.version import __version__
 _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score
   mt-eval hypothesis=mine.de reference=test.de language=de only score
-  mt-eval compare a.de b.de reference=test.de             is b better than a? paired bootstrap
+  mt-eval compare a.de b.de reference=test.de             is b better than a? a paired test
   mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
                                                           let mt-translate estimate the quality of each line
 source, hypothesis, reference and language are short for files.source and so on, legacy for metrics.legacy.
@@ -90,11 +90,6 @@ def run(arguments: Sequence[str]) -> int:
     print(score_table(result.scores))
     if result.perplexity:
         print(f"\n{result.perplexity}")
-        if result.perplexity.skipped:
-            print(
-                f"note: {result.perplexity.skipped} pairs are not in the PPL: a blank side, or too long",
-                file=sys.stderr,
-            )
     return DONE
 
 
@@ -110,17 +105,26 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:
         rows = [
-            {"a": r.a.as_dict(), "b": r.b.as_dict(), "difference": r.difference, "p_value": r.p_value} for r in results
+            {
+                "a": r.a.as_dict(),
+                "b": r.b.as_dict(),
+                "difference": r.difference,
+                "p_value": r.p_value,
+                "signature": r.signature,
+            }
+            for r in results
         ]
         print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
+    from tolka.metrics.scores import paired_test
     from tolka.metrics.tables import table
 
     rows_shown = [
         [r.name, f"{r.a.value:.2f}", f"{r.b.value:.2f}", f"{r.difference:+.2f}", f"{r.p_value:.4f}"] for r in results
     ]
     print(table(rows_shown, ["metric", "A", "B", "B - A", "p"], "lrrrr"))
-    print("\np: how often so large a difference comes by chance (paired bootstrap); below 0.05 is taken as real")
+    test = paired_test(results[0].signature)
+    print(f"\np: how often so large a difference comes by chance ({test}); below 0.05 is taken as real")
     for result in results:
         print(f"{result.name}: {result.signature}")
     return DONE

@@ -4,21 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.scores import MetricsConfig, Score, score
+from tolka.metrics.scores import MetricsConfig, Score, has_spaces, score
 
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """BLEU of the sentences whose source has `shortest` to `longest` words (separated by blanks)."""
+    """BLEU of the sentences whose source has `shortest` to `longest` words, or characters if it has no spaces."""
 
     shortest: int
     longest: int
     sentences: int
     bleu: Score
+    unit: str = "words"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for scores.json."""
-        return {"words": [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
+        return {self.unit: [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
 
 
 def bleu_by_length(
@@ -27,19 +28,21 @@ def bleu_by_length(
     references: Sequence[str],
     metrics: MetricsConfig,
     language: str,
+    source_language: str = "",
     buckets: int = 5,
 ) -> list[LengthBucket]:
     """Return BLEU in buckets of about equal numbers of sentences, shortest first; fewer if there are fewer lengths.
 
     metrics: its tokenizer, resamples and seed are used. language: of the target.
     """
-    lengths = [len(source.split()) for source in sources]
+    unit = "words" if has_spaces(source_language) else "characters"
+    lengths = [len(source.split() if unit == "words" else source) for source in sources]
     config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap, seed=metrics.seed)
     results = []
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
         (bleu,) = score([hypotheses[row] for row in rows], [references[row] for row in rows], config, language)
-        results.append(LengthBucket(shortest, longest, len(rows), bleu))
+        results.append(LengthBucket(shortest, longest, len(rows), bleu, unit))
     return results
 
 

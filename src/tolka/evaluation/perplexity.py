@@ -13,6 +13,7 @@ from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
+from tolka.metrics.scores import has_spaces
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
@@ -28,8 +29,8 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 class Perplexity:
     """Sums over the references, and the perplexities that follow from them.
 
-    nll: -log p in nats, without label smoothing, </s> included. words: separated by blanks. characters: with
-    blanks. skipped: pairs left out because a side is blank or too long.
+    nll: -log p in nats, without label smoothing, </s> included. words: separated by blanks; 0 for a language that is
+    written without. characters: with blanks. skipped: pairs left out because a side is blank or too long.
     """
 
     nll: float
@@ -40,10 +41,10 @@ class Perplexity:
     skipped: int
 
     def __str__(self) -> str:
+        per_word = f"{shown(self.per_word, 4)} per word, " if self.words else ""
         return (
             f"PPL {shown(self.per_token, 4)} per token ({self.tokens} tokens, </s> counted), "
-            f"{shown(self.per_word, 4)} per word, {self.bits_per_character:.4f} bits per character; "
-            "label smoothing left out"
+            f"{per_word}{self.bits_per_character:.4f} bits per character; label smoothing left out"
         )
 
     @property
@@ -53,8 +54,8 @@ class Perplexity:
 
     @property
     def per_word(self) -> float:
-        """exp(nll / words): comparable between vocabularies, for languages that separate words by spaces."""
-        return _exp(self.nll / self.words)
+        """exp(nll / words): comparable between vocabularies; NaN for languages without spaces between words."""
+        return _exp(self.nll / self.words) if self.words else math.nan
 
     @property
     def bits_per_character(self) -> float:
@@ -62,7 +63,7 @@ class Perplexity:
         return self.nll / math.log(2) / self.characters
 
     def as_dict(self) -> dict[str, float | int]:
-        """Return plain values for JSON, where an infinite perplexity becomes null."""
+        """Return plain values for JSON, where a perplexity that is infinite or NaN becomes null."""
         return {
             "ppl": self.per_token,
             "ppl_word": self.per_word,
@@ -91,10 +92,12 @@ class PerplexityMeter:
         tokens: int,
         name: str = "this text",
         characters: CharacterForm = KEEP,
+        language: str = "",
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
-        characters: their form in the model's training text, which the pairs get.
+        characters: their form in the model's training text, which the pairs get. language: of the target, which decides
+        whether there are words to count.
         DataError, with `name`, when no pair is left.
         """
         pairs = list(map(characters.pair, pairs))
@@ -108,7 +111,7 @@ class PerplexityMeter:
             )
         self._store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
         self._tokens = tokens
-        self._words = sum(len(pairs[i].target.split()) for i in measured)
+        self._words = sum(len(pairs[i].target.split()) for i in measured) if has_spaces(language) else 0
         self._characters = sum(len(pairs[i].target) for i in measured)
         self._skipped = len(pairs) - len(measured)
 

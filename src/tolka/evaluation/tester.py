@@ -82,11 +82,13 @@ class Tester:
         if self._before is not None and self._metrics.bootstrap:
             previous = self._translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(previous, hypotheses, references, self._metrics, self._language)
-        meter = PerplexityMeter(pairs, self._translator.tokenizer, self._tokens, name, self._translator.characters)
+        tokenizer, characters = self._translator.tokenizer, self._translator.characters
+        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, self._language)
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]
-        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, self._language)
+        languages = self._language, self._translator.languages[0]
+        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *languages)
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
     def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Sufficient statistics of sacrebleu's metrics per line, in compact matrices, and bootstrap resamples of them.
+"""Sufficient statistics of sacrebleu's metrics per line, in compact matrices, and what the tests draw from them.
 
-L lines, K statistics of a line under one metric, R resamples.
+L lines, K statistics of a line under one metric, R resamples or trials.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 Counts = npt.NDArray[np.int32]
 Sums = npt.NDArray[np.float32]
+Totals = npt.NDArray[np.float64]
+_Weights = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
 _LINES_AT_ONCE = 200  # whose n-grams are in memory together; with 2000 BLEU takes 1.4 times as long
 _DRAWS_AT_ONCE = 2**22  # of lines, 8 bytes each
@@ -46,15 +48,47 @@ def resampled(statistics: Sequence[Counts], resamples: int, seed: int) -> list[S
     """
     lines = len(statistics[0])
     draws = np.random.default_rng(seed)
-    sums = [np.zeros((resamples, matrix.shape[1])) for matrix in statistics]
-    at_once = max(1, _DRAWS_AT_ONCE // lines)
-    for start in range(0, resamples, at_once):
-        stop = min(start + at_once, resamples)
-        # How often each line is drawn: a matrix that multiplied by the statistics gives the sums.
-        drawn = np.stack([np.bincount(draws.choice(lines, lines), minlength=lines) for _ in range(start, stop)])
+
+    def times_drawn(rows: int) -> _Weights:
+        return np.stack([np.bincount(draws.choice(lines, lines), minlength=lines) for _ in range(rows)])
+
+    return [total.astype(np.float32) for total in _weighted_sums(statistics, times_drawn, resamples, 1)]
+
+
+def exchanged(systems: Sequence[tuple[Counts, Counts]], trials: int, seed: int) -> list[tuple[Totals, Totals]]:
+    """Return (R, K) twice for each metric's two systems: sums after a coin per line decided which system has which.
+
+    The same lines are exchanged for all metrics. The coins are those of sacrebleu for this seed.
+    """
+    coins = np.random.default_rng(seed)
+    lines = len(systems[0][0])
+
+    def stays(rows: int) -> _Weights:
+        return coins.integers(2, size=(rows, lines), dtype=bool)
+
+    # numpy takes 32 coins from one random number, and drops what is left of it at the end of a call.
+    gains = _weighted_sums([a - b for a, b in systems], stays, trials, 32)
+    firsts = [gain + totals(b) for gain, (_, b) in zip(gains, systems, strict=True)]
+    both = (np.add(totals(a), totals(b)) for a, b in systems)
+    return [(first, total - first) for first, total in zip(firsts, both, strict=True)]
+
+
+def _weighted_sums(
+    statistics: Sequence[Counts], draw: Callable[[int], _Weights], count: int, multiple: int
+) -> list[Totals]:
+    """Return (count, K) of each matrix: sums over the lines, each taken as often as `draw` says.
+
+    draw: returns the weights of that many rows, (rows, L). multiple: of rows that are drawn at once.
+    """
+    lines = len(statistics[0])
+    sums = [np.zeros((count, matrix.shape[1])) for matrix in statistics]
+    at_once = multiple * max(1, _DRAWS_AT_ONCE // (lines * multiple))
+    for start in range(0, count, at_once):
+        stop = min(start + at_once, count)
+        drawn = draw(stop - start)
         for first in range(0, lines, _ROWS_AT_ONCE):
             rows = slice(first, first + _ROWS_AT_ONCE)
-            times = drawn[:, rows].astype(np.float64)
+            weights = drawn[:, rows].astype(np.float64)
             for total, matrix in zip(sums, statistics, strict=True):
-                total[start:stop] += times @ matrix[rows].astype(np.float64)
-    return [total.astype(np.float32) for total in sums]
+                total[start:stop] += weights @ matrix[rows].astype(np.float64)
+    return sums

@@ -4,14 +4,15 @@ import difflib
 import importlib.util
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tolka.errors import ConfigError, DataError
-from tolka.metrics.line_statistics import Counts, Sums, line_statistics, resampled, totals
+from tolka.metrics.line_statistics import Counts, Sums, Totals, exchanged, line_statistics, resampled, totals
 from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
@@ -23,15 +24,21 @@ LEGACY_NAME = "BLEU-4 lc tok"
 TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none")
 # Below this, sacrebleu's "95%" interval cuts nothing off: it is the smallest and the largest resample.
 FEWEST_RESAMPLES = 40
+# By sacrebleu's names of its options.
+PAIRED_TESTS = ("paired-ar", "paired-bs")
+_EQUAL = 1e-9  # differences of scores up to which they count as the same
 
 # ISO 639-1, 639-2 and 639-3 codes, as corpora and FLORES spell them.
+_CHINESE = {"zh", "zho", "chi", "cmn", "yue", "wuu", "gan", "lzh"}
+_JAPANESE = {"ja", "jpn"}
 _TOKENIZER_OF_LANGUAGE = {
-    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue"), "zh"),
-    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(_CHINESE, "zh"),
+    **dict.fromkeys(_JAPANESE, "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
 }
-# Thai, Khmer, Lao and Burmese are written without spaces between words, and sacrebleu has no tokenizer of their own.
-_WITHOUT_SPACES = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur"}
+# Thai, Khmer, Lao, Burmese, Shan, Tibetan and Dzongkha are written without spaces between words, and sacrebleu has no
+# tokenizer of their own.
+_WITHOUT_TOKENIZER = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur", "shn", "bo", "bod", "tib", "dz", "dzo"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,9 @@ class MetricsConfig:
     tokenizer: str = setting("auto", resumable=False)
     """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, ko-mecab, char, intl and none fix it."""
     bootstrap: int = 1000
-    """Resamples for 95% intervals and for comparing systems: at least 40, or 0 for no intervals."""
+    """Resamples for 95% intervals, and trials of a comparison's test: at least 40, or 0 for no intervals."""
+    significance: str = "paired-ar"
+    """Test of a comparison: paired-ar, approximate randomisation; paired-bs, sacreBLEU's bootstrap (see score.md)."""
     seed: int = 12345
     """Seed of the resampling, at least 1; 12345 is what the sacrebleu command uses."""
     legacy: bool = False
@@ -87,6 +96,7 @@ class MetricsConfig:
         if len(set(self.names)) < len(self.names):
             raise ConfigError(f"metrics.names ({', '.join(self.names)}) has a metric twice: name each once")
         _check_choice("metrics.tokenizer", self.tokenizer, TOKENIZERS)
+        _check_choice("metrics.significance", self.significance, PAIRED_TESTS)
         if self.bootstrap != 0 and self.bootstrap < FEWEST_RESAMPLES:
             allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}"
             raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")
@@ -121,7 +131,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems under one metric. difference: b minus a. p_value: of the paired bootstrap test."""
+    """Two systems under one metric. difference: b minus a.
+
+    p_value: by approximate randomisation if the signature has `ar`, else by sacrebleu's paired bootstrap (`bs`).
+    """
 
     name: str
     a: Score
@@ -131,13 +144,18 @@ class Comparison:
     signature: str
 
 
+def paired_test(signature: str) -> str:
+    """Return the name of the test that gave a comparison's p."""
+    return "paired approximate randomisation" if "|ar:" in signature else "sacreBLEU's paired bootstrap"
+
+
 def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
     """Return BLEU's tokenizer for a target language, and a line for the user where there is none that suits it.
 
     Reads `ja`, `ja-JP`, `jpn` and `zho_Hant` alike; a language without a tokenizer of its own, or "", gets 13a.
     """
-    code = re.split("[-_]", language.strip().lower())[0]
-    if code in _WITHOUT_SPACES:
+    code = _code(language)
+    if code in _WITHOUT_TOKENIZER:
         return "13a", (
             f"BLEU for {language!r} uses the tokenizer 13a, which finds no words in a text without spaces: compare by "
             "chrF (metrics.names, trainer.metric=chrf), or choose metrics.tokenizer=char"
@@ -152,13 +170,36 @@ def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
     )
 
 
+def has_spaces(language: str) -> bool:
+    """Return whether the language separates words by spaces; True for an unknown code."""
+    return _code(language) not in _WITHOUT_TOKENIZER | _CHINESE | _JAPANESE
+
+
+def language_notes(config: MetricsConfig, language: str) -> list[str]:
+    """Return a line for the user for each kind of score that does not suit the target language."""
+    _, note = choose_bleu_tokenizer(language) if config.tokenizer == "auto" else ("", None)
+    # TER counts the characters of Chinese and Japanese; published chrF2++ is of whole clauses, and so is ours.
+    by_words = ["chrf++"] if _code(language) in _CHINESE | _JAPANESE else ["chrf++", "ter"]
+    named = [PRINTED_NAMES[name] for name in by_words if name in config.names]
+    notes = [note] if note else []
+    if named and not has_spaces(language):
+        notes.append(
+            f"{' and '.join(named)} for {language!r}: a text without spaces counts as one word; compare by chrF2"
+        )
+    return notes
+
+
+def _code(language: str) -> str:
+    return re.split("[-_]", language.strip().lower())[0]
+
+
 def score(
     hypotheses: Sequence[str], references: Sequence[str], config: MetricsConfig, language: str = ""
 ) -> list[Score]:
     """Score hypotheses, detokenised and line by line, against one reference each; equal to the sacrebleu command.
 
     `language` is the target's code ("" if unknown). Memory: 4 bytes for each line and statistic (10 of BLEU, 24 of
-    chrF++), and some 100 MB. The note of `choose_bleu_tokenizer` is the caller's to show.
+    chrF++), and some 100 MB. `language_notes` are the caller's to show.
     Raises `DataError` when the counts differ or are zero, `ConfigError` for a tokenizer that is not installed.
     """
     _check_counts(hypotheses, references)
@@ -178,10 +219,12 @@ def score(
 def compare(
     a: Sequence[str], b: Sequence[str], references: Sequence[str], config: MetricsConfig, language: str = ""
 ) -> list[Comparison]:
-    """Test by paired bootstrap resampling (Koehn 2004) whether system b differs from the baseline a.
+    """Test whether system b differs from the baseline a, by `metrics.significance`. Raises as `score` does.
 
-    Values, intervals and p-values are those of `sacrebleu --paired-bs`, but for one case: scores that are exactly equal
-    get p = 1. (sacrebleu gives a system compared with itself the smallest p there is.) Raises as `score` does.
+    paired-ar: approximate randomisation (Riezler and Maxwell 2005). p is the share of the trials, the real outcome
+    counted as one of them, whose difference is as large: (c + 1) / (n + 1). `sacrebleu --paired-ar` does not count
+    those that are exactly as large, so that two systems that differ in one line get the smallest p there is.
+    paired-bs: p of `sacrebleu --paired-bs`, but 1 for scores that are equal. Too small by its construction: score.md.
     """
     if config.bootstrap == 0:
         raise ConfigError(f"metrics.bootstrap (0) must be at least {FEWEST_RESAMPLES} to compare two systems: try 1000")
@@ -190,10 +233,27 @@ def compare(
     metrics = _metrics(config, language)
     statistics = _statistics(metrics, [a, b], references)
     samples = resampled([counts for pair in statistics for counts in pair], config.bootstrap, config.seed)
+    trials: Sequence[tuple[Totals, Totals] | None] = [None] * len(metrics)
+    if config.significance == "paired-ar":
+        trials = exchanged([(a, b) for a, b in statistics], config.bootstrap, config.seed)
     return [
-        _comparison(name, metric, counts, samples[2 * number : 2 * number + 2])
-        for number, ((name, metric), counts) in enumerate(zip(metrics.items(), statistics, strict=True))
+        _comparison(name, metric, statistics[number], samples[2 * number : 2 * number + 2], trials[number])
+        for number, (name, metric) in enumerate(metrics.items())
     ]
+
+
+def randomisation_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
+    """Return (c + 1) / (n + 1), where c of the n differences are at least as large as the observed one, of any sign."""
+    return float((np.abs(differences) >= abs(observed) - _EQUAL).sum() + 1) / (len(differences) + 1)
+
+
+def sacrebleu_bootstrap_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
+    """Return sacrebleu's p: (c + 1) / (n + 1), where c of n |differences| exceed their mean by more than |observed|.
+
+    They are folded to one sign before they are centred, which makes the difference to exceed too small.
+    """
+    folded = np.abs(differences)
+    return float((folded - folded.mean() > abs(observed)).sum() + 1) / (len(folded) + 1) if observed else 1.0
 
 
 def _statistics(
@@ -223,12 +283,14 @@ def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
         raise ConfigError(f"metrics.tokenizer ({tokenizer}) is not installed: pip install 'tolka[{extra.name}]'")
 
     # `force` changes no score: it silences the warning about lines that end in " .". The effective order stays off, as
-    # in the command: it is for single sentences.
+    # in the command: it is for single sentences. TER splits Chinese and kanji into characters, as sacrebleu's
+    # --ter-normalized and --ter-asian-support do; Korean has words between spaces.
+    by_character = _code(language) in _CHINESE | _JAPANESE
     make: dict[str, Callable[[], Any]] = {
         "bleu": lambda: BLEU(tokenize=tokenizer, force=True),
         "chrf": lambda: CHRF(),
         "chrf++": lambda: CHRF(word_order=2),
-        "ter": lambda: TER(),
+        "ter": lambda: TER(normalized=by_character, asian_support=by_character),
         **_REGISTERED,
     }
     metrics = {PRINTED_NAMES[name]: make[name]() for name in config.names}
@@ -256,18 +318,33 @@ def _of_one_kind(metric: Any) -> None:
     metric._compute_score_from_stats = scored
 
 
-def _comparison(name: str, metric: Any, statistics: Sequence[Counts], samples: Sequence[Sums]) -> Comparison:
-    """Compare two systems, from their statistics and resampled sums, the baseline's first."""
-    from sacrebleu import significance
+def _comparison(
+    name: str,
+    metric: Any,
+    statistics: Sequence[Counts],
+    samples: Sequence[Sums],
+    trials: tuple[Totals, Totals] | None,
+) -> Comparison:
+    """Compare two systems, from their statistics and resampled sums, the baseline's first; without trials, by these."""
+    from sacrebleu.significance import estimate_ci
 
-    signature = str(metric.get_signature())
+    signature = metric.get_signature()
     values = [float(metric._compute_score_from_stats(totals(counts)).score) for counts in statistics]
-    resamples = [np.array([metric._compute_score_from_stats(row).score for row in sums]) for sums in samples]
-    intervals = [_interval(name, *significance.estimate_ci(each)) for each in resamples]
-    a, b = (Score(name, *found, signature) for found in zip(values, intervals, strict=True))
-    difference, differences = b.value - a.value, np.abs(resamples[1] - resamples[0])
-    p_value = float(significance._compute_p_value(differences - differences.mean(), abs(difference)))
-    return Comparison(name, a, b, difference, p_value if difference else 1.0, signature)
+    resamples = [_each_score(metric, sums) for sums in samples]
+    intervals = [_interval(name, *estimate_ci(each)) for each in resamples]
+    a, b = (Score(name, *found, str(signature)) for found in zip(values, intervals, strict=True))
+    difference = b.value - a.value
+    if trials is None:
+        p_value = sacrebleu_bootstrap_p(resamples[1] - resamples[0], difference)
+    else:
+        first, second = (_each_score(metric, sums.tolist()) for sums in trials)
+        p_value = randomisation_p(second - first, difference)
+        signature.info.update(ar=len(first), bs=None)  # sacrebleu's, of this test
+    return Comparison(name, a, b, difference, p_value, str(signature))
+
+
+def _each_score(metric: Any, sums: Iterable[Any]) -> npt.NDArray[np.floating[Any]]:
+    return np.array([metric._compute_score_from_stats(row).score for row in sums])
 
 
 def _interval(name: str, mean: float, half_width: float) -> tuple[float, float]:

@@ -38,7 +38,7 @@ def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
     """Draw each plot for which at least one run has data; TolkaError when matplotlib is not installed."""
     pictures = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
     for test in dict.fromkeys(test for run in runs for test in run.tests):
-        axes = ("words of the source", "BLEU")
+        axes = ("words of the source (characters, if it has no spaces)", "BLEU")
         pictures.append(_draw(runs, _lengths_picture(runs, test, folder), _by_length(test), axes))
     for index, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
         picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"), [])
@@ -178,7 +178,7 @@ def _by_length(test: str) -> _Plot:
         buckets = run.tests.get(test, {}).get("by_length", [])
         if len(buckets) < 2:
             return False
-        labels = ["-".join(map(str, sorted(set(bucket["words"])))) for bucket in buckets]
+        labels = ["-".join(map(str, sorted(set(bucket.get("words") or bucket["characters"])))) for bucket in buckets]
         scores = [bucket["score"] for bucket in buckets]
         errors = None
         if all(bucket["interval"] for bucket in buckets):

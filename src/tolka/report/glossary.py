@@ -123,7 +123,8 @@ _TERMS = (
         "p",
         "",
         "How likely so large a difference is if both models are equally good; below 0.05 it is hardly chance.",
-        "By paired bootstrap: both models are scored on the same draws of the test set's sentences. Koehn 2004.",
+        "By approximate randomisation: the models exchange translations of sentences drawn by chance, again and "
+        "again. Riezler and Maxwell 2005.",
     ),
     Term(
         "loss",

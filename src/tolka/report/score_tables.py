@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tolka.metrics.scores import paired_test
 from tolka.metrics.tables import between
 from tolka.report.glossary import LOWER, Term, entry_of
 from tolka.report.runs import FinishedRun
@@ -80,9 +81,11 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     tables = []
     for run in runs:
         for test, result in run.tests.items():
-            rows = [_changed(change) for change in result.get("changes", [])]
+            changes = result.get("changes", [])
+            rows = [_changed(change) for change in changes]
             if rows:
-                title = test if len(runs) == 1 else f"{run.label}, {test}"
+                title = f"{test}, p by {paired_test(changes[0]['signature'])}"
+                title = title if len(runs) == 1 else f"{run.label}, {title}"
                 tables.append(_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
     return tables
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.metrics.scores import paired_test
 from tolka.metrics.tables import between, table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import shown
@@ -21,7 +22,8 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
             signatures[entry["name"]] = entry["signature"]
         perplexity = result["perplexity"]
         rows.append([name, "PPL per token", shown(perplexity["ppl"]), ""])
-        rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
+        if perplexity.get("words") != 0:  # as in languages without spaces between words
+            rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
@@ -62,6 +64,9 @@ def side_by_side(runs: Sequence[FinishedRun]) -> str:
 
 def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return what fine-tuning changed, test set by test set."""
+    changes = [(name, change) for name, result in tests.items() for change in result.get("changes", [])]
+    if not changes:
+        return []
     rows = [
         [
             name,
@@ -71,9 +76,7 @@ def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
             f"{c['after'] - c['before']:+.2f}",
             f"{c['p_value']:.4f}",
         ]
-        for name, result in tests.items()
-        for c in result.get("changes", [])
+        for name, c in changes
     ]
-    if not rows:
-        return []
-    return ["", "against the model before (p: paired bootstrap):", table(rows, _CHANGES, "llrrrr")]
+    test = paired_test(changes[0][1]["signature"])
+    return ["", f"against the model before (p: {test}):", table(rows, _CHANGES, "llrrrr")]

@@ -16,13 +16,14 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import DataError
+from tolka.evaluation.input_notes import blank_note
 from tolka.interchange.load import load_any
-from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.metrics.scores import language_notes
 from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.system.outcomes import gather_outcomes
 from tolka.system.ranks import ALONE, Ranks
-from tolka.text.cleaning.cleaner import read_split
+from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
@@ -165,9 +166,12 @@ class Inputs:
 
     @property
     def held_out(self) -> dict[str, list[Pair]]:
-        """The validation set, which comes first, and the test sets by name."""
+        """The validation set, which comes first, and the test sets by name, without pairs that have a blank side."""
         names = "-".join(source.name for source in self.corpus.valid)
-        return {f"{names} (valid)" if names in self.test_pairs else names: self.validation_pairs, **self.test_pairs}
+        tests = {
+            name: [pair for pair in pairs if pair.source and pair.target] for name, pairs in self.test_pairs.items()
+        }
+        return {f"{names} (valid)" if names in tests else names: self.validation_pairs, **tests}
 
     @property
     def set_aside(self) -> list[str]:
@@ -197,22 +201,26 @@ class Inputs:
         pairs, tally = read_split(self.corpus.valid, "corpus.valid")
         self.log(f"validation text: {tally.summary()}")
         self._log_spelling(pairs, "the validation text")
-        _, note = choose_bleu_tokenizer(self.config.corpus.target)
-        if note and self.config.metrics.tokenizer == "auto":
+        for note in language_notes(self.config.metrics, self.config.corpus.target):
             self.log(f"note: {note}")
         return pairs
 
     @cached_property
     def test_pairs(self) -> dict[str, list[Pair]]:
-        """Each test set by name; blank pairs are left out and counted. DataError when two have the same name."""
+        """Each test set by name, with its blank lines, which are counted. DataError when two have the same name."""
         sets: dict[str, list[Pair]] = {}
         for source in self.corpus.tests:
             if source.name in sets:
                 raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
             what = f"corpus.test ({source.name})"
-            sets[source.name], tally = read_split([source], what)
+            pairs, tally = read_test_set(source, what)
+            sets[source.name] = pairs
             self.log(f"test set {source.name}: {tally.summary()}")
-            self._log_spelling(sets[source.name], f"the test set {source.name}")
+            self._log_spelling(pairs, f"the test set {source.name}")
+            sides = {f"{source.name}'s sources": [p.source for p in pairs]}
+            sides |= {f"{source.name}'s references": [p.target for p in pairs]}
+            if note := blank_note(sides.items()):
+                self.log(f"note: {note}")
         return sets
 
     def _log_spelling(self, pairs: Sequence[Pair], name: str) -> None:

@@ -75,7 +75,7 @@ class ReportPage(Callback):
 
     def _show(self) -> None:
         """Translate some sentences for the page with the best model and the test search."""
-        known = next(iter(self.inputs.test_pairs.values()), self.inputs.validation_pairs)
+        known = [*self.inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
         translator = Translator.of(load_model(self.run.best), self.config.search, self.decoding)
         references = {pair.source: pair.target for pair in known}
         sentences = self.config.report.sentences or choose_sentences(known)

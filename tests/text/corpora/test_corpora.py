@@ -3,6 +3,7 @@
 import codecs
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.cleaning.cleaner import Tally, clean, read_split
+from tolka.text.cleaning.cleaner import Tally, clean, read_split, read_test_set
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpora.hub import HubConfig, _Rows
@@ -86,8 +87,24 @@ def test_a_split_with_nothing_left(tmp_path: Path) -> None:
 
 
 def test_a_split_keeps_long_lines(tmp_path: Path) -> None:
-    kept, tally = read_split([files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")], "corpus.test")
-    assert (len(kept[0].source), tally) == (100_000, Tally(kept=1))
+    source = files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")
+    for kept, tally in (read_split([source], "corpus.valid"), read_test_set(source, "corpus.test")):
+        assert (len(kept[0].source), tally) == (100_000, Tally(kept=1))
+
+
+def test_a_test_set_keeps_every_line_but_flaws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, tally = read_test_set(files(tmp_path, b"\n a\nb\n\n", b"1\n \n2\n\n"), "corpus.test")
+    assert kept == pairs([("", "1"), ("a", ""), ("b", "2"), ("", "")])
+    assert tally == Tally(kept=4)
+    with pytest.raises(DataError, match=r"no pair of corpus.test has text on both sides \(2 pairs, 2 kept\)"):
+        read_test_set(files(tmp_path, b"\n\n", b"a\nb\n"), "corpus.test")
+    flawed = tmp_path / "flawed"
+    flawed.mkdir()
+    source = files(flawed, b"old\nnew\n", b"alt\nneu\n")
+    pair, other = source.read()
+    monkeypatch.setattr(source, "read", lambda: iter([replace(pair, flaw="fuzzy translation"), other]))
+    kept, tally = read_test_set(source, "corpus.test")
+    assert (kept, tally.dropped) == ([other], {"fuzzy translation": 1})
 
 
 def test_a_row_of_a_data_set_has_the_ceiling_of_a_line() -> None:

@@ -220,13 +220,30 @@ def bare(text: str) -> str:
 
 
 def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:
-    """Return a validation or test set without its pairs that have a blank side or a flaw; DataError if none remain.
+    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain.
 
-    No other pair is left out of what is scored, and only surrounding whitespace is changed. name: for messages.
+    No other pair is left out, and only surrounding whitespace is changed. name: for messages.
     """
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
     pairs = list(clean(raw, CleaningConfig(max_characters=0), ("", ""), tally))
     if not pairs:
         raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
+    return pairs, tally
+
+
+def read_test_set(source: PairSource, name: str) -> tuple[list[Pair], Tally]:
+    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides.
+
+    A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
+    """
+    tally, pairs = Tally(), []
+    for pair in source.read():
+        if pair.flaw:
+            tally.dropped[pair.flaw] += 1
+        else:
+            pairs.append(Pair(pair.source.strip(), pair.target.strip()))
+    tally.kept = len(pairs)
+    if not any(pair.source and pair.target for pair in pairs):
+        raise DataError(f"no pair of {name} has text on both sides ({tally.summary()}); check that file")
     return pairs, tally

@@ -1,0 +1,105 @@
+"""How often each paired test finds a difference between equal systems, and between unequal ones.
+
+    python benchmarks/paired_tests.py A B REFERENCE [--comparisons 5000] [--lines 500] [--trials 1000]
+
+A and B are two translations of the same text, such as two samples of one model (search=sampling search.seed=1 and 2).
+For each comparison lines of them are drawn with replacement, and a coin for each decides which of two systems has A's
+line and which has B's: the two are equal but for chance, and p < 0.05 should come in 5 % of the comparisons. Then the
+better of both lines, by sentence chrF, goes to the second system more often than to the first: a difference to find.
+The last column counts p below what 5 % of the equal systems' p are below: how often each test finds a difference if
+both are wrong equally often.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from tolka.metrics.line_statistics import exchanged, line_statistics, resampled
+from tolka.metrics.scores import choose_bleu_tokenizer, randomisation_p, sacrebleu_bootstrap_p
+from tolka.metrics.tables import table
+from tolka.text.lines import read_lines
+
+Floats = npt.NDArray[np.float64]
+BETTER = (0.5, 0.55, 0.6)  # share of the lines whose better translation the second system has
+UNEQUAL = 1000  # comparisons of unequal systems: their shares are large, and need no more
+
+
+def bleu(sums: Floats) -> Floats:
+    """BLEU of each row of sums, as sacrebleu computes it where every order has a match."""
+    hypothesis, reference, correct, total = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:10]
+    brevity = np.minimum(0, 1 - reference / hypothesis)
+    return np.asarray(100 * np.exp(brevity + np.log(correct / total).mean(-1)))
+
+
+def chrf(sums: Floats) -> Floats:
+    """chrF2 of each row of sums, or of lines, (..., 18)."""
+    hypothesis, reference, match = (sums[..., each::3] for each in range(3))
+    orders = np.maximum(((hypothesis > 0) & (reference > 0)).sum(-1), 1)
+    precision, recall = ((match / np.maximum(each, 1)).sum(-1) / orders for each in (hypothesis, reference))
+    return np.asarray(500 * precision * recall / np.maximum(4 * precision + recall, 1e-16))
+
+
+METRICS = {"BLEU": bleu, "chrF2": chrf}
+
+
+def p_values(a: list[Floats], b: list[Floats], trials: int, seed: int) -> list[list[float]]:
+    """Return p under each metric of approximate randomisation, and of sacrebleu's bootstrap."""
+    swapped = exchanged(list(zip(a, b, strict=True)), trials, seed)
+    samples = resampled([*a, *b], trials, seed)
+    found = []
+    for number, score in enumerate(METRICS.values()):
+        observed = float(score(b[number].sum(0)) - score(a[number].sum(0)))
+        first, second = swapped[number]
+        drawn = score(samples[len(a) + number]) - score(samples[number])
+        found.append([randomisation_p(score(second) - score(first), observed), sacrebleu_bootstrap_p(drawn, observed)])
+    return found
+
+
+def main() -> None:
+    """Simulate, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs=3, type=Path, metavar="FILE")
+    parser.add_argument("--comparisons", type=int, default=5000)
+    parser.add_argument("--lines", type=int, default=500)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--language", default="")
+    options = parser.parse_args()
+    a, b, references = (list(read_lines(path)) for path in options.files)
+    metrics = {"BLEU": BLEU(tokenize=choose_bleu_tokenizer(options.language)[0], force=True), "chrF2": CHRF()}
+    statistics = [line_statistics(metric, [a, b], references) for metric in metrics.values()]
+    for (name, metric), (counts, _) in zip(metrics.items(), statistics, strict=True):
+        assert np.isclose(METRICS[name](counts.sum(0)), metric._compute_score_from_stats(counts.sum(0).tolist()).score)
+    per_line = [chrf(counts) for counts in statistics[1]]
+    # Line by line the worse translation and the better one, under each metric.
+    is_better = (per_line[1] > per_line[0])[:, None]
+    worse = [np.where(is_better, first, second) for first, second in statistics]
+    better = [np.where(is_better, second, first) for first, second in statistics]
+    draw = np.random.default_rng(1)
+    rows: list[list[str]] = []
+    bounds: Floats = np.zeros(0)
+    for share in BETTER:
+        found = []
+        for number in range(options.comparisons if share == 0.5 else min(UNEQUAL, options.comparisons)):
+            lines = draw.choice(len(references), options.lines)
+            coin = (draw.random(options.lines) < share)[:, None]
+            first = [np.where(coin, low[lines], high[lines]) for low, high in zip(worse, better, strict=True)]
+            second = [np.where(coin, high[lines], low[lines]) for low, high in zip(worse, better, strict=True)]
+            found.append(p_values(first, second, options.trials, number + 1))
+        values = np.array(found)  # (comparisons, metrics, tests)
+        bounds = bounds if rows else np.quantile(values, 0.05, axis=0)  # (metrics, tests), of equal systems
+        for metric, name in enumerate(METRICS):
+            for test, called in enumerate(("paired-ar", "paired-bs")):
+                each = values[:, metric, test]
+                shares = [f"{100 * (each < bound).mean():.1f} %" for bound in (0.01, 0.05, 0.1, 0.5)]
+                equal_level = f"{100 * (each < bounds[metric, test]).mean():.1f} %"
+                rows.append([f"{share:.0%}", name, called, str(len(each)), *shares, f"{each.max():.3f}", equal_level])
+    bounds_of_p = ["p < 0.01", "p < 0.05", "p < 0.1", "p < 0.5", "largest p", "equal level"]
+    print(table(rows, ["better lines", "metric", "test", "comparisons", *bounds_of_p], "rllrrrrrrr"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Notes on texts that are to be scored: what is likely a mistake. Nothing is refused, and no score changes."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import regex
+
+from tolka.errors import ConfigError, DataError
+from tolka.metrics.scores import MetricsConfig, language_notes
+from tolka.text.languages import LanguageIdentifier, certain_language
+from tolka.text.scripts import letters_of
+
+_LOOKED_AT = 200  # lines that show a text's language
+_MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a shorter text a tenth of them
+# What lines contain that is no plain text, by what they are said to do.
+_NO_TEXT = {
+    "contain subword tokens (▁ or @@)": (regex.compile(r"▁|\S@@(?: |$)"), "join them to words first"),
+    "are rows of an n-best list": (regex.compile(r"^\d+ \|\|\| "), "give the best translation of each line alone"),
+    "contain escapes such as &quot;": (regex.compile(r"&(?:apos|quot|amp|lt|gt|#x?\p{AHex}+);"), "unescape them first"),
+    "are JSON": (regex.compile(r"^\{.*\}$"), "give the text alone"),
+    "contain a tab": (regex.compile("\t"), "give the column of the translations alone"),
+}
+# By which letters a text of an unnamed language is recognised: kana come before Han, which Japanese has as well.
+_SCRIPTS = {
+    "ja": regex.compile(r"[\p{Hiragana}\p{Katakana}]"),
+    "ko": regex.compile(r"\p{Hangul}"),
+    "zh": regex.compile(r"\p{Han}"),
+    "th": regex.compile(r"\p{Thai}"),
+    "lo": regex.compile(r"\p{Lao}"),
+    "km": regex.compile(r"\p{Khmer}"),
+    "my": regex.compile(r"\p{Myanmar}"),
+}
+# Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
+_REPRODUCED, _COPIED = 0.95, 0.5
+_SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
+
+Named = tuple[str, Sequence[str]]
+"""The name of a text for messages, such as its file, and its lines."""
+
+
+def as_text(hypotheses: Named) -> tuple[Named, str]:
+    """Return the texts, also of the JSON lines that `output.format=jsonl` wrote, and a note if they are such lines."""
+    name, lines = hypotheses
+    try:
+        texts = [json.loads(line)["hypotheses"][0]["text"] for line in lines]
+        "".join(texts).encode()  # an error for what is no text, or has half a character
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return hypotheses, ""
+    return (name, texts), f"{name} has JSON lines: the first hypothesis of each is scored"
+
+
+def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig, language: str) -> Iterator[str]:
+    """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
+
+    language: of the target; "" if unknown.
+    """
+    for number, system in enumerate(systems):
+        if len(system[1]) != len(references[1]):
+            raise count_error(system, references)
+        yield from text_notes(system, references)
+        yield equal_note(system, references, _REPRODUCED)
+        yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
+    yield from (language_note(each, language) for each in (*systems, references))
+    yield unnamed_language_note(references) if not language else ""
+    yield from language_notes(metrics, language)
+
+
+def copied_note(translations: Named, sources: Named) -> str:
+    """Return a note if most of a model's translations are their sources."""
+    return equal_note(translations, sources, _COPIED)
+
+
+def count_error(given: Named, references: Named) -> DataError:
+    """Return the error for texts that differ in their number of lines."""
+    (name, lines), (other, wanted) = given, references
+    times, rest = divmod(len(lines), max(len(wanted), 1))
+    hint = "" if rest or times < 2 else f": {times} each, as in an n-best list, of which one line each can be scored"
+    return DataError(f"{name} has {len(lines)} lines but {other} has {len(wanted)}; scores compare line by line{hint}")
+
+
+def blank_note(texts: Iterable[Named]) -> str:
+    """Return how many lines of a test set are blank; "" if none is."""
+    blank = [(sum(not line.strip() for line in lines), len(lines), name) for name, lines in texts]
+    counts = ", ".join(f"{count} of {total} lines of {name}" for count, total, name in blank if count)
+    return counts and (
+        f"blank: {counts}; they are scored as all others, as sacreBLEU does: with a blank reference, any word is "
+        "wrong. If they are no part of the test, leave them out of all its files"
+    )
+
+
+def text_notes(hypotheses: Named, references: Named) -> Iterator[str]:
+    """Yield notes on what does not look like plain text. Each text is a name and its lines."""
+    (name, given), (other, wanted) = hypotheses, references
+    counts = [sum(line.endswith(" .") for line in lines) for lines in (given, wanted)]
+    if max(counts) >= min(_MANY, max(1, len(given) / 10)):
+        yield (
+            f"{counts[0]} lines of {name} and {counts[1]} of {other} end in a tokenised period (' .'), as if they were "
+            "not detokenised: scores are of plain text, and those of tokenised text do not compare"
+        )
+    for what, (pattern, remedy) in _NO_TEXT.items():
+        counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (given, wanted)]
+        if max(counts) > len(given) / 100 and min(counts) < max(counts) / 2:
+            yield f"{counts[0]} lines of {name} and {counts[1]} of {other} {what}: {remedy}"
+
+
+def equal_note(given: Named, other: Named, share: float) -> str:
+    """Return a note if at least this share of the lines, blank ones aside, is the same in both texts; else ""."""
+    (name, lines), (other_name, other_lines) = given, other
+    pairs = [(one.strip(), two.strip()) for one, two in zip(lines, other_lines, strict=True)]
+    written = [one == two for one, two in pairs if one or two]
+    if not any(written) or sum(written) < share * len(written):
+        return ""
+    return f"{sum(written)} of {len(lines)} lines of {name} are those of {other_name}: is it the right file?"
+
+
+def language_note(text: Named, language: str) -> str:
+    """Return a note if the text is surely not in this language: by its script, or by py3langid if it is installed."""
+    name, lines = text
+    beginning = "\n".join(lines[:_LOOKED_AT])
+    expected, letters = letters_of(language), "".join(regex.findall(r"\p{L}", beginning))
+    if expected is not None and 2 * len(expected.findall(letters)) < len(letters):
+        return f"most letters of {name} are not of the script of {language!r}: is it the right file, the right model?"
+    identifier = _identifier() if expected is not None else None
+    likelihoods = identifier and identifier.likelihoods(beginning)
+    if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
+        return ""
+    found = certain_language(likelihoods)
+    return (found or "") and f"{name} looks like {found!r}, not {language!r}: is it the right file, the right model?"
+
+
+def unnamed_language_note(references: Named) -> str:
+    """Return a note if no language was named, and the script tells of one that scores treat in a way of its own."""
+    name, lines = references
+    text = "".join(lines[:_LOOKED_AT])
+    letters = len(regex.findall(r"\p{L}", text))
+    for language, pattern in _SCRIPTS.items():
+        if len(pattern.findall(text)) > _SHARE_OF_SCRIPT * letters:
+            return f"{name} looks like {language!r}: say language={language}, as BLEU and TER depend on it"
+    return ""
+
+
+@cache
+def _identifier() -> LanguageIdentifier | None:
+    try:
+        return LanguageIdentifier()
+    except ConfigError:  # py3langid, an extra, is not installed
+        return None
