@@ -1,5 +1,6 @@
 """What every search promises of its texts: whole characters only, and no text twice."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_replacement_character_is_that_of_the_source() -> None:
 @pytest.mark.parametrize("method", ["translate", "prefixes", "score", "call"])
 def test_half_a_character_is_refused(method: str) -> None:
     made = copying()
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "translate": lambda: made.translate(["a", "b\ud800"]),
         "prefixes": lambda: made.translate(["a", "b"], prefixes=["", "\udc80"]),
         "score": lambda: made.score([("a", "b"), ("c", "\ud83d")]),
