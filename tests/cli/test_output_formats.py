@@ -10,7 +10,6 @@ import pytest
 
 from tolka.cli import translate
 from tolka.cli.translate_notes import Tally
-from tolka.search.beam import BeamConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -43,9 +42,8 @@ def test_nbest_has_moses_four_fields(command: Command, trained: Path) -> None:
         assert (features["log_probability"] < 0) == (text != "")
 
 
-def test_nbest_has_all_candidates_of_a_line(command: Command, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BeamConfig, "returned", property(lambda config: 3))
-    options = ["search.beam_size=3", *QUICK[1:]]
+def test_nbest_has_all_candidates_of_a_line(command: Command, trained: Path) -> None:
+    options = ["search.beam_size=3", "search.n_best=3", *QUICK[1:]]
     text = command("mt-translate", trained, *options, stdin=LINES)
     assert "note: of 3 translations of each line (search.n_best) the best one is written; output.format=" in text.err
     outcome = command("mt-translate", trained, *options, "output.format=nbest", stdin=LINES)

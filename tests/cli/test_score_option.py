@@ -153,3 +153,25 @@ def test_what_cannot_be_scored(
     outcome = command("mt-translate", trained, "--score", *(folder / name for name in names), *settings)
     assert (outcome.code, outcome.out) == (code, "")
     assert complaint in outcome.error
+
+
+def test_sentences_are_scored_one_by_one_where_both_sides_have_as_many(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    """As they are translated: else a translation would not have its own probability."""
+    (tmp_path / "a").write_text("Ferry kettle. Velvet walnut.\nFerry. Kettle.\nFerry.\n")
+    (tmp_path / "b").write_text("Fjon tolo. Selk wira.\nFjon tolo\nFjon. Tolo.\n")
+    outcome = command("mt-translate", trained, "--score", tmp_path / "a", tmp_path / "b", "decoding.split=sentences")
+    scores = [float(line.split("\t")[0]) for line in outcome.out.splitlines()]
+    apart = [("Ferry kettle.", "Fjon tolo."), ("Velvet walnut.", "Selk wira.")]
+    expected = [
+        sum(sum(by_steps(trained, *pair)) for pair in apart),
+        sum(by_steps(trained, "Ferry. Kettle.", "Fjon tolo")),
+        sum(by_steps(trained, "Ferry.", "Fjon. Tolo.")),
+    ]
+    assert scores == pytest.approx(expected, rel=1e-5)
+    assert outcome.err.splitlines() == [
+        "note: 1 of 3 lines have several sentences, scored one by one (decoding.split)",
+        "note: 1 of 3 lines have several sentences, and their translation has more or fewer: scored whole, which the "
+        "model was not trained for",
+    ]

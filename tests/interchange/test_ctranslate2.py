@@ -256,16 +256,17 @@ def test_samples_have_the_model_s_log_probabilities(made: Path) -> None:
     means = {}
     for temperature in (0.1, 2.0):
         translator = both(made, SamplingConfig(temperature=temperature, top_k=50, n_best=20))[1]
-        (found,) = translator.translate(TEXTS[1])
-        values = [each.log_probability for each in found.candidates]
+        (ids,) = translator.tokenizer.encode_source([TEXTS[1]])
+        (found,) = translator.engine.translate([ids], scored=True) or [[]]
+        values = [each.log_probability for each in found]
         assert values == sorted(values, reverse=True)
         assert len(values) == 20
-        whole = [each for each in found.candidates if each.complete]
-        expected = [sum(scores) for scores in translator.token_scores([each.segments[0] for each in whole])]
+        whole = [each for each in found if each.finished]
+        expected = [sum(scores) for scores in translator.token_scores([(ids, each.tokens) for each in whole])]
         assert [each.log_probability for each in whole] == pytest.approx(expected, abs=1e-2)
-        means[temperature] = sum(values) / sum(len(each.segments[0][1]) + 1 for each in found.candidates)
+        means[temperature] = sum(values) / sum(len(each.tokens) + 1 for each in found)
     assert means[0.1] > means[2.0] + 0.1
-    assert len({each.text for each in found.candidates}) > 10
+    assert len({tuple(each.tokens) for each in found}) > 10
 
 
 UNSUPPORTED: list[tuple[SearchConfig, str]] = [

@@ -97,7 +97,8 @@ def run(reference: PlainSearch, config: SearchConfig, wishes: Sequence[Wish] = N
             one = collate([source], [source])
             [alone] = search.search(reference.model, one.source, one.source_lengths, True, [wish] if wish else ())
             assert [(each.tokens, each.finished) for each in alone] == [(each.tokens, each.finished) for each in found]
-    return [found[: config.returned] for found in together]
+    chosen = [found[: config.returned] for found in together]
+    return [sorted(found, key=lambda each: -each.score) for found in chosen]
 
 
 def assert_same(found: Sequence[Hypothesis], expected: Sequence[tuple[Found, float]]) -> None:

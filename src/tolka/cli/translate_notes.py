@@ -17,8 +17,8 @@ _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and 
 
 @dataclass
 class Counts:
-    """Lines: all, with several sentences (apart: translated one by one), too long, cut, in the target's script, without
-    a term of the glossary (missing), with a banned phrase.
+    """Lines: all, with several sentences (apart: treated one by one; whole: scored at once, as the translation has more
+    or fewer), too long, cut, in the target's script, without a term of the glossary (missing), with a banned phrase.
     """
 
     lines: int = 0
@@ -29,6 +29,7 @@ class Counts:
     reversed: int = 0
     missing: int = 0
     banned: int = 0
+    whole: int = 0
 
 
 class Tally:
@@ -57,6 +58,7 @@ class Tally:
         counts.lines += 1
         counts.apart += several and translation.split == "sentences"
         counts.together += several and translation.split == "unknown"
+        counts.whole += several and translation.split == "never" and self._scored
         counts.long += translation.too_long
         counts.cut += not translation.complete
         counts.missing += bool(translation.candidates[0].missing)
@@ -76,7 +78,13 @@ class Tally:
         counts = self.counts
         of_lines = f"of {counts.lines} lines"
         if counts.apart:
-            say(f"note: {counts.apart} {of_lines} have several sentences, translated one by one (decoding.split)")
+            done = "scored" if self._scored else "translated"
+            say(f"note: {counts.apart} {of_lines} have several sentences, {done} one by one (decoding.split)")
+        if counts.whole:
+            say(
+                f"note: {counts.whole} {of_lines} have several sentences, and their translation has more or fewer: "
+                "scored whole, which the model was not trained for"
+            )
         if counts.together:
             say(
                 f"note: {counts.together} {of_lines} have several sentences, translated at once: the model does not "

@@ -36,8 +36,8 @@ class BeamSearch(Search):
     ) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
-        A sentence is finished when beam_size hypotheses are, or when no active one can still beat the n_best best
-        finished ones: its log-probability only falls, so log p / lp(limit) bounds every score it can reach. With a
+        A sentence is finished when beam_size hypotheses are or, if the best one alone is wanted, when no active one can
+        still beat it: its log-probability only falls, so log p / lp(limit) bounds every score it can reach. With a
         coverage penalty, which is known of finished hypotheses only, beam_size of them are compared.
         """
         if self.config.coverage_penalty:

@@ -27,9 +27,9 @@ class DiverseSearch(Search):
     def search(
         self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
     ) -> list[list[Hypothesis]]:
-        """Return n_best hypotheses of each sentence at most, best first, no two with the same tokens.
+        """Return the hypotheses of each sentence in the order in which they are chosen, none twice.
 
-        They are the groups' best ones, then their second ones and so on; of those of one rank, the best are taken.
+        They are the groups' best ones, then their second ones and so on; of those of one rank, the best come first.
         Diversity (Hamming, section 3) affects which hypotheses a group keeps; log-probabilities and scores are without
         it. A group ends when as many hypotheses as it holds are finished, however good they are, as what it takes
         matters to the groups after it.
@@ -42,17 +42,16 @@ class DiverseSearch(Search):
         results = beams.results
         if self.config.coverage_penalty:
             results = [covered(model, source, pools, self.config.coverage_penalty) for pools in results]
-        return [_best_of_groups(pools, self.config.n_best) for pools in zip(*results, strict=True)]
+        return [_best_of_groups(pools) for pools in zip(*results, strict=True)]
 
 
-def _best_of_groups(pools: Sequence[Sequence[Hypothesis]], count: int) -> list[Hypothesis]:
-    """Return `count` distinct hypotheses of the groups' pools, by rank and then by score; sorted by score."""
+def _best_of_groups(pools: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    """Return the distinct hypotheses of the groups' pools, by rank and then by score."""
     ranked = [(rank, -each.score, each) for pool in pools for rank, each in enumerate(pool)]
     chosen: dict[tuple[int, ...], Hypothesis] = {}
     for _, _, each in sorted(ranked, key=lambda item: item[:2]):
-        if len(chosen) < count:
-            chosen.setdefault(tuple(each.tokens), each)
-    return sorted(chosen.values(), key=lambda hypothesis: -hypothesis.score)
+        chosen.setdefault(tuple(each.tokens), each)
+    return list(chosen.values())
 
 
 class _Groups:

@@ -18,9 +18,9 @@ from tolka.search.options.mbr import MbrConfig as MbrConfig
 class MinimumBayesRisk(Selection):
     """Choose the hypothesis with the highest mean utility, the others being its references (Eikema and Aziz 2020)."""
 
-    def __init__(self, utility: Pairwise, count: int) -> None:
-        """count: how many hypotheses are returned, at most."""
-        self._utility, self._count = utility, count
+    def __init__(self, utility: Pairwise, count: int, among: Selection | None = None) -> None:
+        """count: how many hypotheses are returned, at most. among: chooses those that are compared; None = all."""
+        self._utility, self._count, self._among = utility, count, among
 
     def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
         """Return the best hypotheses, no text twice; the score of each is its mean utility, from 0 to 100.
@@ -28,6 +28,8 @@ class MinimumBayesRisk(Selection):
         The mean is over the N - 1 other hypotheses, of which several may have the same text; that of a single
         hypothesis is its utility to itself. Of equal ones, the first counts as the best.
         """
+        if self._among is not None:
+            texts, hypotheses = zip(*self._among.select(texts, hypotheses), strict=True)
         places = {text: len(texts) - 1 - place for place, text in enumerate(reversed(texts))}  # the first of each text
         different = sorted(places, key=lambda text: places[text])
         counts = Counter(texts)

@@ -73,11 +73,9 @@ class BatchDecoder:
         return [segments[i] for i in chain.from_iterable(batches)]
 
     def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[Rendered]]:
-        """Return each hypothesis with its text; where the search has a selection, those that it chooses."""
+        """Return the hypotheses that the search's selection chooses, with their texts."""
         texts = iter(self._tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
-        if self._selection is not None:
-            return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
-        return [[(next(texts), each) for each in found] for found in hypotheses]
+        return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
 
     def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
         """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""

@@ -167,7 +167,7 @@ class CTranslate2Engine(Engine):
     def longest_sentence(self) -> int:
         return self.vocabulary.positions - 1
 
-    def selection(self, language: str) -> Selection | None:
+    def selection(self, language: str) -> Selection:
         return self.config.selection(language)
 
     def longest_translation(self, source_length: int) -> int:
@@ -265,9 +265,15 @@ class CTranslate2Engine(Engine):
             return False
         if not isinstance(self.config, BeamConfig) or len(pool) < self.config.beam_size or self.config.beam_size == 1:
             return True
-        ranked = self._ranked(pool)
         least = min(each.log_probability for each in pool) / self.config.penalty(max(map(_length, pool)))
-        return len(ranked) == self.config.n_best and ranked[-1].finished and ranked[-1].score >= least
+        certain = [each.tokens for each in self._ranked(pool) if each.finished and each.score >= least]
+        return len(set(map(self._spelling, certain))) >= self.config.n_best
+
+    def _spelling(self, ids: Sequence[int]) -> str:
+        """Return the text of subwords without bytes: where two spellings differ, so do the translations."""
+        return "".join(
+            self.vocabulary.target[number] for number in ids if not self.vocabulary.target[number].startswith("<0x")
+        )
 
     def _ranked(self, pool: Sequence[Hypothesis]) -> list[Hypothesis]:
         """Return the best hypotheses, best first; of a beam, the unfinished ones only where none is finished."""

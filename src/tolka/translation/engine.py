@@ -4,13 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
-
-if TYPE_CHECKING:
-    from tolka.search.base import Selection
+from tolka.search.options.base import Different, Selection
 
 
 class Engine(ABC):
@@ -31,12 +28,9 @@ class Engine(ABC):
     def cpu_threads(self) -> int:
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
-    def selection(self, language: str) -> "Selection | None":
-        """Return what chooses among the hypotheses by their texts; None if they are as wanted.
-
-        language: the code of the target language.
-        """
-        return None
+    def selection(self, language: str) -> Selection:
+        """Return what chooses among the hypotheses by their texts. language: the code of the target language."""
+        return Different(self.width)
 
     @property
     def longest_sentence(self) -> int | None:
@@ -51,7 +45,7 @@ class Engine(ABC):
     def translate(
         self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
-        """Return the hypotheses of each source (ids without `</s>`), best first; None if the batch is too large.
+        """Return the hypotheses of each source (ids without `</s>`), for `selection`; None if the batch is too large.
 
         That is, if it does not fit in memory. wishes: of each source. scored: whether their scores are needed.
 

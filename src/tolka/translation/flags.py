@@ -7,10 +7,12 @@
 | low_confidence | has an estimate of quality that is low (see tolka.translation.quality) |
 | unfinished | reached the length limit before its end |
 | copy | equals the source, or nearly, and the source has several words |
-| repetition | has a word or a phrase several times in a row, more often than the source |
+| repetition | has a word, a phrase or a string of letters several times in a row, more often than the source |
 | length | is much shorter or longer than translations in the training text |
 | missing_number | lacks a number of the source; a date or a number may be written in another way |
-| missing_placeholder | lacks a placeholder, a tag, an address of a page or of a person that the source has |
+| invented_number | has a number that the source has neither in digits nor in words |
+| missing_placeholder | lacks a placeholder, tag, address, @name, #tag or emoji that the source has |
+| invented_placeholder | has such a thing that the source lacks |
 | missing_term | lacks a translation that the glossary has for a term of the source |
 | banned_phrase | has a banned phrase |
 
@@ -21,12 +23,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import regex
 
 from tolka.model_directory.manifest import LengthRatio
+from tolka.translation.numbers import unmatched
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
@@ -39,29 +42,39 @@ FLAGS = (
     "repetition",
     "length",
     "missing_number",
+    "invented_number",
     "missing_placeholder",
+    "invented_placeholder",
     "missing_term",
     "banned_phrase",
 )
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex.compile(
     r"""
     (?:https?://|www\.)[!-~]*[A-Za-z0-9/]               # addresses of pages, without a particle that follows
     | (?<![A-Za-z0-9._+-])[A-Za-z0-9._+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+  # e-mail
+    | (?<![\w.@/])@[A-Za-z_]\w*+ | (?<![\w&\#/])\#(?=\p{L})\w++  # @user, #tag
+    | \{\{ (?![\w.]{1,60}\}\}) | \}\}                   # of templates with arguments, where {{name}} is one placeholder
     | \$?\{\{?[^{}\s]{0,60}\}?\}                        # {name} ${name} {{name}} {0} {}
+    | (?<![\w$])\$(?!(?:US|AU|CA|NZ|HK)D?\b)[A-Za-z_]\w*+  # $NAME, but not $US
     | %\(\w++\)[-+0\ \#]*+\d*+(?:\.\d++)?[a-zA-Z]       # %(name)s
     | %(?:\d++\$)?[-+0\#]*+\d*+(?:\.\d+)?(?:hh?|ll?)?[sdiufgxXc@](?![a-zA-Z])  # %s %d %1$s %.2f, but not 100 % safe
     | %\d+(?![A-Za-z0-9]) | %[A-Z][A-Z_]+               # %1 %PRODUCTNAME
+    | (?<!\w)__[A-Za-z0-9]\w{0,60}?__(?!\w) | @@\w{1,60}@@  # __NAME__ @@NAME@@
+    | <<[^<>\s]{1,60}>> | ｟[^｟｠]{0,60}｠              # <<name>> ｟name｠
     | </?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>                # tags
+    | \[\[ | \]\]                                       # links of wikis, whose text is translated
+    | \[/[A-Za-z]{1,20}\] | \[([A-Za-z]{1,20})\](?=[^\[]{0,200}\[/\1\])  # [LINK]text[/LINK]
+    | (?<![^\s"'(=])(?:~|[A-Za-z]:)?(?:[/\\][\w-]++(?:\.[\w-]++)*+){2,}  # /usr/bin, C:\Users\me
     | &(?:[A-Za-z]{2,8}|\#\d{1,6});                     # references such as &nbsp;
+    | (?:\p{Emoji_Presentation}|\p{Extended_Pictographic}\N{VARIATION SELECTOR-16})
     """,
-    re.VERBOSE,
+    regex.VERBOSE,
 )
-_NUMBER = re.compile(r"\d+(?:(?:[.,:/'’\u00a0\u202f\u2009٫٬ -]|[年月년월] ?)?\d+)*")
-_DIGITS = re.compile(r"\d+")
-_TIME = re.compile(r"\d{1,2}[:.]\d{2}")
-_LAST_MONTH = 12
-_MYRIAD = re.compile("[万萬億亿兆만억조천百千]")  # powers of ten that stand beside digits, as in 2万
+# A quick look for a character that every placeholder has.
+_MARK = re.compile(
+    r"[@\#{}$%_<\[\]/\\&｟\u203c-\u2bff\u3030-\u3299\N{VARIATION SELECTOR-16}\U0001f000-\U0001faff]|www\."
+)
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 # Written without blanks between words: each character counts as a word.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
@@ -70,6 +83,11 @@ _FEWEST_COPIED = 3  # words: shorter texts may be names
 _LONGEST_PHRASE = 6  # words, of those that are repeated
 _FEWEST_REPEATED = 4  # words in all that a repetition has, or characters of a single word's
 _LONGEST_RUN = 5  # times that a character may follow itself
+# Syllables: "mainstremainstre" and on; a laugh ("hahahaha", "하하하하") is none.
+_SYLLABLES = regex.compile(
+    r"(?!(?:[hjхx][aeiouаеиоу]|[하호히후헤크키ㅋㅎ]|[哈呵嘿はへほ])+)(\p{L}{2,20}?)\1{3}", regex.IGNORECASE
+)
+_LONG_WORD = re.compile(r"[^\W\d_]{8,}")
 _DEVIATIONS = 4.0  # of the logarithm of the length ratio
 _FREE_CHARACTERS = 15  # by which any translation may differ from the expected length
 _WIDTH = 2  # characters of an alphabet that an ideograph or a syllable block counts as
@@ -89,14 +107,17 @@ def flags(
     unlikely in any two languages.
     """
     best, target = translation.candidates[0], translation.text
+    numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
     found = {
         "low_confidence": estimate is not None and estimate.is_low,
         "unfinished": not translation.complete,
         "copy": is_copy(source, target),
         "repetition": repeats(source, target),
         "length": has_odd_length(source, target, ratio),
-        "missing_number": bool(missing_numbers(source, target)),
-        "missing_placeholder": bool(missing_placeholders(source, target)),
+        "missing_number": bool(numbers[0]),
+        "invented_number": bool(numbers[1]),
+        "missing_placeholder": bool(placeholders[0]),
+        "invented_placeholder": bool(placeholders[1]),
         "missing_term": bool(best.missing),
         "banned_phrase": bool(best.banned),
     }
@@ -115,7 +136,7 @@ def is_copy(source: str, target: str) -> bool:
 
     Placeholders and numbers are not counted: they are to be copied.
     """
-    texts = [[word for word in words(_PLACEHOLDER.sub(" ", text)) if not word.isdecimal()] for text in (source, target)]
+    texts = [[word for word in words(_without_placeholders(text)) if not word.isdecimal()] for text in (source, target)]
     if len(texts[0]) < _FEWEST_COPIED:
         return False
     return _common(*texts) >= _COPIED * max(len(texts[0]), len(texts[1]))
@@ -140,8 +161,10 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def repeats(source: str, target: str) -> bool:
-    """Return whether a phrase follows itself in the translation more often than any does in the source."""
+    """Return whether a phrase or a string of letters follows itself in the translation more than in the source."""
     if _longest_run(target) > max(_LONGEST_RUN, _longest_run(source)):
+        return True
+    if _repeats_syllables(_without_placeholders(target)) and not _repeats_syllables(source):
         return True
     of_source, of_target = ([word for word in words(text) if not word.isdecimal()] for text in (source, target))
     for size in range(1, _LONGEST_PHRASE + 1):
@@ -177,6 +200,11 @@ def _longest_run(text: str) -> int:
     return longest
 
 
+def _repeats_syllables(text: str) -> bool:
+    """Return whether a string of letters follows itself three times in a word."""
+    return any(_SYLLABLES.search(word) for word in _LONG_WORD.findall(text))
+
+
 def has_odd_length(source: str, target: str, ratio: LengthRatio | None) -> bool:
     """Return whether a translation is too short or too long for its source, more than 15 characters."""
     source, target = source.strip(), target.strip()
@@ -200,57 +228,28 @@ def _width(text: str) -> int:
     return sum(_WIDTH if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def missing_numbers(source: str, target: str) -> list[str]:
-    """Return the numbers of the source, in its digits, that the translation lacks.
+def differing_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
+    """Return the numbers of the source that the translation lacks, and those that it has and the source has not.
 
-    Only digits are compared: 1,000.5 is in "1.000,5", and 3/4/2024 in "4.3.2024". Of a date or time, the parts up to 12
-    may be missing, as in "4 March 2024" and "3:30 pm". Numbers in placeholders are left out.
+    They are compared as tolka.translation.numbers describes it. Numbers in placeholders are left out.
     """
-    source, target = (_digits(_PLACEHOLDER.sub(" ", text)) for text in (source, target))
-    plain = _without_zeros if _MYRIAD.search(source + target) else _plain
-    joined = Counter(plain(number) for number in _NUMBER.findall(target))
-    parts = Counter(map(_plain, _DIGITS.findall(target)))
-    missing = []
-    for number in _NUMBER.findall(source):
-        if joined[plain(number)] > 0:
-            joined[plain(number)] -= 1
-            continue
-        of_number = [_plain(part) for part in _DIGITS.findall(number)]
-        # Several numbers may stand in a row, and parts of a date in another order.
-        if len(of_number) == 1 or not all(_is_there(part, number, parts) for part in of_number):
-            missing.append(number)
-    return missing
+    return unmatched(*map(_without_placeholders, (source, target)))
 
 
-def _is_there(part: str, number: str, parts: Counter[str]) -> bool:
-    """Return whether a part of a number with several parts is in the translation, or may be spelt out there."""
-    if parts[part] > 0 or len(part) > 2:
-        return parts[part] > 0
-    value = int(part or "0")
-    is_afternoon = _TIME.fullmatch(number) is not None and parts[str(value - 12)] > 0
-    return value <= _LAST_MONTH or is_afternoon
+def differing_placeholders(source: str, target: str) -> tuple[list[str], list[str]]:
+    """Return the placeholders, tags and addresses that one side has more often: the source, then the translation."""
+    counts = [_counted(_placeholders(text)) for text in (source, target)]
+    missing, invented = counts[0] - counts[1], counts[1] - counts[0]
+    return list(missing.elements()), list(invented.elements())
 
 
-def _digits(text: str) -> str:
-    """Return the text with digits of every script as ASCII ones."""
-    return "".join(str(unicodedata.decimal(each)) if not each.isascii() and each.isdecimal() else each for each in text)
+def _placeholders(text: str) -> Iterator[str]:
+    if _MARK.search(text):
+        yield from (match.group() for match in _PLACEHOLDER.finditer(text))
 
 
-def _plain(number: str) -> str:
-    """Return the digits of a number alone, without zeros before them."""
-    return re.sub(r"\D", "", number).lstrip("0")
-
-
-def _without_zeros(number: str) -> str:
-    """Return the digits of a number without zeros before and after them: 20,000 is 2 times ten thousand."""
-    return _plain(number).rstrip("0")
-
-
-def missing_placeholders(source: str, target: str) -> list[str]:
-    """Return the placeholders, tags and addresses of the source that the translation lacks, or has too few times."""
-    lacking = _counted(_PLACEHOLDER.findall(source))
-    lacking.subtract(_counted(_PLACEHOLDER.findall(target)))
-    return [placeholder for placeholder, count in lacking.items() if count > 0 for _ in range(count)]
+def _without_placeholders(text: str) -> str:
+    return _PLACEHOLDER.sub(" ", text) if _MARK.search(text) else text
 
 
 def _counted(placeholders: Iterable[str]) -> Counter[str]:

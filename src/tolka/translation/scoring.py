@@ -1,6 +1,7 @@
 """Score translations that are given, by forced decoding."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from tolka.text.characters import CharacterForm
@@ -8,6 +9,7 @@ from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.segments import LengthError
+from tolka.translation.splitting import sentences
 from tolka.translation.terminology import Terminology, complaints
 
 
@@ -24,6 +26,8 @@ class TextScorer(SegmentScorer, Protocol):
     tokenizer: Tokenizer
     characters: CharacterForm
     max_length: int
+    split: str
+    languages: tuple[str, str]
     terminology: Terminology | None
 
 
@@ -44,29 +48,55 @@ def score_given(
 ) -> list[ScoredPair]:
     """Return the log-probability of each target, given its source: the sum over its tokens, `</s>` included.
 
-    A pair is scored as a whole, however long it is; `too_long` is true where the source has more subwords than
+    Where the translator splits texts into sentences, and both sides have as many, each sentence is scored by itself, as
+    it is translated; any other pair as a whole, however long it is, with `split` "never". `sentences` is the number
+    that the translator would split the source into. `too_long` is true where a part has more subwords than
     translator.max_length. A pair of two blank texts has score 0 and no tokens. tick: is called after each batch with
     its share of the pairs. LengthError if one is longer than what the engine can compute.
     """
-    tokenizer, form = translator.tokenizer, translator.characters
-    texts = list(map(form.source, sources)), list(map(form.target, targets))
-    ids = list(zip(tokenizer.encode_source(texts[0]), tokenizer.encode_target(texts[1]), strict=True))
-    asked = [number for number, pair in enumerate(ids) if any(pair)]
-    share = len(ids) / max(1, len(asked))
+    form = translator.characters
+    texts = list(zip(map(form.source, sources), map(form.target, targets), strict=True))
+    parts = [_parts(translator, *pair) for pair in texts]
+    numbers = [number for number, each in enumerate(parts) for _ in each.pairs]
+    share = len(texts) / max(1, len(numbers))
     try:
-        found = translator.token_scores([ids[number] for number in asked], lambda count: tick(count * share))
+        scores = iter(
+            translator.token_scores([pair for each in parts for pair in each.pairs], lambda count: tick(count * share))
+        )
     except LengthError as error:
-        error.number = asked[error.number]
+        error.number = numbers[error.number]
         raise
-    scores = dict(zip(asked, found, strict=True))
     results = []
-    for number, (pair, source, target) in enumerate(zip(ids, texts[0], targets, strict=True)):
-        token_scores = scores.get(number, [])
+    for each, (source, _), target in zip(parts, texts, targets, strict=True):
+        token_scores = [score for part in islice(scores, len(each.pairs)) for score in part]
         total = sum(token_scores)
-        segments = [pair] if number in scores else []
         matches = translator.terminology.matches(source) if translator.terminology else ()
         lacks = complaints(translator.terminology, target, [(matches, target)])
-        candidate = Candidate(target, segments, total, True, total, *lacks)
-        too_long = len(pair[0]) > translator.max_length
-        results.append(ScoredPair(Translation([candidate], too_long, split="never"), token_scores))
+        candidate = Candidate(target, each.pairs, total, True, total, *lacks)
+        too_long = any(len(ids) > translator.max_length for ids, _ in each.pairs)
+        split = "sentences" if len(each.pairs) > 1 else "never"
+        results.append(ScoredPair(Translation([candidate], too_long, each.sentences, split), token_scores))
     return results
+
+
+class _Parts(NamedTuple):
+    """What is scored of a pair of texts: ids of source and target, of each sentence or of the whole.
+
+    sentences: how many the translator would split the source into.
+    """
+
+    pairs: list[tuple[list[int], list[int]]]
+    sentences: int
+
+
+def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
+    """Return the sentences of both sides if the translator splits texts and both have as many, else the whole texts."""
+    sides, count = [[source], [target]], 1
+    if translator.split == "sentences":
+        found = [sentences(text, code) for text, code in zip((source, target), translator.languages, strict=True)]
+        count = len(found[0])
+        if count == len(found[1]) > 1:
+            sides = [[part.rstrip() for part in side] for side in found]
+    tokenizer = translator.tokenizer
+    pairs = list(zip(tokenizer.encode_source(sides[0]), tokenizer.encode_target(sides[1]), strict=True))
+    return _Parts([pair for pair in pairs if any(pair)], count)

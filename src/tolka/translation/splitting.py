@@ -1,11 +1,14 @@
 """Split texts into sentences and too long sentences into parts, and join the translations.
 
 Sentences are split by sentencex, which knows the marks and abbreviations of some 300 languages and needs no download.
+What it lacked in version 1.0.30 is here until it has it: frequent titles and abbreviations, and the marks of Khmer.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
 
 import regex
 
@@ -16,11 +19,36 @@ FEW = 0.1  # share of training lines with several sentences below which a model 
 
 # A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
 # since it alone is removed where the text is cut. A full-width mark needs no blank.
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(\s+)|[。！？；][”’）」』]*(\s*)")
+_SENTENCE_END = re.compile(r"[.!?…।॥۔؟።][\"'”’)\]]*(\s+)|[。！？；។៕။][”’）」』]*(\s*)")
 _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：](\s*)")
 _BLANK = re.compile(r"(\s+)")
 _AROUND_MIDDLE = 100  # characters on either side in which a text without blanks is cut between grapheme clusters
+_LONGEST_ABBREVIATION = 20  # characters, blanks after it included
 _LETTER = regex.compile(r"\p{L}")
+# By language code: a sentence hardly ever ends with one of these, or, where one has a #, before a number. Those that
+# also end sentences ("etc.") are not here.
+_ABBREVIATIONS = {
+    "da": "bl.a",
+    "de": "Abb# Abs# Bd# Dipl Fa Frl Gebr Hl Hrsg Kap# Tab# exkl inkl",
+    "el": "Αγ Στ αρ# καθ οδ σελ#",
+    "en": "Mx approx chap# figs# incl vol vols",
+    "es": "Cnel Dña aprox art#",
+    "fi": "ks nro ns",
+    "fr": "Dr M MM Me Mgr Mlle Mlles Mme Mmes Pr Prof St Ste art# no# réf#",
+    "hi": "इं कु डॉ पं प्रो श्री श्रीमती सुश्री स्व",
+    "hu": "br gr ifj kb ált ún özv",
+    "id": "Hj Ir Jl",
+    "it": "S art# pag",
+    "nl": "afb# ds mevr mw",
+    "pl": "abp art# bp dr gen hab inż kpt ks mgr nr por płk red rys# str# tj tzw św",
+    "pt": "Av Cap Cel Profa Srta Sta aprox art# núm# pág vol",
+    "ro": "Sf art# dl dna pag str",
+    "ru": "ген доц инж им рис св т.е",
+    "sv": "S:t dvs jfr kap# resp t.ex",
+    "tr": "Alb Apt Av Bkz Cad Doç Hz Mah Sn Sok Uzm Yb Yrd vb örn",
+    "uk": "ген рис",
+}
+_KHMER = re.compile(r"[^។៕]*[។៕]+[”’»)\]]*\s*|[^។៕]+")
 _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank between two sentences
 
 
@@ -39,19 +67,42 @@ class Cut:
 def sentences(text: str, language: str) -> list[str]:
     """Return the sentences of a text, each with the blanks after it: joined, they are the text.
 
-    A part without a letter (a list's number, a stray mark) joins the sentence after it, or else the one before.
+    A part without a letter (a list's number, a stray mark) joins the sentence after it, or else the one before. One
+    that ends in a title or another abbreviation joins the one after it.
     """
-    from sentencex import segment
-
     result, pending = list[str](), ""
-    for part in segment(plain_code(language) or "en", text):
+    code = plain_code(language) or "en"
+    parts = list(_parts(text, code))
+    for part, following in zip_longest(parts, parts[1:], fillvalue=""):
         pending += part
-        if _LETTER.search(pending):
+        if _LETTER.search(pending) and not _is_abbreviated(pending, following, code):
             result.append(pending)
             pending = ""
     if pending:
         result[-1:] = ["".join(result[-1:]) + pending]
     return result
+
+
+def _parts(text: str, code: str) -> Iterator[str]:
+    """Yield the sentences that sentencex finds, split at the marks of Khmer."""
+    from sentencex import segment
+
+    for part in segment(code, text):
+        yield from _KHMER.findall(part) if "\u17d4" in part or "\u17d5" in part else [part]
+
+
+def _is_abbreviated(part: str, following: str, code: str) -> bool:
+    """Return whether a part ends in an abbreviation of a language, after which the following part goes on."""
+    pattern = _abbreviated(code)
+    return pattern is not None and pattern.search(part[-_LONGEST_ABBREVIATION:] + following[:1]) is not None
+
+
+@cache
+def _abbreviated(code: str) -> re.Pattern[str] | None:
+    """Return a pattern of an abbreviation and the character after it; None if none is listed for the language."""
+    listed = _ABBREVIATIONS.get(code, "").replace(".", r"\.\s?").split()
+    starts = [f"{each[:-1]}\\.\\s*\\d" if each.endswith("#") else f"{each}\\.\\s*\\S" for each in listed]
+    return re.compile(rf"(?:^|[\s(\[\"'’„“«-])(?:{'|'.join(starts)})$", re.IGNORECASE) if starts else None
 
 
 def share_of_several(texts: Sequence[str], language: str) -> float:

@@ -49,7 +49,7 @@ class TorchEngine(Engine):
     def width(self) -> int:
         return self.config.width
 
-    def selection(self, language: str) -> Selection | None:
+    def selection(self, language: str) -> Selection:
         return self.config.selection(language)
 
     def longest_translation(self, source_length: int) -> int:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
+from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.text.windows import full_windows
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tolka.search.base import SearchConfig
     from tolka.translation.torch_engine import TorchEngine
 
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for what could not be read; training text may have it
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
 _MOST_SHARED = 256  # texts that calls of several threads or tasks translate together, at most
 _WAIT_SECONDS = 0.002  # of a text given to `translate_async`, for others
@@ -149,7 +151,7 @@ class Translator(Generic[E]):
         translation, "" where it is free; none at all by default. PrefixError if one is longer than its translation may
         be, LengthError if a text is longer than what the engine can compute.
         """
-        return self._calls.call(_Call(_as_list(texts), tick, scored, prefixes))
+        return self._calls.call(_Call(_as_list(texts), tick, scored, _checked(prefixes, "prefixes")))
 
     async def translate_async(
         self, texts: str | Iterable[str], scored: bool = True, prefixes: Sequence[str] = ()
@@ -158,7 +160,7 @@ class Translator(Generic[E]):
 
         Texts of several tasks are translated together: a call waits 2 ms for others, or until those before it are done.
         """
-        call = _Call(_as_list(texts), lambda share: None, scored, prefixes)
+        call = _Call(_as_list(texts), lambda share: None, scored, _checked(prefixes, "prefixes"))
         return await asyncio.wrap_future(self._calls.submit(call))
 
     def stream(
@@ -171,10 +173,12 @@ class Translator(Generic[E]):
     def score(self, pairs: Iterable[tuple[str, str]], tick: Tick = lambda share: None) -> list[ScoredPair]:
         """Return the log-probability, in nats, of each target given its source: of the whole and of each token.
 
-        pairs: (source, target). A pair is scored as a whole, however long it is.
+        pairs: (source, target). Sentences are scored one by one where texts are translated so and both sides have as
+        many; any other pair is scored as a whole, however long it is.
         """
         listed = list(pairs)
-        return score_given(self, [source for source, _ in listed], [target for _, target in listed], tick)
+        sources, targets = ([pair[side] for pair in listed] for side in (0, 1))
+        return score_given(self, _checked(sources, "sources"), _checked(targets, "targets"), tick)
 
     def align(
         self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
@@ -246,24 +250,31 @@ class Translator(Generic[E]):
     def _join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
 
-        A segment with fewer of them has its last one in all further places.
+        A segment with fewer of them has its last one in all further places. Of equal texts, the first one is kept.
         """
-        candidates = []
+        candidates = dict[str, Candidate]()
         for place in range(max(map(len, results), default=1)):
             chosen = [each[min(place, len(each) - 1)] for each in results]
             pairs = list(zip(text.segments, chosen, strict=True))
-            joined = "".join(segment.separator + part for segment, (part, _) in pairs)
-            candidates.append(
-                Candidate(
-                    joined,
-                    [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
-                    sum(hypothesis.score for _, hypothesis in chosen),
-                    all(hypothesis.finished for _, hypothesis in chosen),
-                    sum(hypothesis.log_probability for _, hypothesis in chosen),
-                    *complaints(self.terminology, joined, [(segment.matches, part) for segment, (part, _) in pairs]),
-                )
+            parts = [(segment, self._without_broken(segment, part)) for segment, (part, _) in pairs]
+            joined = "".join(segment.separator + part for segment, part in parts)
+            candidate = Candidate(
+                joined,
+                [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
+                sum(hypothesis.score for _, hypothesis in chosen),
+                all(hypothesis.finished for _, hypothesis in chosen),
+                sum(hypothesis.log_probability for _, hypothesis in chosen),
+                *complaints(self.terminology, joined, [(segment.matches, part) for segment, part in parts]),
             )
-        return Translation(candidates, text.too_long, text.sentences, self.split)
+            candidates.setdefault(joined, candidate)
+        return Translation(list(candidates.values()), text.too_long, text.sentences, self.split)
+
+    def _without_broken(self, segment: Segment, part: str) -> str:
+        """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
+        if _BROKEN not in part:
+            return part
+        given = self.tokenizer.decode_source([segment.ids]) + self.tokenizer.decode_target([segment.wish.prefix])
+        return part if _BROKEN in "".join(given) else part.replace(_BROKEN, "")
 
     def _without_banned(
         self, segments: Sequence[Segment], results: list[list[Rendered]], scored: bool
@@ -308,11 +319,20 @@ class Translator(Generic[E]):
 def _as_list(texts: object) -> list[str]:
     """Return the texts as a list; TypeError unless they are a str or an iterable of them."""
     if isinstance(texts, str):
-        return [texts]
+        return _checked([texts], "texts")
     if not isinstance(texts, Iterable):
         raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {type(texts).__name__}")
-    listed = list(texts)
-    for number, text in enumerate(listed):
+    return _checked(list(texts), "texts")
+
+
+def _checked(texts: Sequence[str], name: str) -> list[str]:
+    """Return the texts; TypeError unless each is a str, DataError for half a character. name: of their argument."""
+    for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"texts[{number}] must be a str, not {type(text).__name__}")
-    return listed
+            raise TypeError(f"{name}[{number}] must be a str, not {type(text).__name__}")
+        if not is_utf8(text):
+            raise DataError(
+                f"{name}[{number}] ('{printable(text):.60}') has half a character in it, a lone surrogate: "
+                "read the text as UTF-8, or replace it"
+            )
+    return list(texts)

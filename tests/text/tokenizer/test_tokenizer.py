@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.pairs import Pair
+from tolka.text.tokenizer.coders import plain
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.training import train_tokenizer
 
@@ -46,17 +47,42 @@ def test_blank_texts_have_no_pieces() -> None:
     assert small().decode_target([[]]) == [""]
 
 
-@pytest.mark.parametrize(("byte", "shown"), [(10, "a b"), (13, "a b"), (0, "a\ufffdb")])
+@pytest.mark.parametrize(("byte", "shown"), [(10, "a b"), (13, "a b"), (0, "a b")])
 def test_a_byte_that_would_break_the_line_is_replaced(byte: int, shown: str) -> None:
     a, b = (small().encode_target([letter])[0] for letter in "ab")
     spelt = small()._processors[0].piece_to_id(f"<0x{byte:02X}>")
     # The piece of "b" begins with the mark of a blank, which becomes one more blank.
-    assert small().decode_target([[*a, spelt, *b]])[0].replace("  ", " ").replace("\ufffd ", "\ufffd") == shown
+    assert small().decode_target([[*a, spelt, *b]])[0].replace("  ", " ") == shown
 
 
-def test_a_broken_character_becomes_the_replacement_character() -> None:
-    first_byte_of_hangul = small()._processors[0].piece_to_id("<0xED>")
-    assert small().decode_target([[first_byte_of_hangul]]) == ["\ufffd"]
+@given(st.lists(st.one_of(st.binary(max_size=3), st.text(max_size=2).map(str.encode)), max_size=8))
+def test_bytes_that_make_no_character_are_left_out(parts: list[bytes]) -> None:
+    spelt = [small()._processors[0].piece_to_id(f"<0x{byte:02X}>") for byte in b"".join(parts)]
+    (text,) = small().decode_target([spelt])
+    assert text == plain(b"".join(parts).decode(errors="ignore"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        (["a", b"\xed"], "a"),  # cut in a character of three bytes
+        ([b"\xed\x95", "a"], "a"),
+        ([b"\xed", "a", b"\x95\x9c"], "a"),
+        ([b"\xed\xa0\x80", "a"], "a"),  # a surrogate
+        ([b"\xed\x95\x9c\xed", "a"], "\ud55ca"),
+        ([b"\xef\xbf\xbd", "a", b"\xff"], "\ufffda"),  # U+FFFD itself is a character
+    ],
+)
+def test_a_part_of_a_character_is_left_out(parts: list[str | bytes], whole: str) -> None:
+    processor = small()._processors[0]
+    ids = [
+        processor.piece_to_id(name)
+        for part in parts
+        for name in ([part] if isinstance(part, str) else [f"<0x{byte:02X}>" for byte in part])
+    ]
+    assert small().decode_target([ids]) == [whole]
+    listed = Tokenizer([small().models[0]] * 2, small().vocabularies)
+    assert listed.decode_target([ids]) == [whole]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

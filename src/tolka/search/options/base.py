@@ -85,7 +85,7 @@ class SearchConfig(ABC):
 
     @property
     def candidate_count(self) -> int:
-        """Hypotheses that the search finds per sentence, at most: more than `returned` if there is a selection."""
+        """Hypotheses among which `selection` chooses, at most; more than `returned` where some may be left out."""
         return self.returned
 
     def build(self) -> "Search":
@@ -93,12 +93,9 @@ class SearchConfig(ABC):
         search: Search = named(self.ALGORITHM)(self)
         return search
 
-    def selection(self, language: str) -> "Selection | None":
-        """Return what chooses among the hypotheses found by their texts; None if these are as wanted.
-
-        language: the code of the target language.
-        """
-        return None
+    def selection(self, language: str) -> "Selection":
+        """Return what chooses among the hypotheses found by their texts. language: the code of the target language."""
+        return Different(self.returned)
 
     def limits(self, lengths: "Tensor") -> "Tensor":
         """Return (B,): how many tokens, `</s>` included, each sentence's translation may have.
@@ -160,6 +157,23 @@ class Selection(ABC):
     @abstractmethod
     def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
         """Return the hypotheses chosen, with their texts, best first. texts: of the hypotheses, in their order."""
+
+
+class Different(Selection):
+    """The first hypotheses of which no two have the same text, blanks aside, sorted by score.
+
+    A text may be spelt in several sequences of subwords; the first one of them, the best of a beam, stands for it.
+    """
+
+    def __init__(self, count: int) -> None:
+        """count: how many hypotheses are returned, at most."""
+        self._count = count
+
+    def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
+        first: dict[str, Rendered] = {}
+        for text, hypothesis in zip(texts, hypotheses, strict=True):
+            first.setdefault(" ".join(text.split()), (text, hypothesis))
+        return sorted(list(first.values())[: self._count], key=lambda each: -each[1].score)
 
 
 SEARCHES: Registry[SearchConfig] = Registry("search", "tolka.search.options")

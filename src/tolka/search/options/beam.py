@@ -32,7 +32,7 @@ class BeamOptions(SearchConfig):
     coverage_penalty: float = 0.0
     """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
     n_best: int = 1
-    """translations returned for each sentence, at most beam_size"""
+    """different translations returned for each sentence, at most beam_size"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,9 +57,13 @@ class BeamOptions(SearchConfig):
         return self.n_best
 
     @property
+    def candidate_count(self) -> int:
+        return 1 if self.n_best == 1 else 2 * self.beam_size  # all that finish: several may have the same text
+
+    @property
     def compared(self) -> int:
         """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
-        return self.beam_size if self.coverage_penalty else self.n_best
+        return self.beam_size if self.coverage_penalty or self.n_best > 1 else 1
 
     def penalty(self, length: Length) -> Length:
         """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`. Of one length, or of several.

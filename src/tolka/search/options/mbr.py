@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from tolka.errors import ConfigError
 from tolka.metrics.pairwise import UTILITIES, pairwise
 from tolka.options.checks import at_least, at_most, one_of
-from tolka.search.options.base import SEARCHES, Search, SearchConfig, Selection, named, refuse_if_set
+from tolka.search.options.base import SEARCHES, Different, Search, SearchConfig, Selection, named, refuse_if_set
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.sampling import SamplingConfig
 
@@ -67,14 +67,16 @@ class MbrConfig(SearchConfig):
 
     @property
     def candidate_count(self) -> int:
-        return self.samples
+        return self._of_candidates().candidate_count
 
     def build(self) -> Search:
         """Return the search that finds the candidates; `selection` chooses among them."""
         return self._of_candidates().build()
 
     def selection(self, language: str) -> Selection:
-        chosen: Selection = named("tolka.search.mbr:MinimumBayesRisk")(pairwise(self.utility, language), self.n_best)
+        different = Different(self.samples) if self.candidates == "beam" else None
+        of_utility = named("tolka.search.mbr:MinimumBayesRisk")
+        chosen: Selection = of_utility(pairwise(self.utility, language), self.n_best, different)
         return chosen
 
     def _of_candidates(self) -> SearchConfig:

@@ -39,7 +39,7 @@ class SamplingConfig(SearchConfig):
     seed: int = 1
     """of the random numbers; a sentence's samples depend on it and on the sentence, not on its neighbours"""
     n_best: int = 1
-    """samples drawn for each sentence, the most likely one first"""
+    """samples drawn for each sentence; those that differ are returned, the most likely one first"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

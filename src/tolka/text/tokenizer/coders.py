@@ -1,9 +1,10 @@
 """One side of a tokenizer: text to ids and back, with a SentencePiece model alone or with a vocabulary beside it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeVar
 
 from tolka.text.tokenizer.resampling import Resampler
 from tolka.text.tokenizer.special_tokens import UNK
@@ -11,12 +12,18 @@ from tolka.text.tokenizer.vocabulary import Vocabulary
 
 _BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
 # A translation is one line; and tools take a file with a NUL byte for binary.
-_REPLACEMENTS = str.maketrans({"\n": " ", "\r": " ", "\0": "\N{REPLACEMENT CHARACTER}", _BLANK: " "})
+_REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{_BLANK}", " "))
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # what SentencePiece writes for bytes that are not UTF-8
+_BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}  # how SentencePiece names them
 Rows = Sequence[Sequence[int]]
+S = TypeVar("S", int, str)
 
 
 class Coder(ABC):
-    """Text to ids and back, without `<s>` and `</s>`."""
+    """Text to ids and back, without `<s>` and `</s>`.
+
+    Bytes that make no character are left out of decoded text.
+    """
 
     @property
     @abstractmethod
@@ -54,13 +61,19 @@ class SentencePieceCoder(Coder):
         return [*self._processor.encode(text, out_type=int)]
 
     def decode(self, row: Sequence[int]) -> str:
-        return plain(self._processor.decode(list(row)))
+        text = self._processor.decode(list(row))
+        return plain(self._processor.decode(whole_characters(row, self._bytes)) if _BROKEN in text else text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [str(self._processor.id_to_piece(piece)) for piece in ids]
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
         return self._resampler(rows, amount, seed)
+
+    @cached_property
+    def _bytes(self) -> dict[int, int]:
+        ids = {self._processor.piece_to_id(name): byte for name, byte in _BYTES.items()}
+        return {number: byte for number, byte in ids.items() if self._processor.is_byte(number)}
 
     @cached_property
     def _resampler(self) -> Resampler:
@@ -95,7 +108,9 @@ class VocabularyCoder(Coder):
 
     def decode(self, row: Sequence[int]) -> str:
         """Return the text of ids; unknown subwords are left out, as Marian's tokenizer does."""
-        return plain(self._processor.decode([self._subwords[number] for number in row if number > UNK])).strip()
+        subwords = [self._subwords[number] for number in row if number > UNK]
+        text = self._processor.decode(subwords)
+        return plain(self._processor.decode(whole_characters(subwords, _BYTES)) if _BROKEN in text else text).strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._subwords[number] for number in ids]
@@ -127,6 +142,22 @@ class VocabularyCoder(Coder):
     @cached_property
     def _resampler(self) -> Resampler:
         return Resampler(self._processor, frozenset(self._own.values()))
+
+
+def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]:
+    """Return the subwords without the bytes that make no character of UTF-8, as where a translation was cut.
+
+    byte_of: of the subwords that are bytes.
+    """
+    subword_of = {byte: subword for subword, byte in byte_of.items()}
+    result = list[S]()
+    for is_byte, group in groupby(subwords, byte_of.__contains__):
+        if is_byte:
+            whole = bytes(byte_of[each] for each in group).decode(errors="ignore")
+            result += [subword_of[byte] for byte in whole.encode()]
+        else:
+            result += group
+    return result
 
 
 def plain(decoded: str) -> str:
