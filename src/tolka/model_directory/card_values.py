@@ -9,6 +9,7 @@ import yaml
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES
+from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
 
 MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
@@ -96,6 +97,6 @@ def _metadata_of(card: Path) -> dict[str, Any]:
 
 def _text_of(card: Path) -> str:
     try:
-        return card.read_text(encoding="utf-8")
+        return read_text(card)
     except (OSError, ValueError):  # a card is for people: it may be gone
         return ""

@@ -19,6 +19,7 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
+from tolka.system.whole_files import read_text
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
 _UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
@@ -270,7 +271,7 @@ def begun_settings(folder: Path) -> Mapping[str, Any]:
 def saved_settings(saved: Path) -> Any:
     """Return the content of config.yaml, unchecked; CheckpointError when it cannot be read."""
     try:
-        return yaml.safe_load(saved.read_text(encoding="utf-8"))
+        return yaml.safe_load(read_text(saved))
     except FileNotFoundError:
         raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
