@@ -38,7 +38,7 @@ class Terminology:
     ) -> None:
         """unicode: Unicode form of the model's training text, from CleaningConfig."""
         self._tokenizer = tokenizer
-        self._glossary = Glossary([_spelt(entry, unicode) for entry in entries])
+        self._glossary = Glossary(entries, unicode)
         self._phrases = [spelt(phrase, unicode) for phrase in banned]
         self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
         self._written: dict[str, tuple[str, ...]] = {}
@@ -174,12 +174,6 @@ def complaints(
         return [], []
     missing = [term for each in segments for term in terminology.missing(*each)]
     return missing, terminology.banned_in(translation)
-
-
-def _spelt(entry: Entry, unicode: str) -> Entry:
-    """Return the entry in a Unicode form."""
-    sources, targets = ([spelt(form, unicode) for form in forms] for forms in (entry.sources, entry.targets))
-    return Entry(tuple(sources), tuple(targets))
 
 
 def _capitalized(phrase: str) -> str:
