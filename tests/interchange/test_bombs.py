@@ -1,6 +1,5 @@
 """Small files that would take much memory or time are refused before they are read."""
 
-import os
 import pickle
 import zipfile
 from collections.abc import Callable

@@ -11,8 +11,8 @@ import regex
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
-from tolka.text.tbx import MOST_BYTES, read_tbx
 from tolka.text.normalization import spelt
+from tolka.text.tbx import MOST_BYTES, read_tbx
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
 # scripts of Chinese, Japanese, Thai, Lao, Khmer and Burmese, every character is one; so is every other mark.
