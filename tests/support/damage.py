@@ -1,9 +1,11 @@
 """Files damaged in every way, and what a reader makes of them in a process of its own with little time and memory."""
 
 import json
+import math
 import os
 import random
 import resource
+import signal
 import struct
 import sys
 import traceback
@@ -14,24 +16,9 @@ import yaml
 
 from tolka.errors import TolkaError
 
-CPU_SECONDS, BYTES = 5, 500 * 2**20
-ODD: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    3,
-    2**31,
-    10**30,
-    0.5,
-    float("nan"),
-    float("inf"),
-    "",
-    "x",
-    "7",
-    "a\x1b[31m\u202eb",
-]
-ODD += ["\ud800", "/etc/passwd", "../x", "\0", [], {}, [1], ["x"], [[]], {"x": 1}, [float("nan")] * 2, "x" * 5000]
+CPU_SECONDS, WAITING_SECONDS, BYTES = 5, 60, 500 * 2**20
+ODD: list[Any] = [None, True, 0, -1, 3, 2**31, 10**30, 0.5, math.nan, math.inf, [], {}, [1], ["x"], [[]], {"x": 1}]
+ODD += ["", "x", "7", "a\x1b[31m\u202eb", "\ud800", "/etc/passwd", "../x", "\0", [math.nan] * 2, "x" * 5000]
 
 
 def damaged(content: bytes, name: str, draw: random.Random) -> bytes:
@@ -41,9 +28,8 @@ def damaged(content: bytes, name: str, draw: random.Random) -> bytes:
         if kind == "json":
             return json.dumps(_edited(json.loads(content), draw)).encode()
         if kind == "jsonl":
-            return b"".join(
-                json.dumps(_edited(json.loads(line), draw)).encode() + b"\n" for line in content.splitlines()
-            )
+            lines = [json.dumps(_edited(json.loads(line), draw)) for line in content.splitlines()]
+            return "".join(f"{line}\n" for line in lines).encode()
         if kind == "yaml":
             return yaml.safe_dump(_edited(yaml.safe_load(content), draw)).encode("utf-8", "surrogatepass")
         if kind == "safetensors":
@@ -78,9 +64,8 @@ def _edited(values: Any, draw: random.Random) -> Any:
             elif action == 1 and isinstance(place, list):
                 place.insert(key, place[key])
             elif action == 2 and isinstance(place[key], int | float) and not isinstance(place[key], bool):
-                place[key] = draw.choice(
-                    [-place[key], place[key] + 1, place[key] * 10**6, 0, float(place[key]), str(place[key])]
-                )
+                number = place[key]
+                place[key] = draw.choice([-number, number + 1, number * 10**6, 0, float(number), str(number)])
             else:
                 place[key] = draw.choice(ODD)
             break
@@ -112,6 +97,7 @@ def _result(read: Callable[[], object]) -> tuple[int, str]:
     os.dup2(sys.stderr.fileno(), 2)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.alarm(WAITING_SECONDS)  # for what reads a pipe that nobody writes
     with open("/proc/self/statm") as pages:
         size = int(pages.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + BYTES, size + BYTES))
