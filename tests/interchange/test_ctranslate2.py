@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import platform
 import re
 import shutil
 import struct
@@ -29,12 +30,12 @@ from safetensors.torch import load_file, save_file
 import tolka
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError, DataError
-from tolka.interchange.ctranslate2 import inexpressible
+from tolka.interchange.ctranslate2 import _Specification, _specs, inexpressible
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
 from tolka.interchange.exported import DTYPES, Exported, read_exported
 from tolka.interchange.opening import open_translator, translator_of
 from tolka.interchange.parity import Threshold, TolkaSide, compare
-from tolka.interchange.plain_model import read_options, sinusoids
+from tolka.interchange.plain_model import read_options, read_plain_model, sinusoids
 from tolka.model_directory.file_names import EXPORTED, WEIGHTS
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
@@ -149,8 +150,7 @@ def test_sinusoids_are_those_of_the_model(in_halves: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype_is_written(made: Path, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(THRESHOLDS, dtype, ANYTHING)  # random weights translate otherwise once they are rounded
+def test_every_dtype_is_written(made: Path, dtype: str, tmp_path: Path) -> None:
     parity = export_checked(made, tmp_path / "out", dtype, TEXTS)
     sizes = {"float32": 1.0, "bfloat16": 0.55, "float16": 0.55, "int8": 0.35}
     plain = tmp_path / "plain"
@@ -430,8 +430,7 @@ def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Comm
         open_translator(exported, GreedyConfig(), replace(ON_CPU, weights=[1.0]))
 
 
-def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(THRESHOLDS, "int8", ANYTHING)
+def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path) -> None:
     export_checked(made, tmp_path / "out", "int8", TEXTS)
     kinds = {
         precision: translator_of(
@@ -443,6 +442,64 @@ def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path, mon
     assert kinds["int8"].startswith("int8")
     opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"))
     assert opened.engine.translator.compute_type.startswith("int8")
+
+
+def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has its weights in float32; export the model with --dtype int8"):
+        open_translator(exported, GreedyConfig(), replace(ON_CPU, precision="int8"))
+    export_checked(made, tmp_path / "out", "int8", TEXTS)
+    facts = Exported.read(tmp_path / "out")
+    assert facts.nll is not None
+    assert 0 < facts.nll < THRESHOLDS["int8"].nll
+    replace(facts, nll=None).write(tmp_path / "out")  # as by earlier versions
+    write_manifest(tmp_path / "out", TrainingSources(40, 0.0))
+    with pytest.raises(CheckpointError, match="exported in int8 by an earlier version"):
+        open_translator(tmp_path / "out", GreedyConfig(), ON_CPU)
+
+
+def test_no_sum_of_two_products_in_int8_is_beyond_16_bits(made: Path, tmp_path: Path) -> None:
+    """Inputs are 0 to 255; without VNNI, oneDNN adds the products of two neighbours in 16 bits (its manual)."""
+    with _specs(with_torch=False) as specs:
+        spec = _Specification(read_plain_model(made), specs, int8=True).filled()
+        spec.validate()
+        values = [value.numpy() for value in spec.variables().values()]
+    matrices = [value for value in values if value.dtype == np.int8 and value.ndim == 2]
+    assert len(matrices) == 2 * 4 + 2 * 7 + 3
+    for matrix in matrices:
+        pairs = np.abs(matrix.astype(int)).reshape(len(matrix), -1, 2).sum(axis=2)
+        assert 255 * pairs.max() <= 2**15 - 1
+        assert pairs.max() >= 126  # and no bit is given away
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN limits instructions of x86")
+def test_int8_is_the_same_on_every_processor(made: Path, tmp_path: Path) -> None:
+    """On one with VNNI, and limited to AVX2, whose sums of 16 bits cut off what is beyond them."""
+    export_checked(made, tmp_path / "out", "int8", TEXTS)
+    scores = [
+        subprocess.run(
+            [sys.executable, "-c", _SCORE, str(tmp_path / "out")],
+            env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "CT2_USE_MKL": "0"},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for isa in ("AVX2", "ALL")
+    ]
+    one, two = (json.loads(each) for each in scores)
+    assert one[0] == pytest.approx(two[0], abs=1e-4)
+
+
+_SCORE = """
+import json, sys
+from pathlib import Path
+from tolka.interchange.exported import read_exported
+from tolka.interchange.opening import translator_of
+from tolka.search.options.greedy import GreedyConfig
+from tolka.translation.options import DecodingConfig
+translator = translator_of(read_exported(Path(sys.argv[1])), GreedyConfig(), DecodingConfig(device="cpu"))
+ids = translator.tokenizer.encode_source(["lantern kettle pebble walnut ferry ."])
+print(json.dumps(translator.engine.score(ids, ids)))
+"""
 
 
 def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:

@@ -1,5 +1,6 @@
 """The parity gate: what it counts, and what it refuses."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_logits_that_differ_are_refused(difference: float) -> None:
     found = compare(Made(["a"], [one]), Made(["a"], [two]), ["x"])
     with pytest.raises(CheckpointError, match="logits differ by"):
         found.check(FP32)
+
+
+def test_the_growth_of_nll_is_the_divergence_of_the_distributions() -> None:
+    """Of (1/2, 1/2) from (1/4, 3/4): 1/2 ln 2 + 1/2 ln 2/3, whatever was added to the logits."""
+    one, two = (np.log(np.array([each], dtype=np.float32)) for each in ([0.5, 0.5], [0.25, 0.75]))
+    found = compare(Made(["a"], [one]), Made(["a"], [two + 3]), ["x"])
+    assert found.nll == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3))
+    with pytest.raises(CheckpointError, match=r"nll grows by 0\.1438 a token \(at most 0\.1\); try more"):
+        found.check(Threshold(0.0, 0.0, math.inf, nll=0.1, advice="; try more"))
 
 
 def test_another_segmentation_is_an_infinite_difference() -> None:

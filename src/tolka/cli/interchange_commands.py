@@ -98,7 +98,7 @@ def _to_ctranslate2(model: Path, out: Path, dtype: str, lines: Sequence[str]) ->
     parity = export_checked(model, out, dtype, lines)
     say(
         f"{parity.other} and tolka translate {parity.identical} of {parity.lines} lines identically; BLEU between both "
-        f"is {parity.bleu.value:.2f}"
+        f"is {parity.bleu.value:.2f}, nll grows by {parity.nll:.4f} a token"
     )
 
 

@@ -32,6 +32,11 @@ def check_files(files: Sequence[Path]) -> None:
     for path in files:
         if path.is_dir():
             raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
+        if path.exists() and not path.is_file():
+            raise DataError(
+                f"{path} is a pipe or a device, and files are read twice: give it as standard input, "
+                f"mt-translate MODEL < {path}"
+            )
         if not path.is_file():
             raise DataError(f"{path}: there is no such file")
     if not files and sys.stdin is None:

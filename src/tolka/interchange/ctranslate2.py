@@ -4,30 +4,33 @@ The folder has what CTranslate2 needs (model.bin, config.json, vocabularies), th
 mt-translate needs besides: `tolka.json` and the manifest with the checksums of all files.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.exported import POSITIONS, Exported, vocabularies
+from tolka.interchange.exported import EPSILON, POSITIONS, Exported, vocabularies
 from tolka.interchange.plain_model import Array, PlainModel, sinusoids
-from tolka.model_directory.file_names import CARD, EXPORTED
+from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
 from tolka.text.tokenizer.special_tokens import BOS, EOS, UNK
 
 INSTALL = "pip install 'tolka[ctranslate2]'"
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
-_EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
+# Greatest sum of two neighbouring weights in int8. Where a processor has neither VNNI nor AMX, oneDNN adds their
+# products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
+# processors have the same sums.
+_MAX_INT8 = np.float32(127)
 # The values that CTranslate2 can express, of the options on which a translation depends.
 _EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
     "norm": ("pre", "post"),
-    "normalization": tuple(_EPSILON),
+    "normalization": tuple(EPSILON),
     "activation": tuple(_ACTIVATIONS),
     "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
 }
@@ -69,10 +72,10 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     if dtype == "float16":
         _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
-        spec = _Specification(model, specs).filled()
+        spec = _Specification(model, specs, dtype == "int8").filled()
         try:
             spec.validate()
-            spec.optimize(quantization=None if dtype == "float32" else dtype)
+            spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
         except ValueError as error:
             raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
         spec.save(str(folder))
@@ -86,19 +89,21 @@ def _check_float16(arrays: Mapping[str, Array]) -> None:
                 raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
 
 
-def export(model: PlainModel, out: Path, dtype: str, card: Callable[[Path], str]) -> None:
+def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tuple[str, float | None]]) -> None:
     """Export a model as a folder that CTranslate2 and mt-translate read, all or nothing.
 
-    dtype: of DTYPES. card: returns the text of README.md; it is given the folder, complete but for that, and may
-    refuse it by an error. ConfigError and CheckpointError as for `write_folder`.
+    dtype: of DTYPES. gate: returns the text of README.md and `Exported.nll`; it is given the folder, complete but for
+    that, and may refuse it by an error. ConfigError and CheckpointError as for `write_folder`.
     """
     with whole_folder(out) as work:
         write_folder(model, work, dtype)
         model.tokenizer.save(work)
         facts = Exported.of(model, dtype)
-        (work / EXPORTED).write_text(json.dumps(facts.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+        facts.write(work)
         write_manifest(work, model.sources)
-        (work / CARD).write_text(card(work), encoding="utf-8")
+        card, nll = gate(work)
+        (work / CARD).write_text(card, encoding="utf-8")
+        replace(facts, nll=nll).write(work)
         write_manifest(work, model.sources)
         checked_manifest(work)
 
@@ -139,8 +144,9 @@ def _specs(with_torch: bool) -> Iterator[Any]:
 class _Specification:
     """Builds CTranslate2's specification of a model."""
 
-    def __init__(self, model: PlainModel, specs: Any) -> None:
-        self.model, self.specs, self.options = model, specs, model.options
+    def __init__(self, model: PlainModel, specs: Any, int8: bool) -> None:
+        """int8: whether the weights are quantised."""
+        self.model, self.specs, self.options, self._int8 = model, specs, model.options, int8
         self.width, self.heads = int(self.options["d_model"]), int(self.options["heads"])
         self._names = set[str]()  # of the arrays that were read
 
@@ -163,16 +169,16 @@ class _Specification:
         spec = specs.TransformerSpec(encoder, decoder)
         tokenizer = model.tokenizer
         # First of all: a false d_model is found before a table of positions is made of that width.
-        encoder.embeddings[0].weight = self._embedding("source", tokenizer.source_size)
-        decoder.embeddings.weight = self._embedding("target", tokenizer.target_size)
-        decoder.projection.weight = self._embedding("output", tokenizer.target_size)
+        self._fill_weight(encoder.embeddings[0], self._embedding("source", tokenizer.source_size))
+        self._fill_weight(decoder.embeddings, self._embedding("target", tokenizer.target_size))
+        self._fill_weight(decoder.projection, self._embedding("output", tokenizer.target_size))
         if options["output_bias"]:
             decoder.projection.bias = self._array("output_bias", tokenizer.target_size)
         self._fill_stack(encoder, "encoder")
         self._fill_stack(decoder, "decoder")
         model.check_names(self._names)
         self._fill_vocabularies(spec)
-        spec.config.layer_norm_epsilon = _EPSILON[options["normalization"]]
+        spec.config.layer_norm_epsilon = EPSILON[options["normalization"]]
         return spec
 
     def _fill_vocabularies(self, spec: Any) -> None:
@@ -207,14 +213,27 @@ class _Specification:
         inner_width = self.model.inner_width
         if self.options["activation"] == "swiglu":  # the first half is the gate
             weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
-            layer.linear_0.weight, layer.linear_0_noact.weight = np.split(weight, 2)
-            layer.linear_0.bias, layer.linear_0_noact.bias = np.split(bias, 2)
+            for part, rows, values in zip(
+                (layer.linear_0, layer.linear_0_noact), np.split(weight, 2), np.split(bias, 2), strict=True
+            ):
+                self._fill_weight(part, rows)
+                part.bias = values
         else:
             self._fill_linear(layer.linear_0, f"{name}.inner", inner_width, self.width)
         self._fill_linear(layer.linear_1, f"{name}.outer", self.width, inner_width)
 
     def _fill_linear(self, layer: Any, name: str, outputs: int, inputs: int) -> None:
-        layer.weight, layer.bias = self._linear(name, outputs, inputs)
+        weight, layer.bias = self._linear(name, outputs, inputs)
+        self._fill_weight(layer, weight)
+
+    def _fill_weight(self, layer: Any, weight: Array) -> None:
+        """Set a matrix (outputs, inputs) of a linear layer or an embedding, quantised for int8."""
+        layer.weight = weight
+        if self._int8:
+            pairs = np.abs(np.pad(weight, ((0, 0), (0, weight.shape[1] % 2)))).reshape(len(weight), -1, 2).sum(axis=2)
+            largest = pairs.max(axis=1)
+            layer.weight_scale = _MAX_INT8 / np.maximum(largest, np.finfo(np.float32).tiny * _MAX_INT8)
+            layer.weight = np.rint(weight * layer.weight_scale[:, None]).astype(np.int8)
 
     def _linear(self, name: str, outputs: int, inputs: int) -> tuple[Array, Array]:
         """Return weight (outputs, inputs) and bias (outputs,)."""

@@ -10,11 +10,15 @@ from tolka.interchange.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json
 from tolka.model_directory.settings import character_form, find_model_folder, languages
+from tolka.system.surrogates import is_utf8
+from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
-from tolka.text.tokenizer.special_tokens import EOS
+from tolka.text.tokenizer.special_tokens import BOS, EOS, UNK
 from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.text.tokenizer.vocabulary import MOST_BYTES
 
 DTYPES = ("float32", "bfloat16", "float16", "int8")
+EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
 POSITIONS = 4096  # in the table of a model, which ends the sentences that CTranslate2 takes
 
 
@@ -23,7 +27,8 @@ class Exported:
     """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
 
     languages: codes of source and target. characters: their form in the training text. dtype: of the weights.
-    positions: how many there are. quality: the calibration of quality estimates, or None.
+    positions: how many there are. quality: the calibration of quality estimates, or None. nll: by how much the dtype
+    makes the nll of a token grow, in nats, as the export measured it; None where it did not.
     """
 
     languages: tuple[str, str]
@@ -31,6 +36,7 @@ class Exported:
     dtype: str
     positions: int
     quality: dict[str, Any] | None
+    nll: float | None = None
 
     @classmethod
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
@@ -46,21 +52,28 @@ class Exported:
             source, target = found["languages"]
             form = found["unicode"], found.get("control", "keep"), found.get("blanks", "keep")  # as it was, without
             words = source, target, found["dtype"], *form
-            positions, quality = found["positions"], found["quality"]
-            if not all(isinstance(word, str) for word in words) or type(positions) is not int or positions < 2:
+            positions, quality, nll = found["positions"], found["quality"], found.get("nll")
+            are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
+            if not are_texts or type(positions) is not int or positions < 2:
                 raise ValueError("values of another kind were expected")
             if words[2] not in DTYPES:
                 raise ValueError(f"dtype is {words[2]!r}")
             if not isinstance(quality, dict | None):
                 raise ValueError("quality is no calibration")
+            if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
+                raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
-        return cls((source, target), CharacterForm(*form), words[2], positions, quality)
+        return cls((source, target), CharacterForm(*form), words[2], positions, quality, nll)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
         others = {key: value for key, value in vars(self).items() if key != "characters"}
         return {**others, **vars(self.characters), "languages": list(self.languages), "format": "ctranslate2"}
+
+    def write(self, folder: Path) -> None:
+        """Write `tolka.json`."""
+        (folder / EXPORTED).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -89,13 +102,26 @@ def read_exported(folder: Path) -> ExportedFolder:
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
         if _listed(folder / name) != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
+    _check_settings(folder / "config.json", vocabularies(tokenizer)[1])
     return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
+
+
+def _check_settings(path: Path, target: list[str]) -> None:
+    """Raise CheckpointError unless CTranslate2's settings are those that an export has: it trusts their types."""
+    settings = read_json(path)
+    special = {"bos": BOS, "eos": EOS, "unk": UNK}
+    expected: dict[str, Any] = {f"{name}_token": target[number] for name, number in special.items()}
+    expected |= {"decoder_start_token": target[BOS], "add_source_bos": False, "add_source_eos": True}
+    expected |= {"multi_query_attention": False}
+    found = {name: settings.get(name) for name in expected}  # other versions may have more
+    if json.dumps(found) != json.dumps(expected) or settings.get("layer_norm_epsilon") not in list(EPSILON.values()):
+        raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
 
 
 def _listed(path: Path) -> object:
     """Read a vocabulary; CheckpointError if it is no JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_text(path, MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 

@@ -1,6 +1,8 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
+import io
 import json
+import pickletools
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -15,6 +17,8 @@ from torch import Tensor
 from tolka.errors import CheckpointError
 
 _MOST_JSON = 256 * 2**20  # bytes
+_MOST_PICKLE = 2**20  # bytes that name tensors: of a thousand tensors, a seventh of that
+_LEGACY_PICKLES = 5  # before torch 1.6, ahead of the values
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
 _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
@@ -151,6 +155,7 @@ class ModelFolder:
         path = self.file(_PICKLED)
         try:
             mapped = zipfile.is_zipfile(path)  # as torch writes since 1.6: the tensors are not read yet
+            _check_pickles(path, mapped)
             with warnings.catch_warnings():  # of the pickle's version, before it is refused
                 warnings.simplefilter("ignore")
                 found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
@@ -180,6 +185,24 @@ class ModelFolder:
         if not bool(converted.isfinite().all()):  # a float64 may be beyond fp32
             raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
         return converted
+
+
+def _check_pickles(path: Path, zipped: bool) -> None:
+    """Raise ValueError for a file whose pickles are too large, or call more than what makes tensors."""
+    if zipped:
+        with zipfile.ZipFile(path) as archive:
+            parts = [part for part in archive.infolist() if part.filename.endswith("data.pkl")]
+            if len(parts) != 1 or parts[0].file_size > _MOST_PICKLE:
+                raise ValueError(f"it must have one data.pkl, of at most {_MOST_PICKLE} bytes")
+            content, count = archive.read(parts[0]), 1
+    else:
+        with path.open("rb") as stream:
+            content, count = stream.read(_MOST_PICKLE), _LEGACY_PICKLES
+    pickles = io.BytesIO(content)
+    for _ in range(count):
+        for operation, argument, _ in pickletools.genops(pickles):
+            if operation.name == "GLOBAL" and str(argument).partition(" ")[0] in ("builtins", "__builtin__", "_codecs"):
+                raise ValueError(f"it calls {argument}")  # bytearray, of any size
 
 
 def _is_dense(tensor: Tensor) -> bool:

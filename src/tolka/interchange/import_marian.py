@@ -45,6 +45,7 @@ from tolka.nn.initialization import SkipInitialization
 from tolka.nn.positions import sinusoids
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.tokenizer.coders import processor_of
 from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.text.tokenizer.vocabulary import Vocabulary
 from tolka.version import __version__
@@ -264,11 +265,9 @@ def _tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -
             f"(eos_token_id, decoder_start_token_id) they are {(eos, start)}"
         )
     models = [folder.bytes(name) for name in (SOURCE_SPM, TARGET_SPM)]
-    from sentencepiece import SentencePieceProcessor
-
     for name, model in zip((SOURCE_SPM, TARGET_SPM), models, strict=True):
         try:
-            SentencePieceProcessor(model_proto=model)
+            processor_of(model)
         except RuntimeError:
             raise CheckpointError(f"{folder.path / name} is no SentencePiece model") from None
     return Tokenizer(models, vocabularies)

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.interchange.ctranslate2 import inexpressible, missing, write_folder
 from tolka.interchange.exported import (
     Exported,
@@ -46,7 +46,13 @@ def open_translator(
     if exported is not None:
         if reason := _unsuitable(listed, search, decoding, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
-        return translator_of(read_exported(exported), search, decoding)
+        found = read_exported(exported)
+        if found.facts.dtype == "int8" and found.facts.nll is None:
+            raise CheckpointError(
+                f"{exported} was exported in int8 by an earlier version, whose sums overflow on some processors: "
+                "export the model again"
+            )
+        return translator_of(found, search, decoding)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding)
     reason = _unsuitable(listed, search, decoding, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
@@ -99,16 +105,22 @@ def translator_of(
     found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig
 ) -> Translator[CTranslate2Engine]:
     """Build a translator on a folder that was exported for CTranslate2."""
+    if decoding.precision == "int8" and found.facts.dtype != "int8":
+        raise ConfigError(
+            f"decoding.precision=int8: {found.folder} has its weights in {found.facts.dtype}; export the model with "
+            "--dtype int8, which measures what that costs, or translate with the model itself"
+        )
     return _translator(found.folder, found.facts, found.tokenizer, found.sources, search, decoding, found.folder)
 
 
 def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
     """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
     model = read_plain_model(folder)
-    facts = Exported.of(model, "float32")
+    dtype = "int8" if decoding.precision == "int8" else "float32"
+    facts = Exported.of(model, dtype)
     try:
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
-            write_folder(model, Path(work))
+            write_folder(model, Path(work), dtype)
             return _translator(Path(work), facts, model.tokenizer, model.sources, search, decoding, model.folder)
     except OSError as error:
         raise DataError(

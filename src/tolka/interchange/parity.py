@@ -1,9 +1,10 @@
 """The parity gate: an import or export counts only if both sides translate a sample alike.
 
 Both translate greedily, at most `LIMIT` tokens a line. Compared are the share of identical lines, BLEU of the other
-side's translations against ours, and the logits of forced decoding where both sides have them.
+side's translations against ours, and, where both sides have logits, those of forced decoding and the growth of nll.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -90,11 +91,16 @@ class TolkaSide:
 
 @dataclass(frozen=True)
 class Threshold:
-    """What two sides must reach: share of identical lines, BLEU between them, greatest difference of logits."""
+    """What two sides must reach: share of identical lines, BLEU between them, greatest difference of logits.
+
+    nll: its growth, at most. advice: what to try otherwise.
+    """
 
     identical: float = 0.98
     bleu: float = 99.0
     logits: float = 1e-3
+    nll: float = math.inf
+    advice: str = ""
 
 
 FP32 = Threshold()
@@ -116,13 +122,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Parity:
-    """How alike two sides translate a sample. logits: the greatest difference; None if one side has none."""
+    """How alike two sides translate a sample.
+
+    logits: the greatest difference. nll: by how much the other side's nll of a token is above ours, in nats, in the
+    mean of all tokens that ours could write next: the Kullback-Leibler divergence of the distributions. Unlike the
+    share of identical lines, it does not depend on how sure a model is. None, both, if one side has no logits.
+    """
 
     other: str
     lines: int
     identical: int
     bleu: Score
     logits: float | None
+    nll: float | None
     first: Difference | None
 
     @property
@@ -132,7 +144,9 @@ class Parity:
 
     def as_markdown(self) -> str:
         """Return the section of a model card."""
-        logits = "" if self.logits is None else f" The greatest difference of logits is {self.logits:.1e}."
+        logits = ""
+        if self.logits is not None:
+            logits = f" The greatest difference of logits is {self.logits:.1e}. nll grows by {self.nll:.1e} a token."
         return (
             f"## Parity\n\nOf {self.lines} lines, {self.other} and tolka translate {self.identical} identically "
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
@@ -149,13 +163,16 @@ class Parity:
             reasons.append(f"BLEU between both is {self.bleu.value:.2f} (at least {threshold.bleu:g})")
         if self.logits is not None and not self.logits <= threshold.logits:
             reasons.append(f"logits differ by {self.logits:.1e} (at most {threshold.logits:.0e})")
+        if self.nll is not None and not self.nll <= threshold.nll:
+            reasons.append(f"nll grows by {self.nll:.4f} a token (at most {threshold.nll:g})")
         if reasons:
             shown = ""
             if self.first is not None:
                 texts = (self.first.source, self.first.ours, self.first.theirs)
                 source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in texts)
                 shown = f". First line that differs: {source} becomes {ours} in tolka and {theirs} in {self.other}"
-            raise CheckpointError(f"{self.other} does not translate like tolka: {'; '.join(reasons)}{shown}")
+            complaint = f"{self.other} does not translate like tolka: {'; '.join(reasons)}"
+            raise CheckpointError(f"{complaint}{shown}{threshold.advice}")
 
 
 def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str], str] = str) -> Parity:
@@ -173,16 +190,19 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
         bleu = replace(bleu, value=100.0)
     texts = list(zip(lines, mine, strict=True))[:_FORCED_LINES]
     forced = [(source, cut((target or source)[:_FORCED_CHARACTERS].strip())) for source, target in texts]
-    return Parity(theirs.name, len(both), identical, bleu, _greatest_difference(ours, theirs, forced), first)
+    logits, nll = _differences(ours, theirs, forced)
+    return Parity(theirs.name, len(both), identical, bleu, logits, nll, first)
 
 
-def _greatest_difference(ours: Side, theirs: Side, pairs: Pairs) -> float | None:
-    """Return the greatest difference of logits; infinite if the sides cut a text into other numbers of subwords."""
+def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, float | None]:
+    """Return `logits` and `nll` of Parity; infinite if the sides cut a text into other numbers of subwords."""
     if (one := ours.logits(pairs)) is None or (two := theirs.logits(pairs)) is None:
-        return None
+        return None, None
     if any(a.shape != b.shape for a, b in zip(one, two, strict=True)):
-        return float("inf")
-    return max((float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True)), default=0.0)
+        return math.inf, math.inf
+    mine, other = np.concatenate(one), np.concatenate(two)  # (tokens, V - 2)
+    log_p, log_q = (torch.from_numpy(each).log_softmax(dim=1) for each in (mine, other))
+    return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
 
 
 def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = say) -> list[str]:

@@ -9,23 +9,24 @@ import yaml
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES
+from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
 
 MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
 DATA_SET, MADE_OF = "data set", "made of"  # facts: the training text on the Hub; the models of a combined one
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
 PARITY = "## Parity"  # the section of an imported model
-# Kinds of values. ?: may be missing or null; *: any key; [x]: a list of x; [x, x]: of two.
-_NUMBER = (int, float, type(None))  # null: NaN and inf, which JSON does not have
-_METRIC = {"name": str, "score": _NUMBER, "signature": str, "interval?": [_NUMBER, _NUMBER]}
+NUMBER = (int, float, type(None))
+"""A kind of values, for `check_kinds`; null stands for NaN and inf, which JSON does not have."""
+_METRIC = {"name": str, "score": NUMBER, "signature": str, "interval?": [NUMBER, NUMBER]}
 _CONFIG = {"run": {"name": str, "licence?": str}, "corpus": {"source": str, "target": str}}
 _SCORES = {
     "facts?": {"*": object},
     "update?": int,
     "mean_of_updates?": [int],
-    "validation?": {"*": _NUMBER},
+    "validation?": {"*": NUMBER},
     "signatures?": {"*": str},
-    "test?": {"*": {"metrics": [_METRIC], "perplexity": {"ppl": _NUMBER}}},
+    "test?": {"*": {"metrics": [_METRIC], "perplexity": {"ppl": NUMBER}}},
 }
 _NAMES = {str: "a text", int: "a number", list: "a list", dict: "a mapping"}
 
@@ -35,14 +36,17 @@ def check_values(config: Any, scores: Any, folder: Path = Path()) -> None:
 
     folder: of the files, for the message.
     """
-    _check(config, _CONFIG, f"{folder / CONFIG}:", " ")
-    _check(scores, _SCORES, f"{folder / SCORES}:", " ")
+    check_kinds(config, _CONFIG, f"{folder / CONFIG}:", " ")
+    check_kinds(scores, _SCORES, f"{folder / SCORES}:", " ")
     if scores.get("validation") and not scores.get("mean_of_updates"):
-        _check(scores.get("update"), int, f"{folder / SCORES}: update")
+        check_kinds(scores.get("update"), int, f"{folder / SCORES}: update")
 
 
-def _check(value: Any, kind: Any, place: str, separator: str = ".") -> None:
-    """Raise CheckpointError if a value is not of a kind. place: of the value; separator: before its keys."""
+def check_kinds(value: Any, kind: Any, place: str, separator: str = ".") -> None:
+    """Raise CheckpointError if a value is not of a kind. place: of the value; separator: before its keys.
+
+    In a mapping, a key with ? may be missing or null, and * is any key; [x] is a list of x, and [x, x] one of two.
+    """
     # A list is a tuple before it is JSON.
     types: Any = (list, tuple) if isinstance(kind, list) else dict if isinstance(kind, dict) else kind
     length = len(kind) if isinstance(kind, list) and len(kind) > 1 else 0
@@ -52,12 +56,12 @@ def _check(value: Any, kind: Any, place: str, separator: str = ".") -> None:
         raise CheckpointError(f"{place} {found}, and must be {name}{f' of {length}' if length else ''}")
     if isinstance(kind, list):
         for number, each in enumerate(value):
-            _check(each, kind[0], f"{place}[{number}]")
+            check_kinds(each, kind[0], f"{place}[{number}]")
     if isinstance(kind, dict):
         for key, part in kind.items():
             for name in list(value) if key == "*" else [key.removesuffix("?")]:
                 if not key.endswith("?") or value.get(name) is not None:
-                    _check(value.get(name), part, f"{place}{separator}{name}")
+                    check_kinds(value.get(name), part, f"{place}{separator}{name}")
 
 
 def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:
@@ -96,6 +100,6 @@ def _metadata_of(card: Path) -> dict[str, Any]:
 
 def _text_of(card: Path) -> str:
     try:
-        return card.read_text(encoding="utf-8")
+        return read_text(card)
     except (OSError, ValueError):  # a card is for people: it may be gone
         return ""

@@ -14,6 +14,7 @@ from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
+from tolka.system.whole_files import read_text
 from tolka.version import __version__
 
 FORMAT, INT8_FORMAT = 1, 2  # earlier versions read the first only, and say so
@@ -85,7 +86,7 @@ def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -
 def checked_manifest(folder: Path) -> Manifest:
     """Read the manifest and verify every file that it lists; CheckpointError for a missing or damaged one."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(folder / MANIFEST))
         version, files = int(manifest["format"]), dict(manifest["files"])
         sources = _sources(manifest)
     except FileNotFoundError:
@@ -115,7 +116,7 @@ def verified_manifest(folder: Path) -> Manifest:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds an object."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
     if not isinstance(values, dict):

@@ -24,6 +24,7 @@ from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.manifest import read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
 from tolka.model_directory.write import finish
+from tolka.text.tokenizer.coders import processor_of
 
 _STATE = Path(STATE_FACTS).parts[0]
 _SENTENCEPIECE = ".model"
@@ -87,11 +88,9 @@ class PublicCopy:
 
         It segments as before. CheckpointError if it is none.
         """
-        from sentencepiece import SentencePieceProcessor
-
         protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
         try:
-            SentencePieceProcessor(model_proto=content)
+            processor_of(content)
         except RuntimeError:
             raise CheckpointError(f"{name} is no SentencePiece model") from None
         found = protobuf.ModelProto.FromString(content)

@@ -14,10 +14,13 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.options.parsing import build
 from tolka.system.atomic import standing
+from tolka.system.surrogates import is_utf8
+from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.vocabulary import VOCABULARY
 
+_MOST_YAML = 2**20  # bytes: parsing that many takes seconds
 _DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
@@ -69,7 +72,7 @@ def is_of_transformers(folder: Path) -> bool:
 def _is_of_marian(folder: Path) -> bool:
     """Return whether the config.json of `transformers` in a folder says that its model is Marian's."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads(read_text(folder / "config.json"))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and config.get("model_type") == "marian"
@@ -92,6 +95,10 @@ def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
 
 
+def _is_language(value: object) -> bool:
+    return isinstance(value, str) and is_utf8(value)
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read config.yaml of a model directory, with settings of earlier versions converted; `model` is as it is there.
 
@@ -103,13 +110,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
         )
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = yaml.safe_load(read_text(path, _MOST_YAML))
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
     corpus = config.get("corpus")
-    if not isinstance(corpus, dict) or not all(isinstance(corpus.get(side), str) for side in ("source", "target")):
+    if not isinstance(corpus, dict) or not all(_is_language(corpus.get(side)) for side in ("source", "target")):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = upgrade_config(config)
     try:

@@ -118,7 +118,12 @@ class QuantizedLinear(nn.Module):
         scaled = torch.cat([rows / largest, self._range_row])
         if self._by_onednn:
             scaled = with_padding_rows(scaled)
-        result = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
+        try:
+            result = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
+        except RuntimeError:  # the kernel has no range for a NaN
+            if bool(rows.isfinite().all()):
+                raise
+            result = rows.new_full((rows.size(0), sum(self.widths)), torch.nan)
         result = result.mul_(largest) if bias is None else torch.addcmul(bias, result, largest)
         return result.view(*x.shape[:-1], -1)
 

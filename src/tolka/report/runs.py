@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tolka.errors import CheckpointError
+from tolka.system.whole_files import read_text
 
 SHOWN = "shown"
 """Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
@@ -84,14 +85,14 @@ def read_run(folder: Path, label: str) -> FinishedRun:
     try:
         return FinishedRun(
             label,
-            yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
-            json.loads((folder / "best" / "scores.json").read_text(encoding="utf-8")),
+            yaml.safe_load(read_text(folder / "config.yaml")),
+            json.loads(read_text(folder / "best" / "scores.json")),
             read_metrics(folder),
-            [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / SHOWN).glob("*.json"))],
+            [json.loads(read_text(path)) for path in sorted((folder / SHOWN).glob("*.json"))],
         )
     except OSError as error:
         raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None
-    except (ValueError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise CheckpointError(f"{folder} is damaged ({' '.join(str(error).split())})") from None
 
 

@@ -11,7 +11,7 @@ from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
 from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.read import load_model
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.write import rescore
 from tolka.report.plots import lr_finder_curve
 from tolka.run.inputs import Inputs
@@ -121,7 +121,8 @@ class Pipeline:
                 f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"
             )
         if resumed:
-            trainer.resume(resumed)
+            with restoring(self.run.last):
+                trainer.resume(resumed)
             self.run.log(f"resuming from update {trainer.state.update} of {self.run.last}")
         else:
             for line in check_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):

@@ -1,5 +1,6 @@
 """A file that is written step by step, so that another process can go on after the last step of one that was ended."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -9,8 +10,9 @@ from typing import Any
 
 from tolka.errors import DataError
 from tolka.system.atomic import naming, partial, replace_text, try_lock
+from tolka.system.whole_files import check_is_file, read_text
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class ResumableFile:
@@ -39,13 +41,16 @@ class ResumableFile:
     def _recorded_size(self) -> int:
         """Read the record of an interrupted process; return how many bytes of its content are complete."""
         try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
+            check_is_file(self.path)
+            record = json.loads(read_text(self._record))
+            if record.pop("checksum") != _checksum(record):
+                raise ValueError("it was changed")
             before, state, size = dict(record["identity"]), dict(record["state"]), int(record["bytes"])
             if record["format"] != _FORMAT or self.path.stat().st_size < size:
                 raise ValueError("bytes are missing")
         except FileNotFoundError:
             return 0
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{self._record} is damaged ({error}); remove it to begin again") from None
         for name in [*before, *self.identity]:
             if before.get(name) != self.identity.get(name):
@@ -69,7 +74,7 @@ class ResumableFile:
         self._sync()
         self.state = dict(state)
         record = {"format": _FORMAT, "identity": self.identity, "bytes": self._stream.tell(), "state": self.state}
-        replace_text(self._record, json.dumps(record))
+        replace_text(self._record, json.dumps({**record, "checksum": _checksum(record)}))
 
     def _sync(self) -> None:
         with naming(self._final):
@@ -88,6 +93,11 @@ class ResumableFile:
         self._stream.close()
         if not self.state:
             self.path.unlink(missing_ok=True)
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """Return a checksum of a record, which nobody but this module is meant to write."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def record_path(final: Path) -> Path:

@@ -2,36 +2,56 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import regex
 
 from tolka.errors import DataError
+from tolka.system.whole_files import check_is_file
+from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
-from tolka.text.tbx import read_tbx
+from tolka.text.tbx import MOST_BYTES, read_tbx
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
 # scripts of Chinese, Japanese, Thai, Lao, Khmer and Burmese, every character is one; so is every other mark.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
 _WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
 _BAR = re.compile(r"(?<!\\)\|")
+MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
+"""Lines of a glossary, and of a list of banned phrases, at most."""
 TBX_ENDINGS = (".tbx", ".xml")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A term: its forms in the source language, any of which may stand for it, and in the target language."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
 
 
-@dataclass
-class _Forms:
-    """Source forms that are alike but for case: as they are written -> the targets of each."""
+@dataclass(frozen=True)
+class _Terms:
+    """The terms that begin with one word. lengths: numbers of words of the forms, the longest first.
 
-    targets: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
+    forms: words in lower case -> words as they are written -> targets.
+    """
+
+    forms: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, None]]]
+    lengths: list[int]
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[str, Sequence[str]]]) -> "_Terms":
+        """Return those of sources and their targets."""
+        forms: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, None]]] = {}
+        for source, targets in entries:
+            words = tuple(_WORD.findall(source))
+            forms.setdefault(_folded(words), {}).setdefault(words, {}).update(dict.fromkeys(targets))
+        return cls(forms, sorted({len(words) for words in forms}, reverse=True))
+
+
+_NO_TERMS = _Terms({}, [])
 
 
 @dataclass(frozen=True)
@@ -45,22 +65,19 @@ class Match:
 class Glossary:
     """Finds a glossary's terms in texts."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        """Entries with the same source form have their targets together."""
-        self._forms: dict[tuple[str, ...], _Forms] = {}
-        self._lengths: dict[str, list[int]] = {}  # first word -> numbers of words of the forms, the longest first
+    def __init__(self, entries: Sequence[Entry], characters: CharacterForm = KEEP) -> None:
+        """Entries with the same source form have their targets together. characters: their form in texts, for all terms.
+
+        Terms are split into words when a text has the first of these: to split 300 000 takes longer than a text.
+        """
+        self._entries: dict[str, list[tuple[str, Entry]]] = {}  # by the first word of a source, in lower case
+        self._terms: dict[str, _Terms] = {}  # of the first words that texts have had
+        self._characters = characters
         for entry in entries:
             for source in entry.sources:
-                words = tuple(_WORD.findall(source))
-                key = _folded(words)
-                known = self._forms.setdefault(key, _Forms()).targets.setdefault(words, {})
-                known.update(dict.fromkeys(entry.targets))
-                lengths = self._lengths.setdefault(key[0], [])
-                lengths[:] = sorted({*lengths, len(words)}, reverse=True)
-
-    def __len__(self) -> int:
-        """Return the number of source forms, those that differ in case only counted once."""
-        return len(self._forms)
+                form = characters.source(source)
+                if word := _WORD.match(form):  # none where all of it is invisible
+                    self._entries.setdefault(word.group().casefold(), []).append((form, entry))
 
     def matches(self, text: str) -> list[Match]:
         """Return the terms of a text, each once, in order; of overlapping ones the first, and of those the longest.
@@ -71,18 +88,31 @@ class Glossary:
         words = [text[start:end] for start, end in spans]
         folded, found, place = _folded(words), dict[Match, None](), 0
         while place < len(words):
-            for length in self._lengths.get(folded[place], ()):
-                forms = self._forms.get(folded[place : place + length])
+            terms = self._terms_of(folded[place])
+            for length in terms.lengths:
+                forms = terms.forms.get(folded[place : place + length])
                 if forms is not None and place + length <= len(words):
-                    targets = forms.targets.get(tuple(words[place : place + length]))
+                    targets = forms.get(tuple(words[place : place + length]))
                     if targets is None:
-                        targets = {each: None for known in forms.targets.values() for each in known}
+                        targets = {each: None for known in forms.values() for each in known}
                     found[Match(text[spans[place][0] : spans[place + length - 1][1]], tuple(targets))] = None
                     place += length
                     break
             else:
                 place += 1
         return _once(found)
+
+    def _terms_of(self, word: str) -> _Terms:
+        """Return the terms that begin with a word in lower case."""
+        if word not in self._entries:
+            return _NO_TERMS
+        if word not in self._terms:
+            spelt_out = [
+                (form, list(map(self._characters.target, entry.targets)))
+                for form, entry in self._entries[word]
+            ]
+            self._terms[word] = _Terms.of(spelt_out)
+        return self._terms[word]
 
 
 def _once(found: dict[Match, None]) -> list[Match]:
@@ -138,10 +168,13 @@ def needs_blank(phrase: str) -> bool:
 def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
     """Read a glossary: TBX where the name says so (.tbx, .xml), else TSV. languages: of source and target.
 
+    It is a file, of at most MOST_TERMS lines and MOST_BYTES.
+
     A line of TSV is `source TAB target`, or with further columns of target forms; forms of one cell are separated by
     bars. Blank lines and those that begin with # are ignored; \\| and \\# are the characters themselves. DataError with
     file and line for anything else, and for a glossary without terms.
     """
+    _check(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
         if not all(languages):
             raise DataError(f"{path}: the model does not say its languages, which TBX needs; write the terms as TSV")
@@ -149,7 +182,7 @@ def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LIN
         if not entries:
             raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
         return entries
-    entries = [_entry(line, f"{path}:{number}") for number, line in _lines(path, limit)]
+    entries = [_entry(line, f"{path}:{number}") for number, line in _lines(path, limit, MOST_TERMS)]
     if not entries:
         raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
     return entries
@@ -160,15 +193,30 @@ def read_banned(path: Path, limit: LineLimit = LINE_LIMIT) -> list[str]:
 
     Blank lines and those that begin with # are ignored; \\# is the character itself.
     """
-    phrases = [" ".join(re.sub(r"^\\#", "#", line).split()) for _, line in _lines(path, limit)]
+    _check(path)
+    phrases = [" ".join(re.sub(r"^\\#", "#", line).split()) for _, line in _lines(path, limit, MOST_BANNED)]
     if not phrases:
         raise DataError(f"{path}: no phrase is in it; write one a line")
     return list(dict.fromkeys(phrases))
 
 
-def _lines(path: Path, limit: LineLimit) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines that are neither blank nor comments."""
+def _check(path: Path) -> None:
+    """Raise DataError for a pipe or a device."""
+    try:
+        check_is_file(path)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _lines(path: Path, limit: LineLimit, most: int) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are neither blank nor comments; DataError for too many."""
+    size = 0
     for number, line in enumerate(read_lines(path, limit=limit), start=1):
+        size += len(line)
+        if number > most or size > MOST_BYTES:
+            raise DataError(
+                f"{path}:{number}: at most {most} lines and {MOST_BYTES} bytes are read; leave out the rest"
+            )
         if line.strip() and not line.startswith("#"):
             yield number, line
 
@@ -189,5 +237,7 @@ def _entry(line: str, place: str) -> Entry:
 
 def _forms(cell: str) -> tuple[str, ...]:
     """Return the forms of a cell, which bars separate."""
+    if "|" not in cell and "\\" not in cell:  # by far the most
+        return (" ".join(cell.split()),) if cell.strip() else ()
     parts = (" ".join(re.sub(r"\\([|#])", r"\1", part).split()) for part in _BAR.split(cell))
     return tuple(dict.fromkeys(part for part in parts if part))

@@ -13,6 +13,8 @@ from tolka.text.readers.xml_encoding import XmlDecoder
 from tolka.text.scripts import plain_code
 
 _BLOCK = 2**16
+MOST_BYTES = 2**28
+"""Bytes of a glossary, unpacked, at most."""
 _ROOTS = ("martif", "tbx")
 _CONCEPTS, _LANGUAGES = ("termEntry", "conceptEntry"), ("langSet", "langSec")
 _TERMS = ("tig", "ntig", "termSec")  # a term with notes on it
@@ -86,6 +88,8 @@ class _Concepts:
         """Parse the next block."""
         self._parser.Parse(block, last)
         self._bytes_fed += len(block)
+        if self._bytes_fed > MOST_BYTES:
+            raise _RefusedError(f"at most {MOST_BYTES} bytes are read; leave out the rest")
         # The parser buffers a tag or a comment until its end.
         if self._bytes_fed - self._parser.CurrentByteIndex > self._limit.max_bytes + _BLOCK:
             raise _RefusedError(self._limit.complaint("a tag or a comment"))

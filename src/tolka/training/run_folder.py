@@ -19,6 +19,7 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
+from tolka.system.whole_files import check_is_file, read_text
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
 _UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
@@ -75,6 +76,11 @@ class RunFolder:
         elif self.path.is_dir() and any(path.name not in _BEFORE_A_RUN for path in self.path.iterdir()):
             raise ConfigError(f"{self.path} is not empty and holds no run; choose another run.dir or run.name")
         self.path.mkdir(parents=True, exist_ok=True)
+        for path in self.path.iterdir():
+            try:
+                check_is_file(path)
+            except ValueError as error:
+                raise ConfigError(f"{path}: {error}") from None
         self._take_lock()
         for model in (self.best, self.last):
             recover(model)
@@ -139,11 +145,15 @@ class RunFolder:
         """Return every line of metrics.jsonl so far."""
         if not self.metrics.exists():
             return []
-        text = self.metrics.read_text(encoding="utf-8")
-        complete_lines = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
         try:
-            return [json.loads(line) for line in complete_lines.splitlines()]
-        except ValueError as error:
+            check_is_file(self.metrics)
+            text = self.metrics.read_text(encoding="utf-8")
+            complete_lines = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
+            lines = [json.loads(line) for line in complete_lines.splitlines()]
+            if not all(isinstance(line, dict) and type(line.get("update")) is int for line in lines):
+                raise ValueError("a line has no update")
+            return lines
+        except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
 
     def unrecorded(self) -> list[dict[str, Any]]:
@@ -270,7 +280,7 @@ def begun_settings(folder: Path) -> Mapping[str, Any]:
 def saved_settings(saved: Path) -> Any:
     """Return the content of config.yaml, unchecked; CheckpointError when it cannot be read."""
     try:
-        return yaml.safe_load(saved.read_text(encoding="utf-8"))
+        return yaml.safe_load(read_text(saved))
     except FileNotFoundError:
         raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from tolka.errors import ConfigError
 from tolka.model_directory.card import model_card
+from tolka.model_directory.card_values import NUMBER, check_kinds
+from tolka.model_directory.file_names import STATE_FACTS
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState, load_state
 from tolka.model_directory.weights import load_weights
@@ -14,6 +16,27 @@ from tolka.model_directory.write import snapshot
 from tolka.models.base import Seq2Seq
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.checkpoint_writer import SavableModel
+
+_COUNTS = ("update", "epoch", "batch", "tokens", "best_update", "stale", "validated_at")
+_LATER_COUNTS = ("averaged_at?", "skipped?", "skipped_in_row?", "splits?", "returns?", "validated_start?")
+_FACTS = {
+    "train": {
+        **dict.fromkeys((*_COUNTS, *_LATER_COUNTS), int),
+        **dict.fromkeys(("seconds", "safety_seconds?", "best?", "best_nll?"), NUMBER),
+        "precision": str,
+        "best_mean_of?": [int],
+        "kept?": {"*": NUMBER},
+        "kept_nll?": {"*": NUMBER},
+    },
+    "store": str,
+    "fit?": {"batches": int, "tokens": int},
+    "loader?": {"*": object},
+    "window?": [NUMBER, NUMBER],
+    "written?": int,
+    "unrecorded?": [{"*": object}],
+    "round_batches?": int,
+}
+"""The kinds of the values that a training resumes from."""
 
 
 class Snapshots(Protocol):
@@ -60,6 +83,7 @@ class RunSnapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
+    check_kinds(state.facts, _FACTS, f"{run / 'last' / STATE_FACTS}:", " ")
     if state.facts["store"] != store:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "

@@ -143,7 +143,7 @@ class CTranslate2Engine(Engine):
         ctranslate2.set_log_level(logging.ERROR)  # the note below is its warning, in our words
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
-        except (RuntimeError, ValueError, MemoryError) as error:
+        except Exception as error:  # of any kind, where bytes are made up
             raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
         if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
             say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")

@@ -42,7 +42,7 @@ class Terminology:
     ) -> None:
         """characters: their form in the model's training text."""
         self._tokenizer = tokenizer
-        self._glossary = Glossary([_rewritten(entry, characters) for entry in entries])
+        self._glossary = Glossary(entries, characters)
         self._phrases = list(map(characters.target, banned))
         self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
         self._written: dict[str, tuple[str, ...]] = {}
@@ -178,11 +178,6 @@ def complaints(
         return [], []
     missing = [term for each in segments for term in terminology.missing(*each)]
     return missing, terminology.banned_in(translation)
-
-
-def _rewritten(entry: Entry, form: CharacterForm) -> Entry:
-    """Return the entry in a form of characters."""
-    return Entry(tuple(map(form.source, entry.sources)), tuple(map(form.target, entry.targets)))
 
 
 def _capitalized(phrase: str) -> str:

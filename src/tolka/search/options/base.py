@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
 _MAX_PENALTY = 100.0
+MAX_WIDTH = 4096  # hypotheses a sentence: each has the log-probabilities of a whole vocabulary at every step
 L = TypeVar("L", int, "Tensor")
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
 from tolka.options.settings import setting
-from tolka.search.options.base import SEARCHES, SearchConfig, refuse_if_set
+from tolka.search.options.base import MAX_WIDTH, SEARCHES, SearchConfig, refuse_if_set
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_MAX_BEAM_SIZE, _MAX_LENGTH_PENALTY = 10**6, 20.0  # beyond, memory or floats overflow
+_MAX_LENGTH_PENALTY = 20.0  # beyond, floats overflow
 _NORMALIZATIONS = ("gnmt", "plain", "none")
 _MAX_BONUS = 1000.0
 _GLOSSARY_MODES = ("hard", "soft")
@@ -24,7 +24,7 @@ class BeamOptions(SearchConfig):
     """Options of beam search, of whatever kind."""
 
     beam_size: int = 5
-    """hypotheses kept for each sentence"""
+    """hypotheses kept for each sentence, at most 4096"""
     length_normalization: str = "gnmt"
     """what log-probabilities are divided by: gnmt ((5 + length) / 6) ** a, plain length ** a, none 1"""
     length_penalty: float = 1.0
@@ -37,7 +37,7 @@ class BeamOptions(SearchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "search", 1, "beam_size", "n_best")
-        at_most(self, "search", _MAX_BEAM_SIZE, "beam_size")
+        at_most(self, "search", MAX_WIDTH, "beam_size")
         one_of(self, "search", "length_normalization", _NORMALIZATIONS)
         zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty")
         at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, share_below_one, zero_or_more
-from tolka.search.options.base import SEARCHES, SearchConfig
+from tolka.search.options.base import MAX_WIDTH, SEARCHES, SearchConfig
 
 if TYPE_CHECKING:
     pass
 
-_MAX_SAMPLES = 10**6
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
 
 
@@ -39,7 +38,7 @@ class SamplingConfig(SearchConfig):
     seed: int = 1
     """of the random numbers; a sentence's samples depend on it and on the sentence, not on its neighbours"""
     n_best: int = 1
-    """samples drawn for each sentence; those that differ are returned, the most likely one first"""
+    """samples drawn for each sentence, at most 4096; those that differ are returned, the most likely one first"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +52,7 @@ class SamplingConfig(SearchConfig):
         share_below_one(self, "search", "min_p", "epsilon")
         at_least(self, "search", 0, "seed")
         at_least(self, "search", 1, "n_best")
-        at_most(self, "search", _MAX_SAMPLES, "n_best")
+        at_most(self, "search", MAX_WIDTH, "n_best")
 
     @property
     def width(self) -> int:

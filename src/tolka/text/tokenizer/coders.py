@@ -19,6 +19,20 @@ Rows = Sequence[Sequence[int]]
 S = TypeVar("S", int, str)
 
 
+def processor_of(model: bytes) -> Any:
+    """Load a SentencePiece model; RuntimeError, as SentencePiece raises it, also where a subword is not UTF-8."""
+    from sentencepiece import SentencePieceProcessor
+
+    if not model:
+        raise RuntimeError("it is empty")
+    processor = SentencePieceProcessor(model_proto=model)
+    try:
+        processor.id_to_piece(list(range(processor.get_piece_size())))
+    except UnicodeDecodeError:
+        raise RuntimeError("a subword is not UTF-8") from None
+    return processor
+
+
 class Coder(ABC):
     """Text to ids and back, without `<s>` and `</s>`.
 

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import DataError
+from tolka.system.whole_files import read_whole
+from tolka.text.tokenizer.coders import processor_of
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.text.tokenizer.vocabulary import MOST_BYTES
 
 _NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
 
@@ -15,17 +18,12 @@ def load_pretrained(path: Path) -> bytes:
 
     Its segmentations do not change. DataError when the file is not a SentencePiece model.
     """
-    from sentencepiece import SentencePieceProcessor
-
     protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"tokenizer.model: {path} cannot be read ({error.strerror})") from None
-    try:
-        if not content:
-            raise RuntimeError
-        processor = SentencePieceProcessor(model_proto=content)
+        content = read_whole(path, MOST_BYTES)
+        processor = processor_of(content)
+    except (OSError, ValueError) as error:
+        raise DataError(f"tokenizer.model: {path} cannot be read ({getattr(error, 'strerror', error)})") from None
     except RuntimeError:
         raise DataError(
             f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"

@@ -10,11 +10,13 @@ from pathlib import Path
 from tolka.errors import CheckpointError, ConfigError
 from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
+from tolka.system.whole_files import read_whole
 from tolka.text.lines import user_path
-from tolka.text.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder
+from tolka.text.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder, processor_of
 from tolka.text.tokenizer.pretrained import load_pretrained
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.text.tokenizer.vocabulary import (
+    MOST_BYTES,
     VOCABULARY,
     Vocabulary,
     as_json,
@@ -142,10 +144,8 @@ class Tokenizer:
         vocabularies: where ids are not those of the models, one for both sides or one for each; there are two models
         then.
         """
-        from sentencepiece import SentencePieceProcessor
-
         self.models, self.listed = list(models), list(vocabularies)
-        self._processors = [SentencePieceProcessor(model_proto=model) for model in self.models]
+        self._processors = [processor_of(model) for model in self.models]
         if vocabularies:
             source, target = self._processors
             self._coders: list[Coder] = [
@@ -243,8 +243,10 @@ class Tokenizer:
         vocabularies = read_vocabularies(folder)
         names = _SHARED if (folder / _SHARED[0]).exists() and not vocabularies else _SEPARATE
         try:
-            return cls([(folder / name).read_bytes() for name in names], vocabularies)
+            return cls([read_whole(folder / name, MOST_BYTES) for name in names], vocabularies)
         except FileNotFoundError as error:
             raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
+        except ValueError as error:
+            raise CheckpointError(f"{folder / names[0]} cannot be read ({error})") from None
         except RuntimeError:
             raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError
+from tolka.system.whole_files import read_text
 from tolka.text.tokenizer.special_tokens import UNK
 
 VOCABULARY = "vocabulary.json"
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 """The first subwords of every vocabulary; their ids are PAD, BOS, EOS and UNK."""
+MOST_BYTES = 2**26
+"""Of a vocabulary or a SentencePiece model."""
 _MOST = 2_000_000  # subwords
 
 
@@ -62,7 +65,7 @@ def read_vocabularies(folder: Path) -> list[Vocabulary]:
     """Read `vocabulary.json`; return none if there is no such file. CheckpointError if it is damaged."""
     path = folder / VOCABULARY
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path, MOST_BYTES))
         lists, places = content["subwords"], content["places"]
         if len(lists) not in (1, 2):
             raise ValueError(f"it has {len(lists)} lists of subwords")
