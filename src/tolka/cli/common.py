@@ -16,6 +16,7 @@ from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.atomic import naming, umask
 from tolka.system.package_data import config_dir
+from tolka.system.progress import say
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
@@ -140,7 +141,10 @@ def models_of(text: str) -> list[Path]:
     names = [text] if os.path.lexists(text) else text.split(",")
     if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
-    return [model_path(name.strip()) for name in names]
+    models = [model_path(name.strip()) for name in names]
+    if len({model.resolve() for model in models}) < len(models):
+        say(f"note: MODEL ({text}) names a model twice, which then counts twice")
+    return models
 
 
 def model_path(name: str) -> Path:

@@ -63,7 +63,7 @@ def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, 
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
     config = _sized(config, given)
-    for note in _notes(config, given, choices.get("experiment", "None")):
+    for note in _notes(config, given, choices["experiment"]):
         say(f"note: {note}")
     return config
 
@@ -167,7 +167,7 @@ def _settled(
     """
     kept = dict(values)
     named = [group for group in REGISTRIES if group in given]
-    if "experiment" not in given or not named:
+    if choices["experiment"] == "None" or not named:
         return kept
     own_choices = compose("train", [f"experiment={choices['experiment']}"], source).choices
     for group in named:
@@ -213,7 +213,7 @@ def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConf
 
 
 def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
-    experiment = choices.get("experiment", "None")
+    experiment = choices["experiment"]
     if experiment != "None":
         return experiment.strip("[]").replace(",", "+").replace("/", "-")
     return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"

@@ -41,6 +41,9 @@ _HYDRA_REFUSED = {
     "hydra.verbose": "the log is train.log in the run's folder",
 }
 
+_NAMES = r"\[\s*(?!null\b)[A-Za-z][\w/.-]*(\s*,\s*(?!null\b)[A-Za-z][\w/.-]*)*\s*\]"
+_LISTS_OF_NAMES = rf"{_NAMES}(,{_NAMES})*"  # several for -m
+
 
 @dataclass(frozen=True)
 class ConfigSource:
@@ -98,7 +101,10 @@ def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS)
             )
         if name == "train":
             _check_classes(composed.hydra)
-        choices = {str(k): _chosen(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
+        choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
+        if name == "train" and "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
+            typed = [value for change, key, _, _, value in map(parts, overrides) if key == "experiment" and not change]
+            choices["experiment"] = (typed or ["None"])[-1].replace(" ", "")
         own = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
         own._set_parent(composed)  # ${hydra:...} and ${now:...} are looked up from here
         values: Any = OmegaConf.to_container(own, resolve=True)
@@ -144,11 +150,6 @@ def _config_loader(folder: Path | None, name: str = "train") -> Iterator[None]:
         GlobalHydra.instance().hydra = outer
 
 
-def _chosen(choice: Any) -> str:
-    """Return what was chosen in a group, as it is typed: a name, or [a,b]."""
-    return str(choice) if choice is None or isinstance(choice, str) else f"[{','.join(map(str, choice))}]"
-
-
 def _check_classes(hydra_config: Any) -> None:
     """Raise ConfigError where Hydra's own settings would run code that no installed plugin of Hydra's registered."""
     from hydra.core.plugins import Plugins
@@ -175,6 +176,8 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
             raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
         if not key or not (equals or change == "~"):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
+        if key in groups and change.startswith("+") and not package:
+            raise ConfigError(f"{override}: there is a choice of {key} already; leave out the {change}")
         if key in groups and change == "~" and key != "experiment":
             raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
         if key in groups and not change and not package and not _may_choose(key, value):
@@ -189,7 +192,7 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
 def _may_choose(group: str, value: str) -> bool:
     """Return whether a value can be a choice in a group; whether it is one is Hydra's to say."""
     if group == "experiment" and value.startswith("["):
-        return True
+        return re.fullmatch(_LISTS_OF_NAMES, value) is not None
     return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
 

@@ -25,14 +25,16 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         if wanted in _LAUNCHERS and kind == "launcher":
             return f"hydra/launcher={wanted} needs {_LAUNCHERS[wanted]}: pip install 'tolka[sweep]'"
         return f"unknown hydra/{kind} '{wanted}'. mt-train --info plugins shows those that are installed"
-    missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
+    missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
         return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group), help_command(name))}"
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
         known = known_keys(name)
-        key = rejected[1].split("@")[0]
+        key, _, package = rejected[1].partition("@")
+        if package:
+            return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
         if key in known and "." in key:
             group, option = key.split(".", 1)
             kinds = [kind for kind in choices_of(group) if option in options_of(group, kind)]
