@@ -187,9 +187,7 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError(f"{asked[0]} is about one training: leave out -m")
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
-        raise ConfigError(
-            "--shell-completion takes install=bash, install=zsh or install=fish, or the same with uninstall"
-        )
+        raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
 
 
 def _print_configs(configs: Sequence["TrainConfig"]) -> int:

@@ -25,7 +25,7 @@ from tolka.config.schemas import (
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
-from tolka.config.typed import as_overrides, parts, takes_a_path
+from tolka.config.typed import Settings, as_typed, parts, takes_a_path
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.system.progress import say
 from tolka.training.options import TrainerConfig
@@ -37,16 +37,16 @@ _SHORT = {
 }
 
 
-def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
+def train_config(overrides: Settings = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
     """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
-    overrides: as they are typed. source: YAML files of the user's own. settings: further ones as keywords, a mapping
-    for a group.
+    overrides: as they are typed, or a mapping. source: YAML files of the user's own. settings: further ones as
+    keywords, a mapping for a group.
 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = in_full(load_plugins([*overrides, *as_overrides(settings)]))
+    overrides = in_full(load_plugins(as_typed(overrides, settings)))
     given = {parts(override)[1] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]

@@ -17,7 +17,8 @@ from tolka.nn.lora import base_digest
 def average_models(folders: Sequence[Path], out: Path) -> None:
     """Write the mean of models of one shape, one tokenizer and one direction as a model directory.
 
-    ConfigError for fewer than two, or for one twice; CheckpointError, with the settings or tensors that differ, when they do not fit.
+    ConfigError for fewer than two, or for one twice; CheckpointError, with the settings or tensors that differ, when
+    they do not fit.
     """
     if len(folders) < 2:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")

@@ -39,6 +39,8 @@ def listed_folders(folders: Folders) -> Sequence[str | Path]:
     listed = [folders] if isinstance(folders, str | Path) else folders
     if not listed:
         raise ConfigError("no model directory is named")
+    if not isinstance(listed, Sequence):
+        raise TypeError(f"a model is a path, or several in a list, and not {type(listed).__name__}")
     return listed
 
 
