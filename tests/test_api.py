@@ -65,8 +65,10 @@ def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
 )
 @pytest.mark.parametrize(
     "given",
-    [*(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator)]
-    + [{"trainer": {"updates": {"a": 1}}}, {"corpus": {"train": {"a"}}}, {"run": {"name": b"x"}}, {"model": len}],
+    [
+        *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator),
+        *({"trainer": {"updates": {"a": 1}}}, {"corpus": {"train": {"a"}}}, {"run": {"name": b"x"}}, {"model": len}),
+    ],
 )
 def test_anything_else_is_a_type_error_in_one_line(function: Any, given: Any) -> None:
     with pytest.raises(TypeError) as caught:

@@ -13,6 +13,7 @@ import torch
 from tolka.api.train import train
 from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
+from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
 from tolka.config.sweep import Planned, Sweep, plan
 from tolka.config.typed import quoted
@@ -61,7 +62,8 @@ class Job:
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         try:
             state = train(one.config).state
-            outcome = Outcome(one.label, one.folder, "", state.best)
+            value = None if state.best is None else Best(state.best, state.best_nll)
+            outcome = Outcome(one.label, one.folder, "", value)
         except StoppedError:
             raise
         except TolkaError as error:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import choices_of, known_keys, literal_kind, presets_of_classes, registries_of
-from tolka.config.explain import explain, help_command
+from tolka.config.choices import known_keys, literal_kind, presets_of_classes, registries_of
+from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
 from tolka.config.plain_compose import plainly_composed
 from tolka.config.typed import parts, quote
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
@@ -163,6 +162,9 @@ def _check_classes(hydra_config: Any) -> None:
         known = {f"{each.__module__}.{each.__qualname__}" for each in Plugins.instance().discover(plugin)}
         if target not in known:
             raise ConfigError(f"hydra.{kind}._target_ ({target}) is no {kind} that is installed: choose hydra/{kind}=")
+        own = plugin_keys(kind).get(str(hydra_config.runtime.choices.get(f"hydra/{kind}")))
+        if own and (added := [key for key in map(str, hydra_config[kind]) if key not in {*own, "_target_"}]):
+            raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
 def _check_form(name: str, overrides: Sequence[str]) -> None:
@@ -178,10 +180,12 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
         if key in groups and change.startswith("+") and not package:
             raise ConfigError(f"{override}: there is a choice of {key} already; leave out the {change}")
+        if change.startswith("+") and key.split(".")[0].split("/")[0] not in {*groups, "hydra"}:
+            raise ConfigError(unknown_key(key, value, name))
         if key in groups and change == "~" and key != "experiment":
             raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
         if key in groups and not change and not package and not _may_choose(key, value):
-            raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key), help_command(name))}")
+            raise ConfigError(unknown_choice(key, value, name))
         if "_target_" in key:
             raise ConfigError(f"{key} would let a setting choose which code runs; plugins=[my_module] adds one's own")
         if key.split(".")[0].split("/")[0] == "hydra" and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):

@@ -185,16 +185,16 @@ def _with_common_characters(
     if not config.byte_fallback or most < 1:
         raise ConfigError(
             f"tokenizer.vocab_size ({config.vocab_size}) must be at least {needed}, for the characters that "
-            f"tokenizer.character_coverage ({config.character_coverage:g}) asks for: raise it, lower the coverage (to 0.98 "
-            "at least), or set tokenizer.byte_fallback=true"
+            f"tokenizer.character_coverage ({config.character_coverage:g}) asks for: raise it, lower the coverage (to "
+            "0.98 at least), or set tokenizer.byte_fallback=true"
         )
     counts = Counter(chain.from_iterable(texts()))
     common = dict(counts.most_common(most))
     rare = dict.fromkeys(map(ord, counts.keys() - common.keys()), " ")
+    share = sum(common.values()) / counts.total()
     say(
-        f"{config.vocab_size} {side} subwords are too few for {len(counts)} characters: the {len(common)} most frequent, "
-        f"{sum(common.values()) / counts.total():.1%} of the text, have subwords of their own, and the others are spelt "
-        "as bytes"
+        f"{config.vocab_size} {side} subwords are too few for {len(counts)} characters: the {len(common)} most "
+        f"frequent, {share:.1%} of the text, have subwords of their own, and the others are spelt as bytes"
     )
     return replace(config, character_coverage=1.0), lambda: (text.translate(rare) for text in texts())
 
