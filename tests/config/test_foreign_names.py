@@ -18,7 +18,8 @@ def test_every_setting_in_the_table_exists() -> None:
     rows = [line.split(": ") for line in foreign_names._NAMES.split("\n") if line]
     assert {ours for ours, _ in rows} - KNOWN == {"hypothesis", "reference", "source"} | {"language"}
     sentences = " ".join(text for each in foreign_names._SENTENCES.values() for _, text in each)
-    named = set(re.findall(r"\b((?:%s)\.\w+)" % "|".join({key.split(".")[0] for key in KNOWN}), sentences))
+    groups = "|".join({key.split(".")[0] for key in KNOWN})
+    named = set(re.findall(rf"\b((?:{groups})\.\w+)", sentences))
     assert named - KNOWN == set()
     chosen = re.findall(r"\b(model|optimizer|scheduler|corpus|search)=(\w+)", sentences)
     assert [(group, name) for group, name in chosen if name not in choices_of(group)] == []

@@ -127,7 +127,9 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
     sweeper will draw, the ends of each range are checked.
     """
     base = folder_of(settings)
-    check_base(base)
+    if (base / "config.yaml").exists():
+        key, own = ("dir", str(base)) if any(parts(each).key == "run.dir" for each in settings) else ("name", base.name)
+        raise ConfigError(f"{base} is one run's folder already: add run.{key}={own}-several, or another one")
     overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
     single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
     check_groups(single.values)
@@ -148,12 +150,6 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
         for values in ends(parsed):
             planned(base, "ends", [*fixed, *values], source)
     return Sweep(base, (), tuple(keys), source)
-
-
-def check_base(base: Path) -> None:
-    """Raise ConfigError when the folder for several trainings is one run's folder."""
-    if (base / "config.yaml").exists():
-        raise ConfigError(f"{base} is one run's folder already; choose another run.name for several")
 
 
 def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:
