@@ -1,13 +1,19 @@
 """tolka as a library: the three jobs as functions, settings as texts or keywords, results that read well."""
 
 import pydoc
+import re
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tolka
 from tolka.config.command_line import translate_config
-from tolka.config.typed import as_overrides
+from tolka.config.typed import as_overrides, as_typed
 
 
 def test_help_shows_what_there_is_with_an_example_each() -> None:
@@ -44,6 +50,47 @@ def test_a_configuration_of_texts_is_one_of_keywords() -> None:
     assert texts.trainer.updates == 3000
     with pytest.raises(tolka.TolkaError, match=r"Did you mean 'trainer\.updates'"):
         tolka.train_config(trainer={"update": 3})
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["trainer.updates=7", ["trainer.updates=7"], {"trainer": {"updates": 7}}, {"trainer.updates": np.int64(7)}, None],
+)
+def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
+    assert as_typed(given, {"model": "lstm"}) == [*(["trainer.updates=7"] if given else []), "model=lstm"]
+
+
+@pytest.mark.parametrize(
+    "function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")]
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator),
+        *({"trainer": {"updates": {"a": 1}}}, {"corpus": {"train": {"a"}}}, {"run": {"name": b"x"}}, {"model": len}),
+    ],
+)
+def test_anything_else_is_a_type_error_in_one_line(function: Any, given: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(given)
+    assert re.search(r"^[^\n]*(setting|must be a text, a number)[^\n]*$", str(caught.value))
+
+
+def test_models_and_texts_of_a_wrong_type() -> None:
+    with pytest.raises(TypeError, match="a model is a path, or several in a list"):
+        tolka.load(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="lines must be a str or several of them"):
+        tolka.translate("runs/mine", 3)  # type: ignore[arg-type]
+
+
+def test_python_m_tolka_names_the_commands() -> None:
+    done = subprocess.run([sys.executable, "-m", "tolka"], capture_output=True, text=True, check=True)
+    assert re.findall(r"^  (\S+)", done.stdout, re.MULTILINE) == ["mt-train", "mt-translate", "mt-eval"]
+
+
+def test_help_begins_with_every_function() -> None:
+    shown = pydoc.render_doc(tolka, renderer=pydoc.plaintext).split("PACKAGE CONTENTS")[0]  # type: ignore[attr-defined]
+    assert [name for name in tolka.__all__ if name not in shown] == ["__version__"]
 
 
 def test_a_configuration_is_complete() -> None:

@@ -45,7 +45,7 @@ def module_name(path: Path, package: Path) -> str:
 
 def rank(module: str) -> tuple[str, int]:
     """('text', 3) of 'tolka.text.lines'; the package itself, from which users import, stands above all."""
-    if "." not in module:
+    if "." not in module or module.endswith(".__main__"):
         return "", max(RANKS.values()) + 1
     room = module.split(".")[1]
     return room, RANKS.get(room, -1)

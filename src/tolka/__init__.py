@@ -7,8 +7,15 @@
     translator(["I love you."])
     tolka.evaluate(model="runs/mine", source="test.en", reference="test.ko")   # as mt-eval
 
-Settings are those of the commands (`mt-train --help`), as texts or as keywords. What goes wrong by settings or files
-is a `tolka.TolkaError`, whose text is one line.
+train         trains a model, keeps the best one and tests it
+load          returns a Translator: texts in, translations out
+translate     translates texts with a model that is loaded for them
+evaluate      scores translations, or a model
+calibrate     fits a model's quality estimates
+train_config  returns the TrainConfig of some settings
+
+Settings are those of the commands (`mt-train --help`): a text, a list of texts, a mapping, or keywords. What goes wrong
+by settings or files is a `tolka.TolkaError`, whose text is one line; an argument of a wrong type is a TypeError.
 """
 
 import importlib

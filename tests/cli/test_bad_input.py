@@ -392,6 +392,25 @@ def test_matrices_that_should_be_one(command: Command, model: Path, names: list[
     assert "does not fit config.yaml" in refused(command, model)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("opus-mt-en-de", "; on the Hugging Face Hub it is hub:Helsinki-NLP/opus-mt-en-de"),
+        ("Helsinki-NLP/opus-mt-en-de", "; on the Hugging Face Hub it is hub:Helsinki-NLP/opus-mt-en-de"),
+        ("ann/captions", "; if it is on the Hugging Face Hub, write hub:ann/captions"),
+        ("runs/mine", ""),
+    ],
+)
+def test_a_model_of_the_hub_without_hub(
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    complaint = f"{name}: there is no such model directory{hint}"
+    assert command("mt-translate", name, stdin=b"a\n").error == complaint
+    assert command("mt-train", *tiny, f"run.init_from={name}").error == complaint
+
+
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
     assert "is no model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
     assert "there is no such model directory" in refused(command, tmp_path / "nowhere")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra._internal.utils import get_args_parser
 
 from tolka.config.command_line import train_config
 from tolka.config.compose import ConfigSource
@@ -70,6 +71,63 @@ def test_what_hydra_documents(command: Command, tmp_path: Path, typed: str, expe
     else:
         assert (result.code, result.out != "") == (0, True), result.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+HYDRAS_FLAGS = {  # what Hydra's parser takes, with a value where it needs one -> what mt-train writes of it
+    "--help": "usage: mt-train",
+    "--hydra-help": "== Flags ==",
+    "--version": "0.",
+    "--cfg job": "updates: 7",
+    "--resolve": "--package and --resolve go with --cfg job",
+    "--package model": "--package and --resolve go with --cfg job",
+    "--run --print-config": "--print-config and --run are two different things to do",
+    "--multirun": "no setting lists values",
+    "--shell-completion": "--shell-completion takes install=bash",
+    "--config-path conf": "use --config-dir",
+    "--config-name other": "Cannot find primary config 'other'",
+    "--config-dir nowhere": "there is no folder nowhere",
+    "--experimental-rerun x": "use --rerun",
+    "--info": "Config search path",
+}
+
+
+@pytest.mark.parametrize("typed", HYDRAS_FLAGS)
+def test_each_flag_of_hydra_s_parser_is_used_or_refused(
+    command: Command, capsysbinary: pytest.CaptureFixture[bytes], typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(config: object) -> None:
+        raise AssertionError("a training has begun")
+
+    monkeypatch.setattr("tolka.api.train.train", train)
+    words = typed.split()
+    try:
+        outcome = command("mt-train", *([] if words[0] == "--shell-completion" else ["trainer.updates=7"]), *words)
+        assert HYDRAS_FLAGS[typed] in outcome.out + outcome.err
+    except SystemExit:  # argparse's own --help and --version
+        assert HYDRAS_FLAGS[typed] in capsysbinary.readouterr().out.decode()
+
+
+def test_no_flag_of_hydra_s_parser_is_left_out_above() -> None:
+    parser = get_args_parser()
+    flags = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
+    assert {typed.split()[0] for typed in HYDRAS_FLAGS} == flags
+
+
+@pytest.mark.parametrize("name", ["config-path", "config-name", "config-dir", "experimental-rerun", "package", "cfg"])
+def test_a_flag_with_an_empty_value_is_refused(command: Command, name: str) -> None:
+    assert (outcome := command("mt-train", f"--{name}=", "trainer.updates=7")).code == 2, outcome.err
+
+
+@pytest.mark.parametrize("typed", ["experiment=[sample,ladder] model=lstm", "~experiment model=lstm"])
+def test_experiments_beside_a_kind_of_model(command: Command, typed: str) -> None:
+    [found] = printed(command, *typed.split())
+    assert found["model"]["name"] == "rnn"
+
+
+@pytest.mark.parametrize("value", ["[]", "[sample,]", "[[sample]]", "[null]", "[1]", "[sample", "[nope]", "{a:b}"])
+def test_what_is_no_list_of_experiments(command: Command, value: str) -> None:
+    outcome = command("mt-train", f"experiment={value}", "model=lstm")
+    assert (outcome.code, "unknown experiment '" in outcome.error) == (2, True), outcome.error
 
 
 def printed(command: Command, *arguments: str) -> list[dict[str, Any]]:

@@ -113,7 +113,21 @@ def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny:
 def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[str], tmp_path: Path) -> None:
     assert command("mt-train", *tiny).code == 0
     outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
-    assert (outcome.code, "is one run's folder already" in outcome.error) == (2, True)
+    run = tmp_path / "run"
+    assert (outcome.code, outcome.error) == (
+        2,
+        f"{run} is one run's folder already: add run.dir={run}-several, or another one",
+    )
+
+
+def test_a_run_s_name_is_not_taken_for_several(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "sample").mkdir(parents=True)
+    (tmp_path / "runs" / "sample" / "config.yaml").touch()
+    outcome = command("mt-train", "-m", "experiment=sample", "model=rnn,lstm")
+    assert outcome.error == "runs/sample is one run's folder already: add run.name=sample-several, or another one"
 
 
 def test_the_ladder_s_rungs_are_of_one_size() -> None:

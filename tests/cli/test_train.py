@@ -514,6 +514,27 @@ def test_a_short_training_shrinks_the_default_warm_up_and_keeps_it_when_made_lon
     assert "scheduler.warmup (2, now 3)" in other.error
 
 
+def test_fewer_updates_than_a_run_has_are_no_fault_of_its_warm_up(command: Command, tiny: list[str]) -> None:
+    settings = [each for each in tiny if not each.startswith(("scheduler.", "trainer.updates"))]
+    assert "scheduler.warmup=2 (not 400)" in command("mt-train", *settings, "trainer.updates=20").err
+    outcome = command("mt-train", *settings, "trainer.updates=1")
+    assert outcome.code == 0, outcome.err
+    assert "training ends at update 20: trainer.updates (1) are done; raise it to go on" in outcome.err
+
+
+def test_a_mistyped_path_is_reported_before_other_differences(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
+) -> None:
+    assert command("mt-train", *tiny).code == 0
+    wrong = command("mt-train", *tiny, f"corpus.train={corpus / 'trian'}")
+    assert f"{corpus / 'trian'}" in wrong.error
+    assert "holds another run" not in wrong.error
+    wrong = command("mt-train", *tiny, f"tokenizer.model={tmp_path / 'no.model'}", "trainer.updates=7")
+    assert f"{tmp_path / 'no.model'}" in wrong.error
+    assert "holds another run" not in wrong.error
+    assert "holds another run" in command("mt-train", *tiny, f"corpus.train={corpus / 'valid'}").error
+
+
 def test_a_typed_warm_up_that_does_not_fit_is_refused_with_the_line_to_type(command: Command, tiny: list[str]) -> None:
     outcome = command("mt-train", *tiny, "trainer.updates=300", "scheduler.warmup=400")
     assert outcome.code == 2

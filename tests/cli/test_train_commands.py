@@ -1,5 +1,7 @@
 """The commands of mt-train beside training: how they are told from settings, and what each says of itself."""
 
+from pathlib import Path
+
 import pytest
 
 from conftest import Command
@@ -34,6 +36,12 @@ def test_settings_and_options_are_none() -> None:
     for arguments in (["average=2"], ["export="], ["-m", "average"], ["--merge"], ["zebra"], [""], []):
         assert subcommand_of(arguments) is None, arguments
     assert subcommand_of(["average", "a=b"]) == "average"
+
+
+def test_a_model_named_twice_is_not_averaged(command: Command, trained: Path, tmp_path: Path) -> None:
+    outcome = command("mt-train", "average", trained, trained / "best", "-o", tmp_path / "out")
+    assert (outcome.code, "is named twice" in outcome.error) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_option_of_another_command_is_refused(command: Command) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import re
+import typing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,10 +13,12 @@ import yaml
 
 from tolka.config.choices import choices_of, known_keys
 from tolka.config.command_line import evaluate_config, train_config, translate_config
-from tolka.config.schemas import literal_keys, rebuild
+from tolka.config.schemas import _CLASSES as CLASSES
+from tolka.config.schemas import GROUPS, REGISTRIES, literal_keys, rebuild
 from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
+from tolka.options.parsing import build
 from tolka.search.base import SEARCHES
 from tolka.system.package_data import config_dir
 from tolka.text.cleaning.steps import CleaningConfig
@@ -197,6 +200,55 @@ def test_an_option_without_effect_is_said(
     always = [setting for setting in always if setting.split("=")[0] != cure.split("=")[0]]
     train_config([*always, idle, cure])
     assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
+
+
+KINDS = [(group, cls) for group in (*CLASSES, *REGISTRIES) for cls in GROUPS.kinds(group)]
+MAY_BE_NEGATIVE = {"attention.layer", "model.embedding_dropout", "model.forget_bias"}
+# Names, and what only a machine, a model or a file can tell; all are checked before a training reads its text.
+FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
+    *("finetuning.freeze", "tokenizer.symbols", "tracking.names", "trainer.device", "decoding.device")
+}
+
+
+@pytest.mark.parametrize(("group", "cls"), KINDS, ids=[f"{group}-{cls.__name__}" for group, cls in KINDS])
+def test_no_number_is_below_its_range_and_no_word_is_unknown(group: str, cls: type) -> None:
+    """Of every setting: -1 and a word that nobody knows are refused, unless they have a meaning."""
+    kinds = typing.get_type_hints(cls)
+    for name in (field.name for field in dataclasses.fields(cls)):
+        key, kind = f"{group}.{name}", kinds[name]
+        wrong = "zebra" if kind in (str, list[str]) else -1
+        if kind is bool or key in MAY_BE_NEGATIVE | FREE_TEXTS | literal_keys().keys():
+            continue
+        with pytest.raises(ConfigError, match=re.escape(key)):
+            build(cls, {name: wrong}, group)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("run.licence=foo", "run.licence=CC-BY-4.0", "run.seed=9223372036854775808", "run.name=a/b"),
+        *("tokenizer.character_coverage=0.9", "tokenizer.character_coverage=1.1", "tokenizer.vocab_size=100"),
+        *("tokenizer.vocab_size=1000001", "trainer.threads=1025", "trainer.average=1", "trainer.ema=1"),
+        *("trainer.label_smoothing=1", "trainer.word_dropout=1", "trainer.simcut_words=1", "trainer.outer_momentum=1"),
+        *("model.dropout=1", "model.layerdrop=1", "model.embedding_dropout=-0.5", "optimizer.beta1=1"),
+        *("scheduler=cosine scheduler.floor=1.5", "search=sampling search.top_p=1.1", "search.beam_size=1000001"),
+        *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),
+        *("metrics.seed=0", "corpus.temperature=0.5", "corpus.valid=0.6", "corpus.weights=[-1]", "corpus.caps=[-1]"),
+        *("attention.head=-1", "decoding.weights=[-1]"),
+    ],
+)
+def test_each_documented_end_of_a_range_is_checked(setting: str) -> None:
+    settings = setting.split()
+    group = settings[-1].split(".")[0]
+    compose = translate_config if group in ("attention", "decoding") else train_config
+    own = ["corpus=files", "corpus.train=a"] if group == "corpus" else []
+    with pytest.raises(ConfigError, match=re.escape(settings[-1].split("=")[0]) + r" \("):
+        opened(compose([*own, *settings]))
+
+
+def opened(config: Any) -> None:
+    """Look at the files of a corpus, as held-out sets are checked then."""
+    config.corpus.open()
 
 
 def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[str]) -> None:

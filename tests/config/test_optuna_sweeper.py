@@ -39,6 +39,7 @@ class Trainings:
         self.folders: list[str] = []
         self.rates: list[float] = []
         self.interrupted_at = self.failed_at = 0
+        self.equal = False  # whether all have the same value, to two decimals, and the smaller rate the lower nll
 
     def __call__(self, config: Any) -> Any:
         self.folders.append(config.run.folder.name)
@@ -47,7 +48,10 @@ class Trainings:
             raise KeyboardInterrupt
         if len(self.folders) == self.failed_at:
             raise DataError("no text")
-        return SimpleNamespace(state=SimpleNamespace(best=-config.optimizer.lr))
+        best, nll = (
+            (20.0 + config.optimizer.lr / 100, config.optimizer.lr) if self.equal else (-config.optimizer.lr, None)
+        )
+        return SimpleNamespace(state=SimpleNamespace(best=best, best_nll=nll))
 
 
 @pytest.fixture
@@ -93,6 +97,30 @@ def test_the_search_goes_where_the_metric_is_better(
     backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "run" / "optuna.journal"))
     study = optuna.load_study(study_name="tolka", storage=optuna.storages.JournalStorage(backend))
     assert study.direction.name == direction
+
+
+def test_of_equal_values_the_lower_nll_decides(command: Command, tiny: list[str], trainings: Trainings) -> None:
+    trainings.equal = True
+    outcome = search(command, tiny, 4)
+    assert f"best of 4 trainings: 20 with optimizer.lr={min(trainings.rates):.6g}" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("hydra.sweeper.n_trails=3", "Keys of hydra/sweeper=optuna: direction, n_jobs, n_trials, params, seed"),
+        ("+hydra.sweeper.sampler=x", "Its keys: direction, n_jobs, n_trials, params, seed"),
+        ("hydra.launcher.n_jobs=2", "Keys of hydra/launcher=basic: none; those that have this one: hydra/launcher="),
+        ("hydra.sweeper.n_jobs=0", "hydra.sweeper.n_jobs (0) must be at least 1"),
+        ("hydra.sweeper.seed=x", "hydra.sweeper.seed ('x') must be a whole number"),
+        ("hydra.sweeper.direction=up", "hydra.sweeper.direction ('up') is unknown"),
+        ("hydra.sweeper.params=3", "hydra.sweeper.params (3) must be a mapping"),
+        ("hydra.mode=FOO", "expected one of [RUN, MULTIRUN]"),
+    ],
+)
+def test_settings_of_hydra_s_that_are_wrong(command: Command, tiny: list[str], setting: str, complaint: str) -> None:
+    outcome = search(command, tiny, 3, setting)
+    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
 
 
 def test_a_training_that_fails_is_told_and_the_others_go_on(

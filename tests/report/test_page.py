@@ -139,6 +139,11 @@ def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
     ]
 
 
+def test_no_plots_where_none_are_wanted(tmp_path: Path) -> None:
+    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}, plots=False).read_text("utf-8")
+    assert ("<svg " in text, (tmp_path / "plots").exists()) == (False, False)
+
+
 def test_a_run_alone_has_a_line_for_each_test_set(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a")
     scores = json.loads((folder / "best" / "scores.json").read_text())

@@ -1,13 +1,12 @@
 """Score translations, or a model by its translations: a configuration in, a typed result out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
-from tolka.config.typed import as_overrides, check_complete
+from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
@@ -48,7 +47,7 @@ class EvaluateResult:
         return "\n".join([score_table(self.scores), *perplexity, *(f"note: {note}" for note in self.notes)])
 
 
-def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), **settings: Any) -> EvaluateResult:
+def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **settings: Any) -> EvaluateResult:
     """Score a file of translations, or a model's translations of a file of sources, against the references.
 
     config, settings: as mt-eval takes them. model: as in `translate`; none to score a file.
@@ -58,7 +57,7 @@ def evaluate(config: EvaluateConfig | Sequence[str] = (), model: Folders = (), *
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
     if not isinstance(config, EvaluateConfig):
-        return evaluate(evaluate_config([*config, *as_overrides(settings)]), model)
+        return evaluate(evaluate_config(as_typed(config, settings)), model)
     check_complete(settings)
     files = config.files
     if not files.reference:
@@ -117,14 +116,14 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
 
 
-def calibrate(model: Folders, config: EvaluateConfig | Sequence[str] = (), **settings: Any) -> Calibrated:
+def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> Calibrated:
     """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
 
     model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
     are. ConfigError for several models; DataError for fewer than 100 lines.
     """
     if not isinstance(config, EvaluateConfig):
-        return calibrate(model, evaluate_config([*config, *as_overrides(settings)]))
+        return calibrate(model, evaluate_config(as_typed(config, settings)))
     check_complete(settings)
     files, limit = config.files, config.decoding.line_limit
     if not files.source or not files.reference or files.hypothesis:

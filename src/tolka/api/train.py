@@ -14,7 +14,7 @@ import torch
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
-from tolka.config.typed import as_overrides, check_complete
+from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.data.preparation import Prepared
 from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
@@ -65,7 +65,7 @@ class TrainResult:
         return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests})
 
 
-def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainResult:
+def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     """Train, keep the best model, and test it; the same settings resume the run, as with `mt-train`.
 
     config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
@@ -76,7 +76,7 @@ def train(config: TrainConfig | Sequence[str] = (), **settings: Any) -> TrainRes
     """
     slurm.translate()
     if not isinstance(config, TrainConfig):
-        return train(train_config(with_recipe([*config, *as_overrides(settings)])))
+        return train(train_config(with_recipe(as_typed(config, settings))))
     check_complete(settings)
     if config.trainer.find_lr:
         raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")

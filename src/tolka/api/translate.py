@@ -1,12 +1,12 @@
 """Load a translator, translate texts: settings in, translations out. Needs torch only to compute with it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 from tolka.config.translate_command import translate_config
 from tolka.config.translate_schema import TranslateConfig
-from tolka.config.typed import as_overrides, check_complete
+from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError
 from tolka.interchange.opening import open_translator
 from tolka.model_directory.settings import Folders
@@ -18,7 +18,7 @@ from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
 
-def load(model: Folders, config: TranslateConfig | Sequence[str] = (), **settings: Any) -> Translator[Any]:
+def load(model: Folders, config: TranslateConfig | Settings = (), **settings: Any) -> Translator[Any]:
     """Load a translator: a model or run directory, several that translate together, or another program's model.
 
     model: as mt-translate takes it: also a folder of Hugging Face's Marian, `hub:OWNER/NAME`, or a folder exported for
@@ -35,7 +35,7 @@ def load(model: Folders, config: TranslateConfig | Sequence[str] = (), **setting
 def translate(
     model: Folders,
     lines: str | Iterable[str],
-    config: TranslateConfig | Sequence[str] = (),
+    config: TranslateConfig | Settings = (),
     tick: Tick = lambda lines_done: None,
     **settings: Any,
 ) -> Iterator[Translation]:
@@ -47,14 +47,16 @@ def translate(
         print(found.text)
     """
     config = _complete(config, settings)
+    if not isinstance(lines, Iterable):
+        raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
     return chain.from_iterable(_translated(model, windows, config, tick))
 
 
-def _complete(config: TranslateConfig | Sequence[str], settings: dict[str, Any]) -> TranslateConfig:
+def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
     if not isinstance(config, TranslateConfig):
-        config = translate_config([*config, *as_overrides(settings)])
+        config = translate_config(as_typed(config, settings))
     else:
         check_complete(settings)
     for group, default in (("input", InputConfig()), ("output", OutputConfig()), ("attention", AttentionConfig())):

@@ -10,17 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EROFS
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
+from tolka.config.foreign_names import meaning
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.atomic import naming, umask
 from tolka.system.package_data import config_dir
+from tolka.system.progress import say
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE = 0, 1, 2
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
+
+_SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
 
 
 def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -119,6 +123,19 @@ def _discard_stdout() -> None:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors look like all others."""
 
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse options and settings in any order; ConfigError for another program's option names the setting."""
+        options, unknown = self.parse_known_intermixed_args(args, namespace)
+        if unknown:
+            flag, _, value = unknown[0].partition("=")
+            after = args[args.index(unknown[0]) + 1 :]
+            value = value or (after[0] if after and "=" not in after[0] and after[0][:1] != "-" else "")
+            known = meaning(flag, value, _SETTINGS_OF.get(self.prog, ""))
+            if known:
+                raise ConfigError(f"{flag} is no option; settings are key=value.{known}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options
+
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError instead of printing a usage text of several lines."""
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
@@ -140,7 +157,10 @@ def models_of(text: str) -> list[Path]:
     names = [text] if os.path.lexists(text) else text.split(",")
     if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
-    return [model_path(name.strip()) for name in names]
+    models = [model_path(name.strip()) for name in names]
+    if len({model.resolve() for model in models}) < len(models):
+        say(f"note: MODEL ({text}) names a model twice, which then counts twice")
+    return models
 
 
 def model_path(name: str) -> Path:

@@ -13,6 +13,7 @@ import torch
 from tolka.api.train import train
 from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
+from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
 from tolka.config.sweep import Planned, Sweep, plan
 from tolka.config.typed import quoted
@@ -61,7 +62,8 @@ class Job:
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         try:
             state = train(one.config).state
-            outcome = Outcome(one.label, one.folder, "", state.best)
+            value = None if state.best is None else Best(state.best, state.best_nll)
+            outcome = Outcome(one.label, one.folder, "", value)
         except StoppedError:
             raise
         except TolkaError as error:
@@ -72,7 +74,7 @@ class Job:
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base))}")
+                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base), one.config.report.plots)}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
         return outcome.value
@@ -109,12 +111,16 @@ def _share_threads(jobs: int) -> None:
         torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
-def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Path:
-    """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named."""
+def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome], plots: bool) -> Path:
+    """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named.
+
+    plots: whether it has pictures.
+    """
     folders = {each.label: each.folder for each in planned}
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
     others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
     others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)
     shown = {**{folder.name: folder for folder in others}, **folders}
     finished = [label for label, folder in shown.items() if label not in failed and (folder / PAGE).is_file()]
-    return write_page(base, base.resolve().name, [read_run(shown[label], label) for label in finished], failed)
+    runs = [read_run(shown[label], label) for label in finished]
+    return write_page(base, base.resolve().name, runs, failed, plots)

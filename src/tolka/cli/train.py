@@ -1,6 +1,8 @@
 """mt-train: from parallel text to a translator and its score."""
 
 import argparse
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tolka.config.schemas import TrainConfig
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion", "hydra_help", "run")
 _EXAMPLES = """examples:
   mt-train                                      train on the embedded English-Korean sample
   mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
@@ -52,6 +55,8 @@ def run(arguments: Sequence[str]) -> int:
     options = _parsed(arguments)
     _check_together(options)
 
+    if options.hydra_help:  # Hydra composes nothing for it
+        return _ask_hydra(options, [])
     if options.shell_completion:
         return _ask_hydra(options, options.settings)
 
@@ -140,7 +145,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("-i", "--info", nargs="?", const="all", metavar="WHAT", choices=_INFO, help=f"{', '.join(_INFO)}")
     own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
     own.add_argument("-r", "--run", action="store_true", help="train once, which is the default")
-    own.add_argument("--hydra-help", action="store_true", help=argparse.SUPPRESS)
+    own.add_argument("--hydra-help", action="store_true", help="what Hydra says of its own options")
     own.add_argument("-cp", "--config-path", help=argparse.SUPPRESS)
     own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
@@ -151,10 +156,12 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check_together(options: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not go together."""
-    if options.experimental_rerun:
+    if options.experimental_rerun is not None:
         raise ConfigError("--experimental-rerun would load a pickle, which can run any code: use --rerun RUN")
-    if options.config_path:
+    if options.config_path is not None:
         raise ConfigError("--config-path would leave out tolka's own settings: use --config-dir, which adds to them")
+    if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
+        raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
     if (options.package or options.resolve) and not options.cfg:
         raise ConfigError("--package and --resolve go with --cfg job")
     if options.rerun and (options.config_dir or options.config_name or options.cfg or options.info):
@@ -173,6 +180,14 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError(f"--{'check' if options.check else 'prepare'} looks at one training's text: leave out -m")
     if options.check and options.prepare:
         raise ConfigError("--check prepares the text, too: leave out --prepare")
+    asked = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
+    if len(asked) > 1:
+        raise ConfigError(f"{' and '.join(asked)} are two different things to do: leave all but one out")
+    if options.multirun and asked not in ([], ["--print-config"]):
+        raise ConfigError(f"{asked[0]} is about one training: leave out -m")
+    completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
+    if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
+        raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
 
 
 def _print_configs(configs: Sequence["TrainConfig"]) -> int:
@@ -227,6 +242,7 @@ def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
     asked += ["--package", options.package] if options.package else []
     asked += ["--resolve"] if options.resolve else []
     asked += ["--shell-completion"] if options.shell_completion else []
+    asked += ["--hydra-help"] if options.hydra_help else []
     hydra_main(lambda config: None, settings, _source(options), asked)
     return DONE
 

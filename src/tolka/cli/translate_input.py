@@ -38,7 +38,9 @@ def check_files(files: Sequence[Path]) -> None:
                 f"mt-translate MODEL < {path}"
             )
         if not path.is_file():
-            raise DataError(f"{path}: there is no such file")
+            is_sentence = " " in str(path) or not (path.suffix or path.parent.name)
+            hint = '; to translate a sentence: echo "..." | mt-translate MODEL' if is_sentence else ""
+            raise DataError(f"{path}: there is no such file{hint}")
     if not files and sys.stdin is None:
         raise DataError("standard input is closed; name a file to translate")
 

@@ -25,7 +25,7 @@ from tolka.config.schemas import (
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
-from tolka.config.typed import as_overrides, parts, takes_a_path
+from tolka.config.typed import Settings, as_typed, parts, takes_a_path
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.system.progress import say
 from tolka.training.options import TrainerConfig
@@ -37,16 +37,16 @@ _SHORT = {
 }
 
 
-def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
+def train_config(overrides: Settings = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
     """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
-    overrides: as they are typed. source: YAML files of the user's own. settings: further ones as keywords, a mapping
-    for a group.
+    overrides: as they are typed, or a mapping. source: YAML files of the user's own. settings: further ones as
+    keywords, a mapping for a group.
 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = in_full(load_plugins([*overrides, *as_overrides(settings)]))
+    overrides = in_full(load_plugins(as_typed(overrides, settings)))
     given = {parts(override)[1] for override in overrides}
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
@@ -58,13 +58,15 @@ def train_config(overrides: Sequence[str] = (), source: ConfigSource = CONFIGS, 
     if values["run"]["init_from"]:
         values = inherited(values, given, choices, source)
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
+    values = _by_epochs(values, given)
     values["scheduler"] = _scheduler(values, given)
     values["cleaning"] = _cleaning(values, given)
     groups = build_groups(values)
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
+    _check_warmup(config, given)
     config = _sized(config, given)
-    for note in _notes(config, given, choices.get("experiment", "None")):
+    for note in _notes(config, given, choices["experiment"]):
         say(f"note: {note}")
     return config
 
@@ -115,8 +117,10 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
         given["run"]["dir"] = ""
     values = {**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}}
     typed = {override.partition("=")[0] for override in overrides}
+    values = _by_epochs(values, typed)
     config = rebuild({**values, "scheduler": _scheduler(values, typed)})
     cross_check(config)
+    _check_warmup(config, typed)
     return config
 
 
@@ -168,7 +172,7 @@ def _settled(
     """
     kept = dict(values)
     named = [group for group in REGISTRIES if group in given]
-    if "experiment" not in given or not named:
+    if choices["experiment"] == "None" or not named:
         return kept
     own_choices = compose("train", [f"experiment={choices['experiment']}"], source).choices
     for group in named:
@@ -214,10 +218,33 @@ def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConf
 
 
 def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
-    experiment = choices.get("experiment", "None")
+    experiment = choices["experiment"]
     if experiment != "None":
         return experiment.strip("[]").replace(",", "+").replace("/", "-")
     return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"
+
+
+def _by_epochs(values: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """Return the values, where trainer.epochs alone ends a training whose updates nobody typed, and its schedule."""
+    trainer, scheduler = values.get("trainer"), values.get("scheduler")
+    if not (isinstance(trainer, Mapping) and isinstance(scheduler, Mapping) and trainer.get("epochs")):
+        return dict(values)
+    is_default = "trainer.epochs" in typed or trainer.get("updates") == TrainerConfig.updates
+    if "trainer.updates" not in typed and is_default:
+        trainer = {**trainer, "updates": 0}
+    if "scheduler.horizon" not in typed and "horizon" in scheduler:
+        scheduler = {**scheduler, "horizon": 0}
+    return {**values, "trainer": trainer, "scheduler": scheduler}
+
+
+def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
+    """Raise ConfigError for a typed warm-up that is longer than the training; others fit, or are those of the run."""
+    warmup, updates = config.scheduler.warmup, config.trainer.updates
+    if {"scheduler.warmup", "scheduler.lr_init"} & {*typed} and 0 < updates < warmup:
+        raise ConfigError(
+            f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
+            f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
+        )
 
 
 def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
@@ -228,7 +255,10 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
     own = {key.removeprefix("scheduler.") for key in typed if key.startswith("scheduler.")}
     begun = begun_settings(_folder(run)).get("scheduler")
     if isinstance(begun, Mapping) and begun.get("name") == scheduler.get("name"):
-        return {**scheduler, **{key: begun[key] for key in LENGTHS if key in begun and key not in own}}
+        kept = {key: begun[key] for key in LENGTHS if key in begun and key not in own}
+        if not (trainer.get("max_minutes") or trainer.get("epochs")) and kept.get("horizon") == 0:
+            del kept["horizon"]  # what ended with epochs or minutes ends at an update now
+        scheduler, own = {**scheduler, **kept}, own | kept.keys()
     fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
     if changed:
         what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import choices_of, known_keys, literal_kind, presets_of_classes, registries_of
-from tolka.config.explain import explain, help_command
+from tolka.config.choices import known_keys, literal_kind, presets_of_classes, registries_of
+from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
 from tolka.config.plain_compose import plainly_composed
 from tolka.config.typed import parts, quote
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
@@ -40,6 +39,9 @@ _HYDRA_REFUSED = {
     "hydra/hydra_logging": "the log is train.log in the run's folder",
     "hydra.verbose": "the log is train.log in the run's folder",
 }
+
+_NAMES = r"\[\s*(?!null\b)[A-Za-z][\w/.-]*(\s*,\s*(?!null\b)[A-Za-z][\w/.-]*)*\s*\]"
+_LISTS_OF_NAMES = rf"{_NAMES}(,{_NAMES})*"  # several for -m
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,10 @@ def compose(name: str, overrides: Sequence[str], source: ConfigSource = CONFIGS)
             )
         if name == "train":
             _check_classes(composed.hydra)
-        choices = {str(k): _chosen(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
+        choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
+        if name == "train" and "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
+            typed = [value for change, key, _, _, value in map(parts, overrides) if key == "experiment" and not change]
+            choices["experiment"] = (typed or ["None"])[-1].replace(" ", "")
         own = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
         own._set_parent(composed)  # ${hydra:...} and ${now:...} are looked up from here
         values: Any = OmegaConf.to_container(own, resolve=True)
@@ -144,11 +149,6 @@ def _config_loader(folder: Path | None, name: str = "train") -> Iterator[None]:
         GlobalHydra.instance().hydra = outer
 
 
-def _chosen(choice: Any) -> str:
-    """Return what was chosen in a group, as it is typed: a name, or [a,b]."""
-    return str(choice) if choice is None or isinstance(choice, str) else f"[{','.join(map(str, choice))}]"
-
-
 def _check_classes(hydra_config: Any) -> None:
     """Raise ConfigError where Hydra's own settings would run code that no installed plugin of Hydra's registered."""
     from hydra.core.plugins import Plugins
@@ -162,6 +162,9 @@ def _check_classes(hydra_config: Any) -> None:
         known = {f"{each.__module__}.{each.__qualname__}" for each in Plugins.instance().discover(plugin)}
         if target not in known:
             raise ConfigError(f"hydra.{kind}._target_ ({target}) is no {kind} that is installed: choose hydra/{kind}=")
+        own = plugin_keys(kind).get(str(hydra_config.runtime.choices.get(f"hydra/{kind}")))
+        if own and (added := [key for key in map(str, hydra_config[kind]) if key not in {*own, "_target_"}]):
+            raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
 def _check_form(name: str, overrides: Sequence[str]) -> None:
@@ -175,10 +178,14 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
             raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
         if not key or not (equals or change == "~"):
             raise ConfigError(f"'{override}' is no setting; write key=value, as in {_example(known)}")
+        if key in groups and change.startswith("+") and not package:
+            raise ConfigError(f"{override}: there is a choice of {key} already; leave out the {change}")
+        if change.startswith("+") and key.split(".")[0].split("/")[0] not in {*groups, "hydra"}:
+            raise ConfigError(unknown_key(key, value, name))
         if key in groups and change == "~" and key != "experiment":
             raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
         if key in groups and not change and not package and not _may_choose(key, value):
-            raise ConfigError(f"unknown {key} '{value}'.{did_you_mean(value, choices_of(key), help_command(name))}")
+            raise ConfigError(unknown_choice(key, value, name))
         if "_target_" in key:
             raise ConfigError(f"{key} would let a setting choose which code runs; plugins=[my_module] adds one's own")
         if key.split(".")[0].split("/")[0] == "hydra" and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):
@@ -189,7 +196,7 @@ def _check_form(name: str, overrides: Sequence[str]) -> None:
 def _may_choose(group: str, value: str) -> bool:
     """Return whether a value can be a choice in a group; whether it is one is Hydra's to say."""
     if group == "experiment" and value.startswith("["):
-        return True
+        return re.fullmatch(_LISTS_OF_NAMES, value) is not None
     return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
 

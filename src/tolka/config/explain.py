@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from tolka.config.choices import choices_of, known_keys, literal_kind, options_of
+from tolka.config.foreign_names import meaning
 from tolka.config.typed import parts, quote
 from tolka.model_directory.upgrade import GONE
 from tolka.options.registry import did_you_mean, some_of
@@ -25,21 +26,26 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
         if wanted in _LAUNCHERS and kind == "launcher":
             return f"hydra/launcher={wanted} needs {_LAUNCHERS[wanted]}: pip install 'tolka[sweep]'"
         return f"unknown hydra/{kind} '{wanted}'. mt-train --info plugins shows those that are installed"
-    missing = re.search(r"Could not find '([\w-]+)/([^']*)'", text)
+    missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
-        return f"unknown {group} '{wanted}'.{did_you_mean(wanted, choices_of(group), help_command(name))}"
+        return unknown_choice(group, wanted, name)
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
         known = known_keys(name)
-        key = rejected[1].split("@")[0]
+        key, _, package = rejected[1].partition("@")
+        if package:
+            return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
         if key in known and "." in key:
             group, option = key.split(".", 1)
             kinds = [kind for kind in choices_of(group) if option in options_of(group, kind)]
             return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
         if key in GONE:
             return f"{key} is gone; in its place: {GONE[key]}"
-        return f"unknown key '{key}'.{_nearest(key, known, help_command(name))}"
+        if own := re.match(r"hydra\.(sweeper|launcher)\.", key):
+            return _unknown_of_plugin(key, own[1], overrides)
+        value = next((each.value for each in map(parts, overrides) if each.key == key), "")
+        return unknown_key(key, value, name)
     if "Could not append to config" in text:
         return f"{text.partition('. Either')[0]}: leave out the +"
     for override in overrides:
@@ -52,7 +58,38 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
-    return f"cannot read the settings: {text}"
+    cause = str(error.__cause__ or "").partition("\n")[0]
+    return f"cannot read the settings: {text}" + (f": {cause}" if cause and cause not in text else "")
+
+
+def _unknown_of_plugin(key: str, kind: str, overrides: Sequence[str]) -> str:
+    """Return the complaint about a key that the sweeper or launcher (`kind`) does not have, with those that it has."""
+    chosen = next((each.value for each in map(parts, overrides) if each.key == f"hydra/{kind}"), "basic")
+    keys = plugin_keys(kind)
+    others = [name for name, own in keys.items() if key.rpartition(".")[2] in own]
+    return (
+        f"unknown key '{key}'. Keys of hydra/{kind}={chosen}: {', '.join(sorted(keys.get(chosen, []))) or 'none'}"
+        + (f"; those that have this one: hydra/{kind}={', '.join(others)}" if others else "")
+    )
+
+
+def plugin_keys(kind: str) -> dict[str, set[str]]:
+    """Return the settings of each sweeper, or launcher, that is installed."""
+    from hydra.core.config_store import ConfigStore
+
+    nodes = ConfigStore.instance().repo["hydra"][kind]
+    return {name.removesuffix(".yaml"): {str(key) for key in each.node} - {"_target_"} for name, each in nodes.items()}
+
+
+def unknown_key(key: str, value: str, name: str) -> str:
+    """Return the complaint about a key that no group has. name: of the command, as in `explain`."""
+    return f"unknown key '{key}'.{meaning(key, value, name) or _nearest(key, known_keys(name), help_command(name))}"
+
+
+def unknown_choice(group: str, wanted: str, name: str) -> str:
+    """Return the complaint about a choice that a group does not have. name: of the command, as in `explain`."""
+    elsewhere = meaning(group, wanted, name)
+    return f"unknown {group} '{wanted}'.{elsewhere or did_you_mean(wanted, choices_of(group), help_command(name))}"
 
 
 def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:

@@ -73,7 +73,7 @@ def _with_the_models_languages(
     given: the keys that the command line names. choices: the file of each group.
     """
     asked = set(given)
-    for experiment in choices.get("experiment", "None").strip("[]").split(","):
+    for experiment in choices["experiment"].strip("[]").split(","):
         for folder in (config_dir(), source.folder):
             if folder and (path := folder / "experiment" / f"{experiment}.yaml").is_file():
                 named = yaml.safe_load(path.read_text(encoding="utf-8")).get("corpus", {})

@@ -7,6 +7,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,30 +21,66 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from tolka.errors import ConfigError
+from tolka.options.checks import at_least, at_most, one_of
+from tolka.options.parsing import build
 from tolka.system.progress import say
-from tolka.training.options import METRICS
+from tolka.training.options import METRICS, model_rank
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 TARGET = "hydra_plugins.tolka.OptunaSweeper"  # Hydra looks up plugins of this top-level package alone
 JOURNAL = "optuna.journal"
+_NLL = "nll"  # attribute of a trial: Best.nll
 _INTERRUPTED = "interrupted"  # attribute of a trial that was killed, and is tried again
+
+
+class Best(float):
+    """The best value of trainer.metric in a training. nll: of that model, which decides between equal values."""
+
+    nll: float | None
+
+    def __new__(cls, value: float, nll: float | None = None) -> "Best":
+        """Return the value with its nll, which may be unknown."""
+        best = super().__new__(cls, value)
+        best.nll = nll
+        return best
+
+
+@dataclass(frozen=True)
+class OptunaConfig:
+    """The settings hydra.sweeper.* of hydra/sweeper=optuna.
+
+    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
+    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on
+    the command line.
+    """
+
+    n_trials: int = 20
+    n_jobs: int = 1
+    direction: str = ""
+    seed: int = 1
+    params: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        at_least(self, "hydra.sweeper", 1, "n_trials", "n_jobs")
+        at_least(self, "hydra.sweeper", 0, "seed")
+        at_most(self, "hydra.sweeper", 2**31 - 1, "seed")
+        one_of(self, "hydra.sweeper", "direction", ("", "maximize", "minimize"))
+        if not isinstance(self.params, Mapping):
+            raise ConfigError(f"hydra.sweeper.params ({self.params}) must be a mapping of settings to ranges")
 
 
 class OptunaSweeper(Sweeper):
     """Asks Optuna for the values to train with, and tells it the best value of trainer.metric.
 
-    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
-    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on
-    the command line.
-
     The study is a journal in the sweep's folder: the same command resumes it, and a training that was killed is tried
     again with the same values, in the same folder.
     """
 
-    def __init__(self, n_trials: int, n_jobs: int, direction: str, seed: int, params: Mapping[str, str]) -> None:
-        self.n_trials, self.n_jobs, self.direction, self.seed, self.params = n_trials, n_jobs, direction, seed, params
+    def __init__(self, **options: Any) -> None:
+        """options: those of OptunaConfig."""
+        self.options = build(OptunaConfig, options, "hydra.sweeper")
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep Hydra's context and settings, and make the launcher, for `sweep`."""
@@ -59,27 +96,37 @@ class OptunaSweeper(Sweeper):
         assert self.launcher is not None
         optuna = _optuna()
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        overrides = parser.parse_overrides([*(f"{key}={value}" for key, value in self.params.items()), *arguments])
+        overrides = parser.parse_overrides(
+            [*(f"{key}={value}" for key, value in self.options.params.items()), *arguments]
+        )
         space = search_space(overrides)
         fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         higher_is_better = METRICS[self.config.trainer.metric] > 0
-        direction = self.direction or ("maximize" if higher_is_better else "minimize")
-        study = _study(optuna, folder / JOURNAL, direction, self.seed)
+        direction = self.options.direction or ("maximize" if higher_is_better else "minimize")
+        study = _study(optuna, folder / JOURNAL, direction, self.options.seed)
         number = _counted(optuna, study)
-        while (wanted := self.n_trials - _counted(optuna, study)) > 0:
-            trials = [study.ask(space) for _ in range(min(wanted, self.n_jobs))]
+        while (wanted := self.options.n_trials - _counted(optuna, study)) > 0:
+            trials = [study.ask(space) for _ in range(min(wanted, self.options.n_jobs))]
             batch = [[*fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
             results = self.launcher.launch(batch, initial_job_idx=number)
             number += len(trials)
             for trial, result in zip(trials, results, strict=True):
                 failed = optuna.trial.TrialState.FAIL if result.return_value is None else None
+                trial.set_user_attr(_NLL, getattr(result.return_value, "nll", None))
                 study.tell(trial, result.return_value, state=failed)
         if best := [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]:
-            best_trial = (max if direction == "maximize" else min)(best, key=lambda trial: trial.value)
+            metric, sign = self.config.trainer.metric, 1 if (direction == "maximize") == higher_is_better else -1
+            best_trial = max(best, key=lambda trial: _rank(trial, metric, sign))
             values = " ".join(f"{key}={_text(value)}" for key, value in best_trial.params.items())
             say(f"best of {len(best)} trainings: {best_trial.value:.4g} with {values}")
+
+
+def _rank(trial: Any, metric: str, sign: int) -> tuple[float, float]:
+    """Return a sort key for trials, as a run has one for its models. sign: -1 where the worst is asked for."""
+    value, minus_nll = model_rank(metric, trial.value, trial.user_attrs.get(_NLL))
+    return sign * value, minus_nll
 
 
 def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]":
@@ -128,8 +175,9 @@ def register() -> None:
     plugin = type(name, (OptunaSweeper,), {"__module__": module})
     setattr(home, name, plugin)
     Plugins.instance().register(plugin)
-    options = {"n_trials": 20, "n_jobs": 1, "direction": "", "seed": 1, "params": {}}
-    ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **options})
+    ConfigStore.instance().store(
+        group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **asdict(OptunaConfig())}
+    )
 
 
 def _optuna() -> Any:

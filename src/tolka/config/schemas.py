@@ -200,13 +200,8 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
 
 def cross_check(config: TrainConfig) -> None:
     """Raise ConfigError for settings of different groups that do not go together."""
-    warmup, updates = config.scheduler.warmup, config.trainer.updates
-    if warmup > updates:
-        raise ConfigError(
-            f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
-            f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
-        )
-    if config.scheduler.by_wall_time and not config.trainer.max_minutes:
+    updates = config.trainer.updates  # 0 where trainer.epochs alone ends the training
+    if config.scheduler.by_wall_time and not (config.trainer.max_minutes or config.trainer.epochs):
         raise ConfigError(
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
@@ -233,10 +228,15 @@ def cross_check(config: TrainConfig) -> None:
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"
         )
-    if config.trainer.consistency_after >= updates:
+    if updates and config.trainer.consistency_after >= updates:
         raise ConfigError(
             f"trainer.consistency_after ({config.trainer.consistency_after}) must be below trainer.updates "
             f"({updates}), or the second pass would never begin"
+        )
+    if config.trainer.epochs and getattr(config.corpus, "streaming", False):
+        raise ConfigError(
+            "trainer.epochs counts passes over the training text, and the end of a stream is not known: set "
+            "trainer.updates, or corpus.streaming=false"
         )
     if config.trainer.parallel == "fsdp":
         check_fsdp(config)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
-from tolka.config.optuna_sweeper import TARGET, ends
+from tolka.config.optuna_sweeper import TARGET, OptunaConfig, ends
 from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import parts, takes_a_path
 from tolka.errors import ConfigError
+from tolka.options.parsing import build
 from tolka.text.lines import user_path
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> lis
         _, key, _, _, value = parts(setting)
         if not takes_a_path(key) and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
             raise ConfigError(f"'{setting}' lists an empty value")
-    overrides = parsed_overrides([each for each in settings if not each.startswith(_OF_THE_SWEEP)], source)
+    overrides = parsed_overrides([each for each in settings if not each.lstrip("+~").startswith(_OF_THE_SWEEP)], source)
     swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
     if not swept:
         raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
@@ -126,16 +127,20 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
     sweeper will draw, the ends of each range are checked.
     """
     base = folder_of(settings)
-    check_base(base)
+    if (base / "config.yaml").exists():
+        key, own = ("dir", str(base)) if any(parts(each).key == "run.dir" for each in settings) else ("name", base.name)
+        raise ConfigError(f"{base} is one run's folder already: add run.{key}={own}-several, or another one")
     overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
     single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
     check_groups(single.values)
     sweeper = single.sweeper
+    if sweeper["_target_"] == TARGET:
+        build(OptunaConfig, {key: value for key, value in sweeper.items() if key != "_target_"}, "hydra.sweeper")
     settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *settings]
     if sweeper["_target_"] == _BASIC:
         trainings = (planned(base, each.label, each.settings, source) for each in combinations(settings, source))
         return Sweep(base, tuple(trainings), (), source)
-    own = [each for each in settings if not each.startswith(_OF_THE_SWEEP)]
+    own = [each for each in settings if not each.lstrip("+~").startswith(_OF_THE_SWEEP)]
     parsed = parsed_overrides(own, source)
     keys = [each.get_key_element() for each in parsed if each.is_sweep_override()]
     if not keys:
@@ -145,12 +150,6 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
         for values in ends(parsed):
             planned(base, "ends", [*fixed, *values], source)
     return Sweep(base, (), tuple(keys), source)
-
-
-def check_base(base: Path) -> None:
-    """Raise ConfigError when the folder for several trainings is one run's folder."""
-    if (base / "config.yaml").exists():
-        raise ConfigError(f"{base} is one run's folder already; choose another run.name for several")
 
 
 def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:

@@ -1,7 +1,9 @@
 """Settings as they are typed: their parts, and Python values and paths in Hydra's grammar."""
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 from tolka.config.choices import literal_kind
@@ -15,6 +17,9 @@ _ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)
 _TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
 # Values of several runs, for -m: choice(a,b) of paths, which a comma alone does not separate.
 _SWEEP = re.compile(r"(?:choice|glob|shuffle|sort)\(.*\)\Z", re.DOTALL)
+
+Settings = str | Sequence[str] | Mapping[str, Any]
+"""Settings for a function of the library: one or several texts as they are typed, or a mapping."""
 
 
 class Parts(NamedTuple):
@@ -47,6 +52,30 @@ def quote(override: str) -> str:
     return f"{typed}={quoted(value)}"
 
 
+def as_typed(given: object, keywords: Mapping[str, Any]) -> list[str]:
+    """Return what a function of the library got as typed settings: a text, several or a mapping, and keywords.
+
+    TypeError, in one line, for anything else.
+    """
+    if isinstance(given, Mapping):
+        return as_overrides(given) + as_overrides(keywords)
+    texts = [given] if isinstance(given, str) else [] if given is None else given
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise TypeError(
+            f"settings are a text ('model=lstm'), a list of texts, or a mapping, and not {type(given).__name__}; other "
+            "arguments have names, as in model='runs/mine'"
+        )
+    texts = list(texts)
+    if wrong := [each for each in texts if not isinstance(each, str)]:
+        raise TypeError(f"settings in a list are texts, as in ['model=lstm'], and not {type(wrong[0]).__name__}")
+    if isinstance(given, str) and "=" not in given and given[:1] != "~":
+        raise TypeError(
+            f"'{given}' is no setting, as in 'model=lstm'; files and models have names, as in reference='test.de' and "
+            "model='runs/mine'"
+        )
+    return [*texts, *as_overrides(keywords)]
+
+
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     """Return keyword arguments as typed settings: {"trainer": {"updates": 300}} is trainer.updates=300.
 
@@ -54,6 +83,8 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     """
     typed = []
     for group, value in settings.items():
+        if not isinstance(group, str):
+            raise TypeError(f"the names of settings are texts, and not {type(group).__name__}")
         if not isinstance(value, Mapping):
             typed.append(f"{group}={value}" if isinstance(value, str) else f"{group}={_typed(group, value)}")
             continue
@@ -73,10 +104,12 @@ def _typed(key: str, value: Any) -> str:
     """Return a Python value in Hydra's grammar."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return repr(value)
+    if isinstance(value, Real):  # numpy's numbers too
+        return str(value)
     if isinstance(value, list | tuple):
         return f"[{','.join(_typed('', each) for each in value)}]"
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")
     return str(value) if takes_a_path(key) else quoted(str(value))
 
 

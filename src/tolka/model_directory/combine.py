@@ -17,7 +17,8 @@ from tolka.nn.lora import base_digest
 def average_models(folders: Sequence[Path], out: Path) -> None:
     """Write the mean of models of one shape, one tokenizer and one direction as a model directory.
 
-    ConfigError for fewer than two; CheckpointError, with the settings or tensors that differ, when they do not fit.
+    ConfigError for fewer than two, or for one twice; CheckpointError, with the settings or tensors that differ, when
+    they do not fit.
     """
     if len(folders) < 2:
         raise ConfigError("a mean takes at least two models: mt-train average MODEL MODEL ... -o OUT")
@@ -26,6 +27,8 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
     for folder in folders[1:]:
         other = load_model(folder)
         _check_compatible(first, other)
+        if any(other.folder.samefile(each) for each in loaded):
+            raise ConfigError(f"{folder} is named twice, so that the mean would be nearer to it: name each model once")
         loaded.append(other.folder)
         sources.append(other.sources)
         del other  # at most two models are in memory

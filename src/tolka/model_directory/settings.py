@@ -43,6 +43,8 @@ def listed_folders(folders: Folders) -> Sequence[str | Path]:
     listed = [folders] if isinstance(folders, str | Path) else folders
     if not listed:
         raise ConfigError("no model directory is named")
+    if not isinstance(listed, Sequence):
+        raise TypeError(f"a model is a path, or several in a list, and not {type(listed).__name__}")
     return listed
 
 
@@ -52,7 +54,7 @@ def find_model_folder(folder: Path) -> Path:
         if (candidate / MANIFEST).is_file():
             return candidate
     if not folder.is_dir():
-        raise CheckpointError(f"{folder}: there is no such model directory")
+        raise CheckpointError(f"{folder}: there is no such model directory{_on_the_hub(folder)}")
     if _is_of_marian(folder):
         raise CheckpointError(
             f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
@@ -61,6 +63,14 @@ def find_model_folder(folder: Path) -> Path:
     raise CheckpointError(
         f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
     )
+
+
+def _on_the_hub(folder: Path) -> str:
+    """Return a hint where the name of a folder that is not there looks like that of a model on the Hub."""
+    if folder.name.startswith("opus-mt-"):
+        return f"; on the Hugging Face Hub it is hub:Helsinki-NLP/{folder.name}"
+    is_owner = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.exists()
+    return f"; if it is on the Hugging Face Hub, write hub:{folder}" if is_owner else ""
 
 
 def is_of_transformers(folder: Path) -> bool:

@@ -1,6 +1,5 @@
 """Checks that config dataclasses run in `__post_init__`: each error names the key, its value and what is allowed."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +7,18 @@ from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean
 from tolka.system.surrogates import is_utf8, printable
 
+# https://huggingface.co/docs/hub/repositories-licenses
+LICENCES = """
+apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 bigcode-openrail-m
+afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5
+cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0
+cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0 cdla-permissive-1.0
+cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl
+lgpl-2.1 lgpl-3.0 isc h-research intel-research lppl-1.3c ms-pl apple-ascl apple-amlr mpl-2.0 odc-by odbl openmdw-1.0
+openrail++ osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd-if-license
+fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 grok2-community gemma unknown
+other
+""".split()  # noqa: SIM905  (a list would take seventy lines)
 MOST_THREADS = 1024  # with more, OpenMP ends the process for want of memory
 
 
@@ -59,8 +70,10 @@ def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:
 
 
 def check_licence(name: str, key: str) -> None:
-    """Raise ConfigError for what cannot be the name of a licence on the Hugging Face Hub. "" is none."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*|", name):
+    """Raise ConfigError for what is not the name of a licence on the Hugging Face Hub. "" is none."""
+    if name and name not in LICENCES:
+        nearest = did_you_mean(name.lower().replace(" ", "-"), LICENCES).split(" Known:")[0]
         raise ConfigError(
-            f"{key} ('{name}') is no name of a licence: these are in lower case, as in apache-2.0, cc-by-4.0 or other"
+            f"{key} ('{name}') is no name of a licence that the Hugging Face Hub knows, such as apache-2.0 or "
+            f"cc-by-4.0; one of your own is other.{nearest}"
         )

@@ -41,15 +41,17 @@ class ReportConfig:
             raise ConfigError("report.sentences has a sentence twice: name each once")
 
 
-def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str]) -> Path:
+def write_page(
+    folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str], plots: bool = True
+) -> Path:
     """Write report.html into a folder, with its plots as SVG in the page and as PNG in `plots/`; return its path.
 
-    runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. Without matplotlib
-    the page has no pictures, and says so.
+    runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. plots: whether there
+    are pictures (report.plots). Without matplotlib the page has none, and says so.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        pictures, note = compare_runs(runs, folder / "plots"), ""
+        pictures, note = compare_runs(runs, folder / "plots") if plots else [], ""
     except TolkaError as error:
         pictures, note = [], str(error)
     common = _common_facts(runs)

@@ -87,8 +87,17 @@ class Pipeline:
                 self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
             )
         except TolkaError as error:
-            return False, [], error
+            return False, [], self._missing_file() or error
         return resuming, self.run.overridden, None
+
+    def _missing_file(self) -> TolkaError | None:
+        """Return the error of a file that is named and not there: a mistyped path differs from the run's own, too."""
+        try:
+            self.config.corpus.open()
+            self.config.tokenizer.given()
+        except TolkaError as error:
+            return error
+        return None
 
     def complete(self) -> tuple[TrainState, list[TestResult]]:
         """Train in a claimed folder, test, and report; the callbacks learn how it ended."""

@@ -70,7 +70,7 @@ class ReportPage(Callback):
             return
         self._show()
         title = self.config.run.name or self.run.path.name
-        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
+        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {}, self.config.report.plots)
         self.run.log(f"report: {page}")
 
     def _show(self) -> None:

@@ -1,10 +1,12 @@
 """Builds a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
 
-from tolka.config.schemas import TrainConfig, check_fsdp
+from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
+from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.loader import Batches
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
@@ -50,6 +52,35 @@ def decoding_options(config: TrainConfig, device: torch.device) -> DecodingConfi
     return DecodingConfig(device=str(device), tokens=max(_DECODED_AT_ONCE, config.batching.tokens))
 
 
+def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
+    """Return the configuration with trainer.epochs as updates, from the batches of the first epoch, and its schedule.
+
+    trainer.epochs is 0 where trainer.updates ends the training before. ConfigError for a stream.
+    """
+    options = config.trainer
+    if not options.epochs:
+        return config
+    if loader.round != "epoch":
+        raise ConfigError(
+            "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
+        )
+    updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
+    if options.is_diloco:
+        updates = -(-updates // options.sync_every) * options.sync_every
+    if options.updates and options.updates <= updates:
+        options = replace(options, epochs=0.0)
+    else:
+        options = replace(options, updates=updates)
+    lengths = dict(config.as_dict()["scheduler"])
+    if lengths.get("horizon") == 0 and not options.max_minutes:
+        lengths["horizon"] = options.updates
+    fitted, _ = fit_schedule(lengths, options.updates, {"horizon"})
+    changed = {key: fitted[key] for key in LENGTHS if key in fitted}
+    resolved = replace(config, trainer=options, scheduler=replace(config.scheduler, **changed))
+    cross_check(resolved)
+    return resolved
+
+
 @dataclass(frozen=True)
 class TrainingSetup:
     """Builds what trains the model of one run. device: the one chosen for it. callback, ranks: see `Trainer`."""
@@ -75,14 +106,19 @@ class TrainingSetup:
         if resumed:
             loader.load_state(resumed.facts.get("loader", {}))
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
+        config = with_updates_of_epochs(self.config, loader)
+        if config.trainer.epochs:
+            self.run.log(f"trainer.epochs={config.trainer.epochs:g}: {config.trainer.updates} updates")
+        if (warmup := config.scheduler.warmup) != self.config.scheduler.warmup:
+            self.run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
         loader.plan(epoch)  # made by all ranks together
         precision, reason = self._precision(objective, loader, resumed)
         parallel = parallel_of(self.config.trainer, objective, self.ranks, precision)
         if parallel.shares_weights:
             check_fsdp(self.config)
         optimizer = self.config.optimizer.build(model)
-        options = self._fitted(objective, optimizer, precision, loader, resumed)
-        for line in announcement(self.config, loader, epoch, model, precision, reason):
+        options = self._fitted(config.trainer, objective, optimizer, precision, loader, resumed)
+        for line in announcement(config, loader, epoch, model, precision, reason):
             self.run.log(line)
         if self.ranks.size == 1 and (sent_as := self.config.trainer.communication) != "fp32":
             self.run.log(f"note: trainer.communication={sent_as} has no effect in one process")
@@ -92,7 +128,7 @@ class TrainingSetup:
             options,
             objective,
             optimizer,
-            self.config.scheduler,
+            config.scheduler,
             self.config.optimizer.lr,
             loader,
             precision,
@@ -141,6 +177,7 @@ class TrainingSetup:
 
     def _fitted(
         self,
+        options: TrainerConfig,
         objective: Objective,
         optimizer: torch.optim.Optimizer,
         precision: Precision,
@@ -151,7 +188,7 @@ class TrainingSetup:
 
         A resumed run keeps the number that it began with, unless an update has become larger or smaller.
         """
-        options, batching = self.config.trainer, self.config.batching
+        batching = self.config.batching
         if not batching.auto:
             return options
         tokens = options.accumulate * batching.tokens

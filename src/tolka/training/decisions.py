@@ -60,7 +60,8 @@ class Decisions:
         if self.stop.reason:
             return self.stop.reason
         if state.update >= config.updates:
-            return f"trainer.updates ({config.updates}) are done; raise it to go on"
+            done = f"trainer.epochs ({config.epochs:g})" if config.epochs else f"trainer.updates ({config.updates})"
+            return f"{done} are done; raise it to go on"
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"

@@ -32,7 +32,9 @@ class TrainerConfig:
     """Options of the training loop."""
 
     updates: int = setting(20000, resumable=True)
-    """updates of the weights at most"""
+    """updates of the weights at most; 0 = as many as trainer.epochs makes"""
+    epochs: float = setting(0.0, resumable=True)
+    """passes over the training text at most, where trainer.updates does not end it before; 0 = no limit"""
     max_minutes: float = setting(0.0, resumable=True)
     """minutes of training at most, validations included; 0 = no limit"""
     validate_every: int = setting(500, resumable=True)
@@ -111,11 +113,12 @@ class TrainerConfig:
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 
     def __post_init__(self) -> None:
-        at_least(self, "trainer", 1, "updates", "validate_every", "log_every", "accumulate")
+        at_least(self, "trainer", 0 if self.epochs else 1, "updates")
+        at_least(self, "trainer", 1, "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
         zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
-        zero_or_more(self, "trainer", "no limit", "disk_limit")
+        zero_or_more(self, "trainer", "no limit", "disk_limit", "epochs")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads")

@@ -121,6 +121,27 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
+@pytest.mark.parametrize("vocab_size", [320, 2000])
+def test_more_characters_than_subwords(vocab_size: int) -> None:
+    """The rarest are spelt as bytes, also below the 0.98 of a text that SentencePiece itself covers at least."""
+    ideographs = [chr(0x4E00 + i) for i in range(2400)]
+    texts = ["".join(ideographs[i : i + 3]) + "一丁丂" * 5 for i in range(0, 2400, 3)]
+    remarks: list[str] = []
+    made = train_tokenizer(
+        TokenizerConfig(vocab_size=vocab_size), lambda: (Pair("a lion", text) for text in texts), remarks.append
+    )
+    assert made.decode_target(made.encode_target(texts)) == texts
+    assert made.target_size == vocab_size
+    [remark] = remarks
+    assert f"{vocab_size} shared subwords are too few for 2406 characters: the " in remark
+    with pytest.raises(ConfigError, match=r"lower the coverage .* or set tokenizer\.byte_fallback=true"):
+        train_tokenizer(
+            TokenizerConfig(vocab_size=vocab_size, byte_fallback=False),
+            lambda: (Pair("a lion", text) for text in texts),
+            remarks.append,
+        )
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -128,7 +149,7 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
         ({"normalization": "nfc"}, r"tokenizer.normalization \('nfc'\) is unknown. Did you mean 'nfkc'"),
         ({"vocab_size": 299}, "must be at least 300"),
         ({"vocab_size": 1_000_001}, "must be at most 1000000"),
-        ({"character_coverage": 0.5}, "must be from 0.9 to 1.0"),
+        ({"character_coverage": 0.5}, "must be from 0.98 to 1.0"),
     ],
 )
 def test_options_out_of_range(options: dict[str, object], complaint: str) -> None:

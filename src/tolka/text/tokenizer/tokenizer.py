@@ -49,7 +49,7 @@ class TokenizerConfig:
     normalization: str = setting("identity", needs=_TRAINED_HERE)
     """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
     character_coverage: float = setting(0.9995, needs=_TRAINED_HERE)
-    """share of the characters that get subwords of their own; the others are spelt as bytes"""
+    """share of the characters that get subwords of their own; the others are spelt as bytes; 0.98 to 1"""
     symbols: list[str] = setting(default_factory=list, needs=_TRAINED_HERE)
     """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
     sample: int = setting(1_000_000, needs=_TRAINED_HERE)
@@ -76,8 +76,8 @@ class TokenizerConfig:
             )
         if self.vocab_size > _MAX_VOCABULARY:
             raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MAX_VOCABULARY}")
-        if not 0.9 <= self.character_coverage <= 1.0:
-            raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.9 to 1.0")
+        if not 0.98 <= self.character_coverage <= 1.0:  # SentencePiece's own limits
+            raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
             self._check_symbols(self.vocab_size - least)
         if self.model:

@@ -5,8 +5,10 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -18,6 +20,7 @@ from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
 _IN_PROCESS_CHARACTERS = 500_000  # up to so much text, training takes half a second (unigram, 8000 subwords)
+_SPECIAL = 4 + 256  # subwords that are special ids, or bytes
 _TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # first bytes of the lines to the child, and of its answer
 
 
@@ -43,13 +46,17 @@ def train_model(
     config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]
 ) -> bytes:
     """Train one SentencePiece model; return it serialised. side: what notes call it. texts, say: see above."""
-    size = config.vocab_size
+    size, learnt, characters = config.vocab_size, texts, config.vocab_size
     while True:
         try:
-            model, skipped = _train_once(config, size, texts())
+            model, skipped = _train_once(config, size, learnt())
             break
         except RuntimeError as error:
-            size = _possible_size(str(error), size)
+            if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+                characters = min(characters, size - _SPECIAL) * 9 // 10  # the rest of the subwords are longer ones
+                config, learnt = _with_common_characters(config, characters, texts, int(needed[1]), side, say)
+            else:
+                size = _possible_size(str(error), size)
     if size < config.vocab_size:
         say(f"the corpus is too small for {config.vocab_size} {side} subwords: the vocabulary has {size}")
     if skipped:
@@ -162,14 +169,41 @@ def main() -> None:
     os._exit(0)  # the thread of `end_with_parent` still reads
 
 
+def _with_common_characters(
+    config: TokenizerConfig,
+    most: int,
+    texts: Callable[[], Iterator[str]],
+    needed: int,
+    side: str,
+    say: Callable[[str], None],
+) -> tuple[TokenizerConfig, Callable[[], Iterator[str]]]:
+    """Return options and texts with the most frequent characters alone; bytes spell the others, which are blanks there.
+
+    SentencePiece itself covers no less than 0.98 of a text. ConfigError without bytes to fall back to. needed: the size
+    of a vocabulary with all of the characters.
+    """
+    if not config.byte_fallback or most < 1:
+        raise ConfigError(
+            f"tokenizer.vocab_size ({config.vocab_size}) must be at least {needed}, for the characters that "
+            f"tokenizer.character_coverage ({config.character_coverage:g}) asks for: raise it, lower the coverage (to "
+            "0.98 at least), or set tokenizer.byte_fallback=true"
+        )
+    counts = Counter(chain.from_iterable(texts()))
+    common = dict(counts.most_common(most))
+    rare = dict.fromkeys(map(ord, counts.keys() - common.keys()), " ")
+    share = sum(common.values()) / counts.total()
+    say(
+        f"{config.vocab_size} {side} subwords are too few for {len(counts)} characters: the {len(common)} most "
+        f"frequent, {share:.1%} of the text, have subwords of their own, and the others are spelt as bytes"
+    )
+    return replace(config, character_coverage=1.0), lambda: (text.translate(rare) for text in texts())
+
+
 def _possible_size(message: str, size: int) -> int:
     """Return the vocabulary size to try next, from SentencePiece's message; DataError for other errors."""
     allowed = re.search(r"value <= (\d+)", message)
     if allowed and int(allowed[1]) < size:
         return int(allowed[1])
-    needed = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", message)
-    if needed:
-        raise ConfigError(f"tokenizer.vocab_size ({size}) must be over {needed[2]}: the text has that many characters")
     if allowed or "high" in message or "too large" in message:
         return size * 3 // 4
     raise DataError(f"SentencePiece could not be trained: {' '.join(message.split())[:300]}")

@@ -49,7 +49,7 @@ class EndingConfig(SchedulerConfig):
     """Linear warm-up to the peak, then decay to a floor, which ends at a known update or after trainer.max_minutes."""
 
     horizon: int = 20000
-    """update at which the rate reaches its floor, wherever trainer.updates ends; 0 = with the last of max_minutes"""
+    """update at which the rate reaches its floor, wherever trainer.updates ends; 0 = with epochs or max_minutes"""
     floor: float = 0.01
     """share of the peak that is left at the horizon, and after it"""
 

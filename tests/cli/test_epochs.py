@@ -1,0 +1,86 @@
+"""trainer.epochs: how long a training is when passes over the text are counted, and what ends with it."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from tolka.config.command_line import train_config
+from tolka.errors import ConfigError
+from tolka.run.training_setup import with_updates_of_epochs
+
+Command = Callable[..., Any]
+
+
+class FourBatches:
+    """A loader whose epochs have four batches."""
+
+    round = "epoch"
+
+    def plan(self, epoch: int) -> list[int]:
+        return [0] * 4
+
+
+def resolved(*settings: str, loader: Any = None) -> Any:
+    always = ["trainer.epochs=2.5", "scheduler=linear"]
+    return with_updates_of_epochs(train_config([*always, *settings]), loader or FourBatches())
+
+
+def test_epochs_are_updates_and_the_schedule_ends_with_them() -> None:
+    ten = resolved()
+    assert (ten.trainer.updates, ten.scheduler.horizon) == (10, 10)
+    assert ten.scheduler.warmup == 1  # a tenth, as the default would never reach its peak
+    assert ten.scheduler.rate(10, 1.0) == pytest.approx(ten.scheduler.floor)
+    assert resolved("trainer.accumulate=3").trainer.updates == math.ceil(10 / 3)
+    assert resolved("trainer.parallel=diloco", "trainer.sync_every=4", "trainer.validate_every=4").trainer.updates == 12
+    assert resolved("scheduler.horizon=500", "scheduler.warmup=3").scheduler.horizon == 500
+    decay = resolved("scheduler=wsd").scheduler
+    assert (decay.horizon, decay.decay) == (10, 2)
+
+
+def test_whichever_of_updates_and_epochs_is_over_first() -> None:
+    assert (resolved("trainer.updates=7").trainer.updates, resolved("trainer.updates=7").trainer.epochs) == (7, 0.0)
+    assert (resolved("trainer.updates=70").trainer.updates, resolved("trainer.updates=70").trainer.epochs) == (10, 2.5)
+    assert train_config(["experiment=sample", "trainer.epochs=3"]).trainer.updates == 0  # the recipe's are not typed
+    assert train_config(["experiment=sample"]).trainer.updates == 1250
+
+
+def test_what_epochs_do_not_go_with() -> None:
+    class Stream(FourBatches):
+        round = "buffer"
+
+    with pytest.raises(ConfigError, match=r"trainer\.epochs counts passes .* a stream has none"):
+        resolved(loader=Stream())
+    with pytest.raises(ConfigError, match=r"the end of a stream is not known"):
+        train_config(["corpus=hub", "corpus.path=a/b", "corpus.streaming=true", "trainer.epochs=1"])
+    with pytest.raises(ConfigError, match=r"trainer\.consistency_after \(20\) must be below trainer\.updates \(10\)"):
+        resolved("trainer.r_drop=5", "trainer.consistency_after=20")
+    with pytest.raises(ConfigError, match=r"trainer\.updates \(0\) must be at least 1"):
+        train_config(["trainer.updates=0"])
+    with pytest.raises(ConfigError, match=r"trainer\.epochs \(-1\.0\) must be 0 \(no limit\) or more"):
+        train_config(["trainer.epochs=-1", "trainer.updates=5"])
+
+
+def lines(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_longer_training_resumes_and_equals_an_uninterrupted_one(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    always = [each for each in tiny if not each.startswith("trainer.updates")] + ["trainer.log_every=1"]
+    first = command("mt-train", *always, "trainer.epochs=1")
+    batches = int(first.err.split("batches: ")[1].split()[0])
+    assert f"trainer.epochs=1: {batches} updates" in first.err
+    assert f"training ends at update {batches}: trainer.epochs (1) are done; raise it to go on" in first.err
+    again = command("mt-train", *always, "trainer.epochs=2")
+    assert f"resuming from update {batches}" in again.err
+    assert lines(tmp_path / "run")[-1]["update"] == 2 * batches
+    whole = command("mt-train", *always, "trainer.epochs=2", f"run.dir={tmp_path / 'whole'}")
+    assert whole.code == 0
+    one, other = (load_file(tmp_path / name / "last" / "model.safetensors") for name in ("run", "whole"))
+    assert all((one[name] == other[name]).all() for name in one)
