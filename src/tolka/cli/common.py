@@ -20,6 +20,7 @@ from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE = 0, 1, 2
+_BREAK = "\n"
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 
@@ -104,7 +105,7 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 def _failed(error: object, code: int) -> tuple[int, str]:
     if isinstance(error, TolkaError) and error.reported:
         return code, ""
-    return code, f"error: {' '.join(str(error).splitlines())}"
+    return code, f"error: {printable(str(error), kept=_BREAK).replace(_BREAK, ' ')}"
 
 
 def _stopped(number: int) -> tuple[int, str]:

@@ -15,10 +15,12 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from tolka.errors import SignalReceived
+from tolka.system.surrogates import printable
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
 _LATER_SECONDS = 0.02
+_ERASE_LINE = "\r\x1b[K"
 
 _received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
 _swallowed, _leaving = threading.Event(), threading.Event()
@@ -91,14 +93,14 @@ def in_words(number: int) -> str:
 
 
 def tell(line: str) -> None:
-    """Print on stderr, unless the terminal is closed or the disk is full.
+    """Print on stderr, in place of a progress bar, unless the terminal is closed or the disk is full.
 
     Buffered output is then discarded, or the exit code would become 120.
     """
     if sys.stderr is None:
         return
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(_ERASE_LINE if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except ValueError:  # stderr is closed

@@ -19,6 +19,7 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
+from tolka.system.surrogates import printable
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
 _UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
@@ -194,7 +195,7 @@ class RunFolder:
 
     def _add_to_log(self, path: Path, message: str) -> None:
         """Append a message to a log file, each of its lines with the time."""
-        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        stamp, message = datetime.now().strftime("%Y-%m-%d %H:%M:%S"), printable(message, kept="\n\t")
         self._add(path, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
