@@ -28,6 +28,7 @@ from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system.atomic import naming, replace_text, whole_folder
 from tolka.system.claims import Member, member
 from tolka.system.progress import bar, say
+from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.rejected import REJECTED
@@ -86,10 +87,11 @@ class Order:
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
+        cleaning = dataclasses.asdict(self.cleaning)
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
-            "cleaning": dataclasses.asdict(self.cleaning),
+            "cleaning": {key: value for key, value in cleaning.items() if key != "allow_loss"},  # changes no id
             "held_out": [
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
@@ -257,7 +259,11 @@ class _Workshop:
             for shard in self._shards:
                 shard.keep(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
-            raise DataError(f"no training pair is left after cleaning ({self._tally('cleaned').summary()})")
+            tally, order = self._tally("cleaned"), self._order
+            most = f"; most are left out {main_reason(tally, order.cleaning, order.batching.max_length)}"
+            raise DataError(
+                f"no training pair is left after cleaning ({tally.summary()}){most if tally.dropped else ''}"
+            )
 
     def train_tokenizer(self) -> None:
         """Train the tokenizer, unless the order has a trained one."""

@@ -110,7 +110,7 @@ class Pipeline:
         StoppedError, with the state saved, when a signal asked for an end.
         """
         interrupts.check()
-        self.inputs.read()
+        self.inputs.read(resuming=self.resuming)
         self._record_provenance()
         resumed = self._setup.resumed() if self.resuming else None
         trainer = self.trainer(resumed)

@@ -5,7 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -136,6 +136,19 @@ class HeldOut:
             leaks.sources += len(same | different)
             leaks.pairs += len(same)
         return leaks
+
+
+def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list[Finding]:
+    """Return, for each test set that has pairs of the validation set, how many, compared as `Leaks` are."""
+    held_out = HeldOut(tests)
+    for pair in valid:
+        held_out.compare(pair)
+    found = []
+    for name, pairs in tests.items():
+        if (leaks := held_out.leaks([name])).pairs:
+            example = next(finding for finding in leaks.findings if "whole pair" in finding.what)
+            found.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
+    return found
 
 
 def diagnose(

@@ -11,6 +11,7 @@ import regex
 
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
+from tolka.options.settings import setting
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import letters_of
@@ -46,6 +47,8 @@ class CleaningConfig:
     """duplicate pairs: keep, exact = drop them, near = also those equal except for case and punctuation"""
     leaks: str = "keep"
     """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
+    allow_loss: bool = setting(False, resumable=True)
+    """train also where more than half of the training pairs are left out, duplicates not counted"""
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))
