@@ -213,7 +213,9 @@ def test_most_of_the_text_left_out(command: Command, tiny: list[str], corpus: Pa
     lost = [*tiny, "batching.max_length=15"]
     outcome = command("mt-train", *lost)
     assert outcome.code == 1
-    assert re.search(r"of 60 training pairs are left out, .* as 'over 15 tokens', by batching.max_length=15", outcome.error)
+    assert re.search(
+        r"of 60 training pairs are left out, .* as 'over 15 tokens', by batching.max_length=15", outcome.error
+    )
     assert "rejected.tsv" in outcome.error
     assert command("mt-train", "--prepare", *lost).error == outcome.error
     found = json.loads(command("mt-train", "--check", "--json", *lost).out)

@@ -249,7 +249,7 @@ class Inputs:
 
     @property
     def refused_sides(self) -> str:
-        """What is wrong with the sides of texts, where cleaning would leave such pairs out; "" if a training goes on."""
+        """What is wrong with the sides of texts, where cleaning drops such pairs; "" if a training goes on."""
         cleaning = self.config.cleaning
         drops = cleaning.script or cleaning.language or cleaning.copies
         faults = [f"{name}: {fault}" for name, fault in self.wrong_sides.items()]

@@ -5,9 +5,17 @@ import pytest
 from tolka.text.check.sides import fault_of_sides
 from tolka.text.pairs import Pair
 
-ENGLISH = ["The cat sleeps under the old table.", "We will meet again in the evening, I hope.", "He reads a book about it."]
+ENGLISH = [
+    "The cat sleeps under the old table.",
+    "We will meet again in the evening.",
+    "He reads a book.",
+]
 KOREAN = ["고양이가 낡은 탁자 밑에서 잔다.", "저녁에 다시 만나기를 바랍니다.", "그는 그것에 관한 책을 읽는다."]
-GERMAN = ["Die Katze schläft unter dem alten Tisch.", "Wir sehen uns hoffentlich am Abend wieder.", "Er liest ein Buch darüber."]
+GERMAN = [
+    "Die Katze schläft unter dem alten Tisch.",
+    "Wir sehen uns am Abend wieder.",
+    "Er liest ein gutes Buch.",
+]
 RUSSIAN = ["Кошка спит под старым столом.", "Надеюсь, мы увидимся вечером.", "Он читает книгу об этом."]
 
 

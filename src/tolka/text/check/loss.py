@@ -45,7 +45,7 @@ def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> st
 
 
 def main_reason(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
-    """Return a phrase about the step that leaves most pairs out: "(9) as 'few letters', by cleaning.min_letters=0.5"."""
+    """Return a phrase about the step that leaves most pairs out: "(9) as 'source copied', by cleaning.copies=true"."""
     reason, count = tally.dropped.most_common(1)[0]
     setting = _setting_of(reason, cleaning, max_length)
     known = f", by {setting}" if setting else ""

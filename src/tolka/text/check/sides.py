@@ -1,17 +1,17 @@
 """Sides that are not what the settings say: exchanged, in one language, or the same text twice; judged by a sample."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import letters_of
+from tolka.text.scripts import is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST = 0.5  # of the pairs
+_IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
 
 def spread_sample(source: PairSource) -> Iterator[Pair]:
@@ -26,7 +26,9 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
     Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
-    tell = _by_script(languages) or _by_langid(languages)
+    tell = _never
+    if all(map(is_known, languages)):
+        tell = _by_script(languages) or _by_langid(languages)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
@@ -62,10 +64,10 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counts['pairs']} pairs looked at"
 
 
-def _by_script(languages: tuple[str, str]) -> Any:
+def _by_script(languages: tuple[str, str]) -> _IsOther | None:
     """Return a function that tells whether a side's text has the other language's letters rather than its own.
 
-    None for languages that are written in the same letters, or unknown.
+    None for languages that are written in the same letters.
     """
     letters = [letters_of(language) for language in languages]
     if None in letters or letters[0].pattern == letters[1].pattern:
@@ -73,15 +75,19 @@ def _by_script(languages: tuple[str, str]) -> Any:
     return lambda text, side: len(letters[1 - side].findall(text)) > 2 * len(letters[side].findall(text))
 
 
-def _by_langid(languages: tuple[str, str]) -> Any:
+def _never(text: str, side: int) -> bool:
+    return False
+
+
+def _by_langid(languages: tuple[str, str]) -> _IsOther:
     """Return the same for languages of one script; it tells nothing where py3langid is missing."""
     try:
         identifier = LanguageIdentifier()
     except ConfigError:
-        return lambda text, side: False
+        return _never
 
     def is_other(text: str, side: int) -> bool:
         likelihoods = identifier.likelihoods(text)
-        return bool(likelihoods) and identifier.is_surely(likelihoods, languages[1 - side], languages[side])
+        return likelihoods is not None and identifier.is_surely(likelihoods, languages[1 - side], languages[side])
 
     return is_other
