@@ -39,8 +39,8 @@ class DataCheck:
     """What was found in a corpus. leaks: from "valid" and "test" into the training text. unfit: why it cannot be
     trained on.
 
-    overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. kept: what the
-    settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read, and
+    overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. tokenised: of
+    which text, where other text is not. kept: what the settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read, and
     pace for each that is unfit. cleaning: the settings that decide what is kept.
     """
 
@@ -49,6 +49,7 @@ class DataCheck:
     leaks: dict[str, Leaks]
     overlaps: list[Finding] = field(default_factory=list)
     wrong_sides: dict[str, str] = field(default_factory=dict)
+    tokenised: list[str] = field(default_factory=list)
     kept: Tally | None = None
     pieces: tuple[Pieces, Pieces] | None = None
     pace: TrainingEstimate | None = None
@@ -62,6 +63,7 @@ class DataCheck:
             "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
             "overlaps": [asdict(finding) for finding in self.overlaps],
             "wrong_sides": self.wrong_sides,
+            "tokenised": self.tokenised,
             "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
             "unfit": self.unfit,
@@ -111,7 +113,7 @@ def _examine(pipeline: Pipeline) -> DataCheck:
             diagnoses.append(diagnose(source, languages, held_out, progress.update))
     found = DataCheck(diagnoses, config.cleaning, {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)})
     try:
-        found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides)
+        found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)
         found = replace(found, unfit=inputs.refused_sides)
         unfit = found.unfit or inputs.loss
         found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(pipeline), unfit=unfit)

@@ -27,6 +27,7 @@ from tolka.system.ranks import ALONE, Ranks
 from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.loss import loss_in_words
 from tolka.text.check.sides import fault_of_sides, spread_sample
+from tolka.text.check.tokenised import tokenised_unlike
 from tolka.text.cleaning.cleaner import read_split
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
@@ -73,8 +74,8 @@ class Inputs:
             raise DataError(self.refused_sides)
         for name, fault in self.wrong_sides.items():
             self.log(f"note: {name}: {fault}")
-        for overlap in self.overlaps:
-            self.log(f"note: {in_validation_set(asdict(overlap))}")
+        for note in (*(in_validation_set(asdict(overlap)) for overlap in self.overlaps), *self.tokenised):
+            self.log(f"note: {note}")
         read = [normalized_pair(pair, self.config.cleaning.unicode) for pair in self.validation_pairs]
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
@@ -234,12 +235,21 @@ class Inputs:
     @cached_property
     def wrong_sides(self) -> dict[str, str]:
         """For each training text, and the validation set: what is wrong with its sides, where something is."""
-        texts = {source.name: spread_sample(source) for source in self.corpus.train}
         valid = next(iter(self.held_out))
-        texts[f"{valid} (valid)" if valid in texts else valid] = iter(self.validation_pairs)
+        texts = {**self._samples, f"{valid} (valid)" if valid in self._samples else valid: self.validation_pairs}
         languages = self.config.corpus.source, self.config.corpus.target
         faults = {name: fault_of_sides(pairs, languages) for name, pairs in texts.items()}
         return {name: fault for name, fault in faults.items() if fault}
+
+    @cached_property
+    def _samples(self) -> dict[str, list[Pair]]:
+        """Some hundred pairs of each training text."""
+        return {source.name: list(spread_sample(source)) for source in self.corpus.train}
+
+    @property
+    def tokenised(self) -> list[str]:
+        """Sentences about text that is tokenised where other text is not."""
+        return list(tokenised_unlike(list(chain.from_iterable(self._samples.values())), self.held_out))
 
     @property
     def overlaps(self) -> list[Finding]:

@@ -23,6 +23,7 @@ from tolka.text.readers.base import BothSides
 
 _EXAMPLES = 3
 _CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
+_BLOCK_LINES, _UNSURE = 20, "unsure"
 _IDENTIFIED_PAIRS = 5_000  # pairs whose language is identified, spread over the text; all would take minutes
 # UTF-8 that was decoded as Latin-1 or Windows-1252; and replacement characters.
 _BROKEN_ENCODING = re.compile(
@@ -62,8 +63,8 @@ class Finding:
 class Side:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the identified texts that
-    are surely in it; "unsure" -> share of those that are surely in none.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at that are
+    in blocks surely in it; "unsure" -> share of those in blocks that are surely in none.
     """
 
     characters: int
@@ -306,14 +307,19 @@ class _Statistics:
 
 
 class _Languages:
-    """Language identification on pairs spread over the text, if py3langid is installed."""
+    """Language identification on pairs spread over the text, if py3langid is installed.
+
+    The shares are those of blocks: a line in whose language it is not sure is joined with the following ones, until it
+    is. A short sentence alone may be in one of many languages.
+    """
 
     def __init__(self, languages: tuple[str, str], pairs: int) -> None:
         """pairs: about how many there are."""
         self._every = max(1, pairs // _IDENTIFIED_PAIRS)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
         self._expected = languages
-        self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())  # language -> lines
+        self._blocks: tuple[list[str], list[str]] = ([], [])  # lines that are not identified yet
         try:
             self._identifier: LanguageIdentifier | None = LanguageIdentifier()
         except ConfigError:
@@ -324,18 +330,25 @@ class _Languages:
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
+            self._add_to_block(self._identifier, side, text)
             likelihoods = self._identifier.likelihoods(text)
             if likelihoods is None:
                 continue
             self.findings[side].looked_at += 1
-            if language := certain_language(likelihoods):
-                self._identified[side][language] += 1
             if self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
 
+    def _add_to_block(self, identifier: LanguageIdentifier, side: int, text: str) -> None:
+        block = self._blocks[side]
+        block.append(text)
+        likelihoods = identifier.likelihoods(" ".join(block))
+        language = certain_language(likelihoods) if likelihoods else None
+        if language or len(block) == _BLOCK_LINES:
+            self._identified[side][language or _UNSURE] += len(block)
+            block.clear()
+
     def shares(self, side: int) -> dict[str, float]:
-        """Return the share of each language, the most common first, then of texts that are surely in none."""
-        counts, total = self._identified[side], self.findings[side].looked_at
-        shares = {language: count / total for language, count in counts.most_common()}
-        unsure = total - counts.total()
-        return {**shares, "unsure": unsure / total} if unsure else shares
+        """Return the share of each language, the most common first, then of lines that are surely in none."""
+        counts = self._identified[side]
+        in_order = sorted(counts, key=lambda language: (language == _UNSURE, -counts[language]))
+        return {language: counts[language] / counts.total() for language in in_order}
