@@ -40,6 +40,7 @@ sample: .venv/ready
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tolka needs Python 3.11 or newer: make PYTHON=python3.11 demo")'
+	@echo "installing tolka, torch and all else that it needs into .venv; this takes some minutes"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	$(BIN)/python -m pip install -e '.[dev]'
 	touch $@

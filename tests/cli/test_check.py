@@ -206,3 +206,51 @@ def test_so_many_passes_over_the_text_are_not_announced_without_a_word(
     assert note in to_do
     fewer = command("mt-train", "--check", *tiny, f"trainer.updates={updates}", "trainer.accumulate=2")
     assert "learnt by heart" not in fewer.err
+
+
+def test_most_of_the_text_left_out(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    """A training stops and names the step; a check has the counts; a run that has begun goes on."""
+    lost = [*tiny, "batching.max_length=15"]
+    outcome = command("mt-train", *lost)
+    assert outcome.code == 1
+    assert re.search(
+        r"of 60 training pairs are left out, .* as 'over 15 tokens', by batching.max_length=15", outcome.error
+    )
+    assert "rejected.tsv" in outcome.error
+    assert command("mt-train", "--prepare", *lost).error == outcome.error
+    found = json.loads(command("mt-train", "--check", "--json", *lost).out)
+    assert f"error: {found['unfit']}" == outcome.err.splitlines()[-1]
+    assert 0 < found["kept"]["kept"] < 30
+    assert found["kept"]["kept"] + found["kept"]["dropped"]["over 15 tokens"] == 60
+    assert command("mt-train", *lost, "cleaning.allow_loss=true").code == 0
+    assert command("mt-train", *lost, "trainer.updates=6").code == 0  # resumes, and may
+
+
+def test_a_test_set_that_has_the_validation_set(command: Command, tiny: list[str], corpus: Path) -> None:
+    shared = "the test set test has 1 of its 9 pairs in the validation set"
+    source, target = ((corpus / f"valid.{language}").read_text("utf-8").splitlines()[0] for language in ("xa", "xb"))
+    append(corpus, "test", source.upper(), target)
+    assert f"note: {shared}" in command("mt-train", *tiny).err
+    outcome = command("mt-train", "--check", "--json", *tiny)
+    (overlap,) = json.loads(outcome.out)["overlaps"]
+    assert (overlap["what"], overlap["count"]) == ("test: whole pair in the validation set", 1)
+    same = command("mt-train", "--check", *tiny, f"corpus.test={corpus / 'valid'}")
+    assert "the test set valid is the validation set, by which the best model is chosen" in same.err
+
+
+def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    """Reported as that by the check and by the training, which no longer stops because of the cleaning's steps."""
+    lines = [f"고양이 {n} 마리\tThere are {n} cats" for n in range(60)]
+    (tmp_path / "cats.tsv").write_text("\n".join(lines), encoding="utf-8")
+    text = [f"corpus.{key}={tmp_path / 'cats.tsv'}" for key in ("train", "valid", "test")]
+    swapped = [*tiny, *text, "corpus.columns=[1,2]", "corpus.source=en", "corpus.target=ko", "cleaning.leaks=keep"]
+    advice = "the sides are swapped: the source is ko in 60 of 60 pairs looked at, and the target en in 60; "
+    advice += "corpus.source=ko corpus.target=en says so"
+    assert f"note: cats: {advice}" in command("mt-train", *swapped).err
+    refused = command("mt-train", *swapped, "cleaning.script=true", f"run.dir={tmp_path / 'other'}")
+    assert (refused.code, advice in refused.error, "cleaning.script" in refused.error) == (1, True, False)
+    outcome = command("mt-train", "--check", *swapped)
+    assert f"cats: {advice}" in outcome.err
+    assert "cleaning.script" not in outcome.err
+    right = [*swapped[:-3], "corpus.source=ko", "corpus.target=en", f"run.dir={tmp_path / 'right'}"]
+    assert "sides are swapped" not in command("mt-train", "--check", *right).err

@@ -203,9 +203,9 @@ class Finder:
         if name == module:
             os.kill(os.getpid(), int(number))
 sys.meta_path.insert(0, Finder())
-from tolka.cli.train import main
+from tolka.cli import mt_train
 sys.argv[1:] = ["run.dir=" + folder]
-main()
+mt_train()
 """
 
 
@@ -227,7 +227,7 @@ from tolka.cli import common
 for _ in range(2):
     atexit.register(os.kill, os.getpid(), signal.SIGTERM)
 sys.argv[1:] = []
-common.main(lambda arguments: 0)
+common.own_process(lambda arguments: 0)
 """
 
 

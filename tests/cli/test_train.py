@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,7 @@ def test_two_processes_do_not_share_a_folder(command: Command, tiny: list[str], 
     other.release()
     assert outcome.code == 2
     assert "in use by another process" in outcome.error
+    assert f"(pid {os.getpid()} on {socket.gethostname()}); wait, or choose another run.name" in outcome.error
     assert command("mt-train", *tiny).code == 0
 
 

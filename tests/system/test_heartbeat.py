@@ -51,7 +51,7 @@ def watch(rank: int, pids: list[int], store: Store, said: list[str]) -> Watch:
     peers = [Peer(number, Peer.here(0).host, pid, Peer.here(0).machine) for number, pid in enumerate(pids)]
     for number in range(len(pids)):
         store.set(f"beat {number}", "0")
-    return Watch(Ranks(rank, len(pids)), peers, store, said.append)
+    return Watch(Ranks(rank, len(pids)), peers, store, said.append, lambda: "the same command goes on")
 
 
 def test_one_that_is_silent(exits: list[int], other: "subprocess.Popen[bytes]") -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module
+from tolka.training import trainer as trainer_module
 from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.optimizers.adam import AdamWConfig
@@ -69,6 +71,16 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
     validations = [line for line in lines if "valid_loss" in line]
     assert [line["update"] for line in validations] == [10, 20, 30, 40, 50, 60]
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
+
+
+def test_the_first_line_of_the_log_comes_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line long before trainer.log_every updates are done; metrics.jsonl does not depend on the time."""
+    monkeypatch.setattr(trainer_module, "_FIRST_LINE_SECONDS", 0.0)
+    bench = Bench(tmp_path, updates=8, log_every=5)
+    bench.trainer.fit()
+    log = (tmp_path / "train.log").read_text("utf-8")
+    assert re.findall(r"update (\d+) of 8: nll \d", log) == ["1", "5"]
+    assert [line["update"] for line in bench.trainer.run.history() if "train_loss" in line] == [5]
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,12 @@ from tolka.system import interrupts, slurm
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
+from tolka.system.native_stderr import movable_native_lines
 from tolka.system.processes import process_count, run_together
 from tolka.system.progress import say
 from tolka.system.ranks import others_present, process_group
 from tolka.training.lr_finder import RangeTest
+from tolka.training.run_folder import next_time, rank_log
 from tolka.training.state import TrainState
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
@@ -85,14 +87,18 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     if count > 1:
         plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
         named = [f"plugins=[{name}]" for name in plugins]
-        result: TrainResult = run_together(count, options.restarts, _train_rank, config.as_dict(), named, count)
+        result: TrainResult = run_together(
+            count, options.restarts, lambda: next_time(config.run.folder), _train_rank, config.as_dict(), named, count
+        )
         return result
     started_at = time.perf_counter()
     keep_freed_memory()
-    with process_group(), others_present():
+    with movable_native_lines() as move_native_lines, process_group(), others_present():
         pipeline = Pipeline(config)
         try:
             pipeline.claim()
+            if pipeline.ranks.size > 1:
+                move_native_lines(rank_log(config.run.folder, pipeline.ranks.rank))
             if config.corpus.check:
                 check_first(pipeline)
             state, tests = pipeline.complete()
@@ -105,11 +111,13 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
     """Train as one of `count` processes of this machine; return an error instead of raising it."""
     load_plugins(plugins)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    config = rebuild(values)
     if restarts():
-        most = values["trainer"]["restarts"]
-        say(f"note: a process was killed: all of them begin again from last/ ({restarts()} of {most} times)")
+        most, last = config.trainer.restarts, config.run.folder / "last"
+        where = f"from {last}" if last.is_dir() else "from the beginning"
+        say(f"note: a process was killed: all of them begin again {where} ({restarts()} of {most} times)")
     try:
-        return train(rebuild(values))
+        return train(config)
     except TolkaError as error:
         if isinstance(error, LostProcessError) and not error.reported:
             interrupts.tell(f"warning: {error}")  # the agent, which ends this process, does not know the details

@@ -1,7 +1,31 @@
 """The three commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
 
-from tolka.system import interrupts
+from typing import NoReturn
 
-# Here and not in `main`: a command takes a while to be imported, and may be asked to end meanwhile.
-interrupts.take_hooks()
-interrupts.listen()
+
+def mt_train() -> NoReturn:
+    """Run `mt-train` in a process of its own."""
+    _command("train")
+
+
+def mt_translate() -> NoReturn:
+    """Run `mt-translate` in a process of its own."""
+    _command("translate")
+
+
+def mt_eval() -> NoReturn:
+    """Run `mt-eval` in a process of its own."""
+    _command("evaluate")
+
+
+def _command(module: str) -> NoReturn:
+    """Run a command, which takes a while to be imported, and may be asked to end meanwhile."""
+    from tolka.system import interrupts
+
+    interrupts.take_process()
+
+    from importlib import import_module
+
+    from tolka.cli.common import own_process
+
+    own_process(import_module(f"tolka.cli.{module}").run)

@@ -1,6 +1,7 @@
 """Shared parts of the commands: exit codes, one-line errors, and help read from the YAML files."""
 
 import argparse
+import logging
 import os
 import re
 import signal
@@ -22,13 +23,20 @@ from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE = 0, 1, 2
+_BREAK = "\n"
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
 
 
 def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
-    """Run a command with the arguments typed, and exit with its code."""
+    """Run a command with the arguments typed, and exit with its code; the process is as before."""
+    sys.exit(guarded(command, sys.argv[1:]))
+
+
+def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Run a command as `main`, in a process that does nothing else: a signal at its very end changes nothing."""
+    interrupts.take_process()
     interrupts.leave(_exit_code(command, sys.argv[1:]))
 
 
@@ -38,13 +46,30 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
     pipe ends the command in silence.
     """
-    own = interrupts.listen()
+    with _process_as_before():
+        interrupts.take_hooks()
+        before = interrupts.listen()
+        try:
+            return _exit_code(command, arguments)
+        finally:
+            interrupts.forget()
+            interrupts.unlisten(before)
+
+
+@contextmanager
+def _process_as_before() -> Iterator[None]:
+    """Put back, at the end of a block, Python's hooks and logging, and the environment."""
+    hooks, environment, log = (sys.excepthook, sys.unraisablehook), dict(os.environ), logging.getLogger()
+    handlers, level = list(log.handlers), log.level
     try:
-        return _exit_code(command, arguments)
+        yield
     finally:
-        interrupts.forget()
-        if own:
-            interrupts.unlisten()
+        sys.excepthook, sys.unraisablehook = hooks
+        log.handlers[:] = handlers
+        log.setLevel(level)
+        for name in os.environ.keys() - environment.keys():
+            del os.environ[name]
+        os.environ.update(environment)
 
 
 def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -108,7 +133,7 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 def _failed(error: object, code: int) -> tuple[int, str]:
     if isinstance(error, TolkaError) and error.reported:
         return code, ""
-    return code, f"error: {' '.join(str(error).splitlines())}"
+    return code, f"error: {printable(str(error), kept=_BREAK).replace(_BREAK, ' ')}"
 
 
 def _stopped(number: int) -> tuple[int, str]:

@@ -1,7 +1,6 @@
 """mt-eval: BLEU, chrF, TER and perplexity, each with its signature and interval."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from tolka.cli.common import (
     whole_file,
 )
 from tolka.errors import ConfigError
+from tolka.system.progress import say
 from tolka.version import __version__
 
 _EXAMPLES = """examples:
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         with whole_file(options.output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)
     for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}")
     if options.json:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
@@ -143,8 +143,5 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     found = calibrate(models_of(str(model[0])), config)
     print(json_text(found.as_dict(), ensure_ascii=False, indent=1) if as_json else found)
     if found.calibration.with_agreement is None:
-        print(
-            "note: with several translations of each line (search.n_best=5), estimates also use how alike they are",
-            file=sys.stderr,
-        )
+        say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
     return DONE

@@ -1,6 +1,5 @@
 """Hydra's main function runs a training, sweeps over several, and answers --cfg, --info and --shell-completion."""
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -74,16 +73,12 @@ def _as_typed(arguments: Sequence[str]) -> Iterator[None]:
     except ValueError:  # argparse of Python 3.14 checks help texts, and Hydra 1.3 has one that is not a text
         raise ConfigError(f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use 3.13") from None
     before, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    log, handlers = logging.getLogger(), list(logging.getLogger().handlers)  # --info logs to stdout from then on
-    level = log.level
     sys.argv = [before[0], *arguments]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         yield
     finally:
         sys.argv = before
-        log.handlers[:] = handlers
-        log.setLevel(level)
         if full_error is None:
             del os.environ["HYDRA_FULL_ERROR"]
         else:

@@ -28,6 +28,7 @@ from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system.atomic import naming, replace_text, whole_folder
 from tolka.system.claims import Member, member
 from tolka.system.progress import bar, say
+from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.rejected import REJECTED
@@ -101,9 +102,10 @@ class Order:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def _cleaning_key(self) -> dict[str, Any]:
-        """Return the steps, without `blanks` where they are kept: older stores, which have them, keep their keys."""
+        """Return the steps; without `blanks` where they are kept, as older stores have them, and what changes no id."""
         settings = dataclasses.asdict(self.cleaning)
-        return {key: value for key, value in settings.items() if (key, value) != ("blanks", "keep")}
+        others = {("blanks", "keep"), ("allow_loss", True), ("allow_loss", False)}
+        return {key: value for key, value in settings.items() if (key, value) not in others}
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):
@@ -262,7 +264,11 @@ class _Workshop:
             for shard in self._shards:
                 shard.keep(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
-            raise DataError(f"no training pair is left after cleaning ({self._tally('cleaned').summary()})")
+            tally, order = self._tally("cleaned"), self._order
+            most = f"; most are left out {main_reason(tally, order.cleaning, order.batching.max_length)}"
+            raise DataError(
+                f"no training pair is left after cleaning ({tally.summary()}){most if tally.dropped else ''}"
+            )
 
     def train_tokenizer(self) -> None:
         """Train the tokenizer, unless the order has a trained one."""

@@ -56,7 +56,7 @@ class Validator:
         perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick, self._ranks)
         if not math.isfinite(perplexity.nll):  # which ends or rolls back the training: such a model cannot translate
             return Validation({"nll": perplexity.nll}, "")
-        with bar("validating", len(self._pairs), " sentences") as progress:
+        with bar("validating", len(self._pairs), " sentences", time_left=False) as progress:
 
             def advance(sentences: float) -> None:
                 progress.update(sentences)

@@ -35,6 +35,19 @@ _CURES = {
     "nearly a pair": (0.05, "cleaning.duplicates=near", "duplicates"),
     "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does", "max_ratio"),
 }
+# The same for a fault of most pairs: a step that drops them would leave little.
+_WRONG_COLUMN = "is it the right file, or the right column (corpus.columns)?"
+_MOST_CURES = {
+    "a blank side": f"most pairs have a blank side: {_WRONG_COLUMN}",
+    "source copied": f"most targets equal their sources: {_WRONG_COLUMN}",
+    "few letters": f"most pairs have few letters: {_WRONG_COLUMN}",
+    "another script": f"most pairs have a side in another script than its language's: {_WRONG_COLUMN}",
+    "source surely in another": f"most of the source is not in the language of corpus.source: {_WRONG_COLUMN}",
+    "target surely in another": f"most of the target is not in the language of corpus.target: {_WRONG_COLUMN}",
+    "numbers that differ": "the sides of most pairs have different numbers: are they translations of each other?",
+    "one side over": "most pairs have a side that is far longer: are they translations of each other?",
+}
+_OF_SIDES = ("source copied", "another script", "source surely in another", "target surely in another")
 _LEAKS = {
     "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
     "source": "cleaning.leaks=source, or its scores may be too good",
@@ -88,8 +101,12 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
     cleaning: the settings of that group.
     """
-    for beginning, (share, cure, key) in _CURES.items():
-        if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
+    share = finding["count"] / finding["looked_at"]
+    for beginning, cure in _MOST_CURES.items():
+        if share > 0.5 and finding["what"].startswith(beginning):
+            return cure
+    for beginning, (least, cure, key) in _CURES.items():
+        if finding["what"].startswith(beginning) and share > least:
             cure = cure.replace("ENCODING", finding.get("encoding", ""))
             return "" if key and cleaning[key] not in ("keep", False, 0) else cure
     return ""
@@ -108,6 +125,13 @@ def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
         return _ALL
     sufficient = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
     return "" if cleaning["leaks"] in sufficient else _LEAKS[kind]
+
+
+def in_validation_set(overlap: Mapping[str, Any]) -> str:
+    """Return a sentence about a test set that has pairs of the validation set. overlap: a finding, as plain values."""
+    name, count, total = overlap["what"].partition(":")[0], overlap["count"], overlap["looked_at"]
+    which = "is the validation set" if count == total else f"has {count} of its {total} pairs in the validation set"
+    return f"the test set {name} {which}, by which the best model is chosen: its scores will be too good"
 
 
 def shift_words(shift: Mapping[str, Any] | None) -> Iterator[str]:
@@ -175,12 +199,18 @@ def epochs_in_words(epochs: float | None) -> str:
 
 
 def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
+    for name, fault in checkup["wrong_sides"].items():
+        yield f"{name}: {fault}"
     for leak in leak_findings(checkup):
         if cure := leak_cure(leak, checkup["cleaning"]):
             yield f"{leak['what'].partition(':')[0]}: {cure}"
+    yield from map(in_validation_set, checkup["overlaps"])
+    yield from checkup["tokenised"]
     for diagnosis in checkup["training"]:
+        explained = _OF_SIDES if diagnosis["name"] in checkup["wrong_sides"] else ()
         for finding in diagnosis["findings"]:
-            if cure := cure_of(finding, checkup["cleaning"]):
+            cure = cure_of(finding, checkup["cleaning"])
+            if cure and not finding["what"].startswith(explained):
                 yield f"{diagnosis['name']}: {cure}"
         if diagnosis["shift"]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"

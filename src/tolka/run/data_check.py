@@ -1,7 +1,7 @@
 """What is in a corpus, what is wrong with it, and what training on it here would take."""
 
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tolka.run.inputs import Inputs
 from tolka.run.pipeline import Pipeline
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import bar
-from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
+from tolka.text.check.diagnosis import Diagnosis, Finding, HeldOut, Leaks, diagnose
 from tolka.text.check.histogram import Histogram, histograms, quarters
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
@@ -39,17 +39,21 @@ class DataCheck:
     """What was found in a corpus. leaks: from "valid" and "test" into the training text. unfit: why it cannot be
     trained on.
 
-    kept: what the settings keep of the whole text. pieces: of source and target; like kept and pace, None for an unfit
-    text. cleaning: the settings that decide what is kept.
+    overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. tokenised: of
+    which text, where other text is not. kept: what the settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read, and
+    pace for each that is unfit. cleaning: the settings that decide what is kept.
     """
 
     training: list[Diagnosis]
-    kept: Tally | None
-    leaks: dict[str, Leaks]
-    pieces: tuple[Pieces, Pieces] | None
-    pace: TrainingEstimate | None
-    unfit: str
     cleaning: CleaningConfig
+    leaks: dict[str, Leaks]
+    overlaps: list[Finding] = field(default_factory=list)
+    wrong_sides: dict[str, str] = field(default_factory=dict)
+    tokenised: list[str] = field(default_factory=list)
+    kept: Tally | None = None
+    pieces: tuple[Pieces, Pieces] | None = None
+    pace: TrainingEstimate | None = None
+    unfit: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -57,6 +61,9 @@ class DataCheck:
             "training": [asdict(diagnosis) for diagnosis in self.training],
             "kept": self.kept.as_dict() if self.kept else None,
             "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
+            "overlaps": [asdict(finding) for finding in self.overlaps],
+            "wrong_sides": self.wrong_sides,
+            "tokenised": self.tokenised,
             "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
             "pace": asdict(self.pace) if self.pace else None,
             "unfit": self.unfit,
@@ -104,12 +111,15 @@ def _examine(pipeline: Pipeline) -> DataCheck:
         with bar(f"examining {source.name}", None, " pairs") as progress:
             languages = config.corpus.source, config.corpus.target
             diagnoses.append(diagnose(source, languages, held_out, progress.update))
-    leaks = {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)}
+    found = DataCheck(diagnoses, config.cleaning, {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)})
     try:
-        kept = inputs.prepared.tally
-        return DataCheck(diagnoses, kept, leaks, _pieces(pipeline), pipeline.pace(), "", config.cleaning)
+        found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)
+        found = replace(found, unfit=inputs.refused_sides)
+        unfit = found.unfit or inputs.loss
+        found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(pipeline), unfit=unfit)
+        return found if unfit else replace(found, pace=pipeline.pace())
     except DataError as error:
-        return DataCheck(diagnoses, None, leaks, None, None, str(error), config.cleaning)
+        return replace(found, unfit=found.unfit or str(error))
 
 
 def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:

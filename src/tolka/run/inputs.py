@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -21,8 +22,13 @@ from tolka.interchange.load import load_any
 from tolka.metrics.scores import language_notes
 from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
+from tolka.report.data_check import in_validation_set
 from tolka.system.outcomes import gather_outcomes
 from tolka.system.ranks import ALONE, Ranks
+from tolka.text.check.diagnosis import Finding, overlaps
+from tolka.text.check.loss import loss_in_words
+from tolka.text.check.sides import fault_of_sides, spread_sample
+from tolka.text.check.tokenised import tokenised_unlike
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
@@ -57,14 +63,25 @@ class Inputs:
         """log: called with lines for the user. ranks: those that prepare the text together, and divide its batches."""
         self.config, self.log, self._ranks = config, log, ranks
 
-    def read(self) -> None:
-        """Read everything now, so that a bad file does not show after a day of training."""
+    def read(self, *, resuming: bool = False) -> None:
+        """Read everything now, so that a bad file does not show after a day of training.
+
+        DataError where too much of the training text is left out, unless a run is resumed: it has trained on the rest.
+        """
         if self.start is not None:
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
+        _ = self.validation_pairs, self.test_pairs
+        if self.refused_sides and not resuming:
+            raise DataError(self.refused_sides)
+        for name, fault in self.wrong_sides.items():
+            self.log(f"note: {name}: {fault}")
+        for note in (*(in_validation_set(asdict(overlap)) for overlap in self.overlaps), *self.tokenised):
+            self.log(f"note: {note}")
         read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")
-        _ = self.test_pairs
+        if self.loss and not resuming:
+            raise DataError(self.loss)
         read_terms(self.config.search, (self.config.corpus.source, self.config.corpus.target))
 
     @cached_property
@@ -222,6 +239,45 @@ class Inputs:
             if note := blank_note(sides.items()):
                 self.log(f"note: {note}")
         return sets
+
+    @cached_property
+    def wrong_sides(self) -> dict[str, str]:
+        """For each training text, and the validation set: what is wrong with its sides, where something is."""
+        valid = next(iter(self.held_out))
+        texts = {**self._samples, f"{valid} (valid)" if valid in self._samples else valid: self.validation_pairs}
+        languages = self.config.corpus.source, self.config.corpus.target
+        faults = {name: fault_of_sides(pairs, languages) for name, pairs in texts.items()}
+        return {name: fault for name, fault in faults.items() if fault}
+
+    @cached_property
+    def _samples(self) -> dict[str, list[Pair]]:
+        """Some hundred pairs of each training text."""
+        return {source.name: list(spread_sample(source)) for source in self.corpus.train}
+
+    @property
+    def tokenised(self) -> list[str]:
+        """Sentences about text that is tokenised where other text is not."""
+        return list(tokenised_unlike(list(chain.from_iterable(self._samples.values())), self.held_out))
+
+    @property
+    def overlaps(self) -> list[Finding]:
+        """For each test set that has pairs of the validation set, how many."""
+        (_, valid), *tests = self.held_out.items()
+        return overlaps(valid, dict(tests))
+
+    @property
+    def refused_sides(self) -> str:
+        """What is wrong with the sides of texts, where cleaning drops such pairs; "" if a training goes on."""
+        cleaning = self.config.cleaning
+        drops = cleaning.script or cleaning.language or cleaning.copies
+        faults = [f"{name}: {fault}" for name, fault in self.wrong_sides.items()]
+        return "; ".join(faults) if drops and not cleaning.allow_loss else ""
+
+    @property
+    def loss(self) -> str:
+        """Why so much of the training text is left out that a training stops; "" if it goes on."""
+        loss = loss_in_words(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
+        return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
 
     def _log_spelling(self, pairs: Sequence[Pair], name: str) -> None:
         note = references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from tolka.metrics.validation import Validation
 from tolka.system.memory import memory_in_use
 from tolka.system.number_format import shown
-from tolka.system.progress import text_lines
+from tolka.system.progress import erase, text_lines
 from tolka.training.callbacks import Beginning, Callback, Ending
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -41,8 +41,8 @@ class Panel(Callback):
         memory = ", ".join(f"{name.replace('_', ' ')} {size:.1f} GB" for name, size in memory_in_use().items())
         self._show(
             0,
-            f"  loss {line['train_loss']:.3f} {curve(self._losses)}  {line['tokens_per_second']:,.0f} tokens/s, "
-            f"rate {line['lr']:.2g}, {memory.replace('gpu memory', 'GPU')}, {minutes_left:.1f} min left",
+            f"  {minutes_left:.1f} min left, loss {line['train_loss']:.3f} {curve(self._losses)}  "
+            f"{line['tokens_per_second']:,.0f} tokens/s, rate {line['lr']:.2g}, {memory.replace('gpu memory', 'GPU')}",
         )
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
@@ -50,12 +50,11 @@ class Panel(Callback):
         self._show(
             1,
             f"  validation at {line['update']}: loss {line['valid_loss']:.3f}, PPL {shown(line['ppl'])}, "
-            f"BLEU {line['bleu']:.2f} {curve(self._bleu)}  {result.signatures.get('bleu', '')}",
+            f"BLEU {line['bleu']:.2f} {curve(self._bleu)}",  # the line above the bar has the signature
         )
 
     def on_end(self, ending: Ending) -> None:
-        for line in reversed(self._lines):
-            line.close()
+        erase(self._lines)
 
     def _add(self, line: Mapping[str, Any]) -> None:
         """Add a line of metrics.jsonl to the curves."""

@@ -9,7 +9,6 @@ from tolka.config.schemas import TrainConfig, rebuild
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
-from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.read import load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.write import rescore
@@ -31,7 +30,7 @@ from tolka.training.followers import FollowerFolder
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
-from tolka.training.run_folder import RunFolder, differences
+from tolka.training.run_folder import RunFolder, differences, next_time
 from tolka.training.signals import listening_to_signals
 from tolka.training.state import TrainState
 from tolka.training.time_estimate import TrainingEstimate, estimate_training
@@ -103,7 +102,7 @@ class Pipeline:
         """Train in a claimed folder, test, and report; the callbacks learn how it ended."""
         try:
             state = self.train()
-            with watching(self.ranks, self.run.log):
+            with watching(self.ranks, self.run.log, self._next_time):
                 results = self.test()
             interrupts.check()
         except BaseException as error:
@@ -119,7 +118,7 @@ class Pipeline:
         StoppedError, with the state saved, when a signal asked for an end.
         """
         interrupts.check()
-        self.inputs.read()
+        self.inputs.read(resuming=self.resuming)
         self._record_provenance()
         resumed = self._setup.resumed() if self.resuming else None
         trainer = self.trainer(resumed)
@@ -140,24 +139,22 @@ class Pipeline:
                 with trainer.step.smoothed():
                     self.run.record({"update": 0, "gradient_flow": flow(trainer.model)})
         self._begin(trainer.state.update)
-        with watching(self.ranks, self.run.log), listening_to_signals(trainer) as received:
+        with watching(self.ranks, self.run.log, self._next_time), listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)
         received = next((each for each in self.ranks.gather(received) if each), received)
         if received:
             name = signal.Signals(received[0]).name
-            saved = (self.run.last / MANIFEST).is_file()
-            goes_on = (
-                f"goes on from {self.run.last}" if saved else "starts from the beginning, as nothing was saved yet"
-            )
-            raise StoppedError(
-                f"stopped by {name} at update {state.update}; the same command {goes_on}", 128 + received[0]
-            )
+            raise StoppedError(f"stopped by {name} at update {state.update}; {self._next_time()}", 128 + received[0])
         if state.validated_start and not state.best_update:
             self.run.log(
                 "note: no validation was better than the model that training started from, which stays the best: try a "
                 "lower optimizer.lr, finetuning.freeze or finetuning.lora_rank, or more text of this kind"
             )
         return state
+
+    def _next_time(self) -> str:
+        """Return what the same command would do now."""
+        return next_time(self.run.path)
 
     def _compare_models(self, trainer: Trainer) -> None:
         """Raise ConfigError unless all processes have the same training text, and a model of the same size."""

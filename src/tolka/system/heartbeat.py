@@ -66,7 +66,15 @@ class Watch:
     goes on without complaint.
     """
 
-    def __init__(self, ranks: Ranks, peers: Sequence[Peer], store: Store, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ranks: Ranks,
+        peers: Sequence[Peer],
+        store: Store,
+        log: Callable[[str], None],
+        next_time: Callable[[], str],
+    ) -> None:
+        self._next_time = next_time
         self._ranks, self._peers, self._store, self._log = ranks, peers, store, log
         self._meeting = Meeting(store, launch())
         self._unchanged = [0] * ranks.size
@@ -115,7 +123,7 @@ class Watch:
             self.found = self._named(hanging, silent)
             reports = self._meeting.reports()
         elif has_agent():
-            self.found = f"torchrun's agent has {silent}; the same command goes on from last/"
+            self.found = f"torchrun's agent has {silent}; {self._next_time()}"
             reports = self._ranks.is_first
         else:
             hanging = self._peers[:1]
@@ -139,8 +147,8 @@ class Watch:
         each = ", ".join(f"{peer.rank} (pid {peer.pid} on {peer.host})" for peer in peers)
         several = len(peers) > 1
         return (
-            f"process{'es' if several else ''} {each} of {self._ranks.size} {'have' if several else 'has'} {what}; the "
-            "same command goes on from last/"
+            f"process{'es' if several else ''} {each} of {self._ranks.size} {'have' if several else 'has'} {what}; "
+            f"{self._next_time()}"
         )
 
     def explained(self, error: LostProcessError) -> LostProcessError:
@@ -159,10 +167,11 @@ class Watch:
 
 
 @contextmanager
-def watching(ranks: Ranks, log: Callable[[str], None]) -> Iterator[None]:
+def watching(ranks: Ranks, log: Callable[[str], None], next_time: Callable[[], str]) -> Iterator[None]:
     """End all processes within a minute if one of them hangs or ends during a block; at its end, wait for all.
 
-    Other processes that wait for this one have to be in such a block too. log: called with a line about it.
+    Other processes that wait for this one have to be in such a block too. log: called with a line about it. next_time:
+    returns what the same command would do then.
     """
     if ranks.size == 1 or launch().size == 1:
         yield
@@ -172,7 +181,7 @@ def watching(ranks: Ranks, log: Callable[[str], None]) -> Iterator[None]:
     client = TCPStore(address, port, None, False, timeout=_CONNECT, wait_for_workers=False)  # others may be blocked
     store = current(client, launch())
     store.set(_beats(ranks.size)[ranks.rank], "0")
-    watch = Watch(ranks, ranks.gather(Peer.here(ranks.rank)), store, log)
+    watch = Watch(ranks, ranks.gather(Peer.here(ranks.rank)), store, log, next_time)
     try:
         yield
         ranks.wait()  # the store may be in the first process, which ends when this one no longer needs it

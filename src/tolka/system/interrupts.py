@@ -9,40 +9,39 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from tolka.errors import SignalReceived
+from tolka.system.surrogates import printable
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
 _LATER_SECONDS = 0.02
+_ERASE_LINE = "\r\x1b[K"
 
 _received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
 _swallowed, _leaving = threading.Event(), threading.Event()
 
 
-def listen() -> bool:
-    """Make each of these signals raise SignalReceived in the main thread; return whether this changed anything.
+def listen() -> dict[int, Any]:
+    """Make each of these signals raise SignalReceived in the main thread; return the handlers that this replaced.
 
     Ignored signals stay ignored: SIGHUP under nohup, SIGINT of a script's background job. A program's own handlers stay
     as well. Outside the main thread Python delivers no signals.
     """
     if threading.current_thread() is not threading.main_thread():
-        return False
+        return {}
     numbers = [number for number in SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
-    for number in numbers:
-        signal.signal(number, _raise)
-    return bool(numbers)
+    return {number: signal.signal(number, _raise) for number in numbers}
 
 
-def unlisten() -> None:
-    """Restore Python's handlers, for a program that continues after a command."""
-    for number in SIGNALS:
-        if signal.getsignal(number) is _raise:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+def unlisten(before: Mapping[int, Any]) -> None:
+    """Restore the handlers that `listen` replaced, for a program that continues after a command."""
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def received() -> int:
@@ -91,14 +90,14 @@ def in_words(number: int) -> str:
 
 
 def tell(line: str) -> None:
-    """Print on stderr, unless the terminal is closed or the disk is full.
+    """Print on stderr, in place of a progress bar, unless the terminal is closed or the disk is full.
 
     Buffered output is then discarded, or the exit code would become 120.
     """
     if sys.stderr is None:
         return
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(_ERASE_LINE if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except ValueError:  # stderr is closed
@@ -124,11 +123,17 @@ def leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
+def take_process() -> None:
+    """Hear these signals from now on until the end of a process that has nothing else to do."""
+    atexit.register(_ignore)  # the first registered is called last
+    take_hooks()
+    listen()
+
+
 def take_hooks() -> None:
     """Install hooks that turn a signal during the import of a command into one line and an exit code."""
     sys.excepthook = _excepthook
     sys.unraisablehook = _unraisablehook
-    atexit.register(_ignore)  # the first registered is called last
 
 
 def _ignore() -> None:

@@ -26,11 +26,14 @@ def process_count(asked: int, device: torch.device) -> int:
     return asked or (have if device.type == "cuda" else 1)
 
 
-def run_together(count: int, restarts: int, function: Callable[..., Any], *arguments: Any) -> Any:
+def run_together(
+    count: int, restarts: int, next_time: Callable[[], str], function: Callable[..., Any], *arguments: Any
+) -> Any:
     """Run a function of a module in `count` processes of this machine; return what the first one returns.
 
     restarts: how often all of them begin again after one was killed. The function returns an error instead of raising
-    it; one of them is raised here. TolkaError when a process was killed once more, StoppedError when a signal came.
+    it; one of them is raised here. next_time: returns what the same command would do then. TolkaError when a process
+    was killed once more, StoppedError when a signal came.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -56,12 +59,10 @@ def run_together(count: int, restarts: int, function: Callable[..., Any], *argum
         rank, failure = error.get_first_failure()
         ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
         also = f", also after {restarts} restarts" if restarts else ""
-        raise TolkaError(f"process {rank} of {count} {ended}{also}; the same command goes on from last/") from None
+        raise TolkaError(f"process {rank} of {count} {ended}{also}; {next_time()}") from None
     except SignalException as error:
         number = int(error.sigval)
-        raise StoppedError(
-            f"stopped by {error.sigval.name}; the same command goes on from last/", 128 + number
-        ) from None
+        raise StoppedError(f"stopped by {error.sigval.name}; {next_time()}", 128 + number) from None
     errors = [result for _, result in sorted(results.items()) if isinstance(result, Exception)]
     if errors:
         raise min(errors, key=lambda error: isinstance(error, TolkaError) and error.reported)

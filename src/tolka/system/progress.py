@@ -1,12 +1,14 @@
 """Progress bars and messages on stderr."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from tqdm import tqdm
 
 from tolka.system.launch import is_muted
+from tolka.system.surrogates import printable
 
 
 def shows_bars() -> bool:
@@ -14,15 +16,21 @@ def shows_bars() -> bool:
     return sys.stderr.isatty() and not is_muted()
 
 
-def bar(title: str, total: int | None, unit: str, initial: int = 0, *, shown: bool = True) -> "tqdm[Any]":
+def bar(
+    title: str, total: int | None, unit: str, initial: int = 0, *, shown: bool = True, time_left: bool = True
+) -> "tqdm[Any]":
     """Return a progress bar, erased when done, and hidden when stderr is not a terminal.
 
-    shown: False if the terminal shows something else in that line.
+    shown: False if the terminal shows something else in that line. time_left: False if something else estimates it.
     """
+    times = "{elapsed}<{remaining}" if time_left else "{elapsed}"
     return tqdm(
         total=total,
-        desc=title,
+        desc=printable(title),
         unit=unit,
+        bar_format=f"{{l_bar}}{{bar}}| {{n}}/{{total}} [{times}, {{rate_fmt}}]"
+        if total is not None
+        else f"{{desc}}: {{n}}{unit} [{{elapsed}}, {{rate_fmt}}]",
         initial=initial,
         unit_scale=True,
         dynamic_ncols=True,
@@ -43,12 +51,21 @@ def text_lines(count: int) -> "list[tqdm[Any]]":
     ]
 
 
+def erase(lines: "Sequence[tqdm[Any]]") -> None:
+    """Erase lines of `text_lines`, with the cursor at the beginning of the first one."""
+    for line in reversed(lines):
+        line.close()
+    if lines:
+        with suppress(OSError):
+            sys.stderr.write("\r")  # tqdm leaves it behind the blanks that erase a line below the first
+
+
 def say(message: str = "") -> None:
-    """Print a line on stderr, above a progress bar if there is one; stdout is for data.
+    """Print lines on stderr, above a progress bar if there is one; stdout is for data.
 
     An error is ignored: the terminal may be closed, or the disk of a log full.
     """
     if is_muted():
         return
     with suppress(OSError):
-        tqdm.write(message, file=sys.stderr)
+        tqdm.write(printable(message, kept="\n\t"), file=sys.stderr)

@@ -3,6 +3,7 @@
 torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ def others_present() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = " ".join(str(error).split())
+        words = re.sub(r"\[\S+\.cc:\d+\] ", "", " ".join(str(error).split()))  # where it is in gloo's code
         if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
             raise
         raise LostProcessError(

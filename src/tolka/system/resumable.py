@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.system.atomic import naming, partial, replace_text, try_lock
+from tolka.system.atomic import lock_holder, naming, partial, replace_text, try_lock
 from tolka.system.whole_files import check_is_file, read_text
 
 _FORMAT = 2
@@ -29,8 +29,9 @@ class ResumableFile:
         size = self._recorded_size()
         self._stream = open(self.path, "r+b" if size else "ab")  # noqa: SIM115  (closed by `close`)
         if not (try_lock(self._stream) and self._is_in_place()):
+            holder = lock_holder(self._stream)
             self._stream.close()
-            raise DataError(f"{final}: another process writes it at this moment")
+            raise DataError(f"{final}: another process{holder and f' ({holder})'} writes it at this moment")
         self._stream.truncate(size)
         self._stream.seek(size)
 

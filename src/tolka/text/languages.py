@@ -42,11 +42,20 @@ class LanguageIdentifier:
         It is not enough that another language is more likely: for a short English sentence half a dozen may be, none of
         which is Korean.
         """
+        accepted = self._accepted(language)
+        return bool(accepted) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
+
+    def is_surely(self, likelihoods: Likelihoods, language: str, not_in: str) -> bool:
+        """Return whether the text is surely in one language and not in another, both of which are known."""
+        likelihood = sum(likelihoods[each] for each in self._accepted(language))
+        return likelihood > _CERTAIN and self.is_other(likelihoods, not_in)
+
+    def _accepted(self, language: str) -> frozenset[str]:
+        """Return the known codes of a language and of those that cannot be told from it."""
         if language not in self._confusable:
             code = plain_code(language)
             self._confusable[language] = self._known & next((group for group in _CONFUSABLE if code in group), {code})
-        accepted = self._confusable[language]
-        return bool(accepted) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
+        return self._confusable[language]
 
 
 def certain_language(likelihoods: Likelihoods) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.model_directory.resume_state import ResumeState
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel
-from tolka.training.run_folder import RunFolder
+from tolka.training.run_folder import RunFolder, rank_log
 from tolka.training.snapshots import RunSnapshots
 
 
@@ -47,7 +47,7 @@ class FollowerFolder(RunFolder):
 
     def log(self, message: str, on_bar: bool = False) -> None:
         """Append a line to this rank's log."""
-        self._add_to_log(self.path / "logs" / f"rank{self._rank}.log", message)
+        self._add_to_log(rank_log(self.path, self._rank), message)
 
     def leave(self, name: str, text: str) -> Path:
         """Return the path at which the first rank writes."""

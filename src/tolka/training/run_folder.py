@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import socket
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -19,9 +20,11 @@ from tolka.model_directory.manifest import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
+from tolka.system.surrogates import printable
 from tolka.system.whole_files import check_is_file, read_text
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
+_HOLDER_CHARACTERS = 100
 _UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
 CHECK_PAGE = "check.html"  # written by `mt-train --check` and before a training
 # Files that a folder may have before a run begins in it, even if `claim` was interrupted.
@@ -116,10 +119,19 @@ class RunFolder:
 
     def _take_lock(self) -> None:
         """Lock the folder; ConfigError when another process trains in it. The system frees the lock at exit."""
-        self._lock = (self.path / _LOCK).open("w")
+        self._lock = (self.path / _LOCK).open("a+", encoding="utf-8")
+        self._lock.seek(0)
         if not try_lock(self._lock):
+            holder = ""
+            with suppress(OSError):  # Windows reads no locked file
+                holder = self._lock.read(_HOLDER_CHARACTERS)
             self.release()
-            raise ConfigError(f"{self.path} is in use by another process; wait, or choose another run.name")
+            known = f" ({holder})" if holder else ""
+            raise ConfigError(f"{self.path} is in use by another process{known}; wait, or choose another run.name")
+        with suppress(OSError):  # a full disk: then the message above does not name this process
+            self._lock.truncate()
+            self._lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
+            self._lock.flush()
 
     def release(self) -> None:
         """Unlock the folder for another process, or another call of this one."""
@@ -204,7 +216,7 @@ class RunFolder:
 
     def _add_to_log(self, path: Path, message: str) -> None:
         """Append a message to a log file, each of its lines with the time."""
-        stamp = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        stamp, message = datetime.now().strftime("%Y-%m-%d %H:%M:%S"), printable(message, kept="\n\t")
         self._add(path, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
@@ -264,6 +276,18 @@ def _append(path: Path, content: bytes) -> None:
 def _has_begun(folder: Path) -> bool:
     """Return whether a folder has results of a run that could be lost."""
     return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
+
+
+def rank_log(folder: Path, rank: int) -> Path:
+    """Return the log of one of several processes."""
+    return folder / "logs" / f"rank{rank}.log"
+
+
+def next_time(folder: Path) -> str:
+    """Return what the same command would do with a run's folder: go on, or begin."""
+    last = folder / "last"
+    saved = (last / MANIFEST).is_file()
+    return f"the same command {f'goes on from {last}' if saved else 'starts from the beginning: nothing was saved yet'}"
 
 
 def begun_settings(folder: Path) -> Mapping[str, Any]:

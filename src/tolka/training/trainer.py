@@ -1,9 +1,10 @@
 """The training loop: updates, validation, saving and stopping."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,6 +33,7 @@ from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Win
 from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.warning_signs import Watch
 
+_FIRST_LINE_SECONDS = 10.0
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
 
 
@@ -72,6 +74,7 @@ class Trainer:
         self._clock = Clock()
         self._decisions = Decisions(config, parallel, self._clock)
         self._window, self._safety = Window(), Stopwatch()
+        self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
         self._skipped = SkippedUpdates(config, loader, run, spell, parallel.all_applied)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
@@ -120,6 +123,7 @@ class Trainer:
         """
         self._decisions.begin()
         self._clock.start(self.state.seconds)
+        self._logged, self._fit_at = False, time.perf_counter()
         self.objective.train()
         self._parallel.whole_objective.train()
         if not self.state.update:
@@ -129,7 +133,7 @@ class Trainer:
                     self._selection.select_start(self.state)
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
-        with bar("training", self.config.updates, " updates", initial=self.state.update) as progress:
+        with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             self._finish_interrupted_validation()
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 try:
@@ -149,6 +153,8 @@ class Trainer:
                     if self.state.update % self.config.log_every == 0:
                         self._log(self._window)
                         self._window = Window()
+                    elif self._waits_for_first_line():
+                        self._log_first(self._window)
                     if self._validation_is_due():
                         self._validate_and_save()
                     else:
@@ -264,8 +270,27 @@ class Trainer:
         loss = window.loss
         if loss is None:
             return
-        self.state.seconds = self._clock.seconds
-        line = {
+        line = self._line(window, loss)
+        self.run.record(line)
+        self._watch.loss(self.state.update, loss)
+        minutes_left = self._minutes_left()
+        self.run.log(self._in_words(line, minutes_left), on_bar=True)
+        self._callback.on_update(line, minutes_left)
+
+    def _waits_for_first_line(self) -> bool:
+        """Return whether nothing was logged yet for so long that somebody may wonder whether training works."""
+        return not self._logged and time.perf_counter() - self._fit_at > _FIRST_LINE_SECONDS
+
+    def _log_first(self, window: Window) -> None:
+        """Log how it goes before `trainer.log_every` updates are done; metrics.jsonl does not depend on the time."""
+        loss = window.loss
+        if loss is not None:
+            self.run.log(self._in_words(self._line(window, loss), self._minutes_left()))
+
+    def _line(self, window: Window, loss: float) -> dict[str, Any]:
+        """Return a line for metrics.jsonl. loss: the window's."""
+        self._logged, self.state.seconds = True, self._clock.seconds
+        return {
             "update": self.state.update,
             "train_loss": loss,
             "lr": self.step.rate,
@@ -273,13 +298,12 @@ class Trainer:
             "epoch": self.state.epoch,
             "seconds": self.state.seconds,
         }
-        self.run.record(line)
-        self._watch.loss(self.state.update, loss)
-        shown = f"nll {loss:.3f}, {line['tokens_per_second']:.0f} tok/s, {self.loader.round} {self.state.epoch + 1}"
-        done = f"update {self.state.update} of {self.config.updates}: {shown}, rate {self.step.rate:.2g}"
-        minutes_left = self._minutes_left()
-        self.run.log(f"{done}, {self.state.seconds / 60:.1f} min, {minutes_left:.1f} left", on_bar=True)
-        self._callback.on_update(line, minutes_left)
+
+    def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
+        speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self.loader.round} {self.state.epoch + 1}"
+        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {self.step.rate:.2g}"
+        times = f"{self.state.seconds / 60:.1f} min, {minutes_left:.1f} left"
+        return f"update {self.state.update} of {self.config.updates}: {shown}, {times}"
 
     def _minutes_left(self) -> float:
         """Return the minutes until the updates or the minutes are used up, at the pace so far."""

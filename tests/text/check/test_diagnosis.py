@@ -147,6 +147,17 @@ def test_other_languages(tmp_path: Path) -> None:
     assert found.target.languages == pytest.approx({"de": 0.969, "fr": 0.031})
 
 
+def test_short_lines_are_identified_together(tmp_path: Path) -> None:
+    """Half of these are too short, or like another language's, to be told alone."""
+    pytest.importorskip("py3langid")
+    english = ["I love you.", "No.", "Tom is here now.", "Can you see a man on the hill?", "It was in the garden."]
+    german = ["Ja.", "Er kam an.", "Das ist gut.", "Ein Mann steht im Garten.", "Wo ist der Hund?"]
+    pairs = [Pair(*texts) for texts in zip(english * 100, german * 100, strict=True)]
+    found = examined(write(tmp_path, pairs))
+    assert found.source.languages["en"] > 0.95
+    assert found.target.languages["de"] > 0.95
+
+
 def test_each_fault_is_counted_once(tmp_path: Path) -> None:
     pairs = text(300)
     planted = {

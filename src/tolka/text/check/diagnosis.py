@@ -5,7 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ from tolka.text.readers.base import BothSides
 
 _EXAMPLES = 3
 _CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
+_BLOCK_LINES, _UNSURE = 20, "unsure"
 _IDENTIFIED_PAIRS = 5_000  # pairs whose language is identified, spread over the text; all would take minutes
 # UTF-8 that was decoded as Latin-1 or Windows-1252; Windows-1252 that was decoded as Latin-1, which gives control
 # characters (U+0085 also ends lines); and replacement characters.
@@ -70,8 +71,8 @@ class Finding:
 class Side:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the identified texts that
-    are surely in it; "unsure" -> share of those that are surely in none.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at that are
+    in blocks surely in it; "unsure" -> share of those in blocks that are surely in none.
     """
 
     characters: int
@@ -144,6 +145,19 @@ class HeldOut:
             leaks.sources += len(same | different)
             leaks.pairs += len(same)
         return leaks
+
+
+def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list[Finding]:
+    """Return, for each test set that has pairs of the validation set, how many, compared as `Leaks` are."""
+    held_out = HeldOut(tests)
+    for pair in valid:
+        held_out.compare(pair)
+    found = []
+    for name, pairs in tests.items():
+        if (leaks := held_out.leaks([name])).pairs:
+            example = next(finding for finding in leaks.findings if "whole pair" in finding.what)
+            found.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
+    return found
 
 
 def diagnose(
@@ -306,14 +320,19 @@ class _Statistics:
 
 
 class _Languages:
-    """Language identification on pairs spread over the text, if py3langid is installed."""
+    """Language identification on pairs spread over the text, if py3langid is installed.
+
+    The shares are those of blocks: a line in whose language it is not sure is joined with the following ones, until it
+    is. A short sentence alone may be in one of many languages.
+    """
 
     def __init__(self, languages: tuple[str, str], pairs: int) -> None:
         """pairs: about how many there are."""
         self._every = max(1, pairs // _IDENTIFIED_PAIRS)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
         self._expected = languages
-        self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())  # language -> lines
+        self._blocks: tuple[list[str], list[str]] = ([], [])  # lines that are not identified yet
         try:
             self._identifier: LanguageIdentifier | None = LanguageIdentifier()
         except ConfigError:
@@ -324,18 +343,25 @@ class _Languages:
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
+            self._add_to_block(self._identifier, side, text)
             likelihoods = self._identifier.likelihoods(text)
             if likelihoods is None:
                 continue
             self.findings[side].looked_at += 1
-            if language := certain_language(likelihoods):
-                self._identified[side][language] += 1
             if self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
 
+    def _add_to_block(self, identifier: LanguageIdentifier, side: int, text: str) -> None:
+        block = self._blocks[side]
+        block.append(text)
+        likelihoods = identifier.likelihoods(" ".join(block))
+        language = certain_language(likelihoods) if likelihoods else None
+        if language or len(block) == _BLOCK_LINES:
+            self._identified[side][language or _UNSURE] += len(block)
+            block.clear()
+
     def shares(self, side: int) -> dict[str, float]:
-        """Return the share of each language, the most common first, then of texts that are surely in none."""
-        counts, total = self._identified[side], self.findings[side].looked_at
-        shares = {language: count / total for language, count in counts.most_common()}
-        unsure = total - counts.total()
-        return {**shares, "unsure": unsure / total} if unsure else shares
+        """Return the share of each language, the most common first, then of lines that are surely in none."""
+        counts = self._identified[side]
+        in_order = sorted(counts, key=lambda language: (language == _UNSURE, -counts[language]))
+        return {language: counts[language] / counts.total() for language in in_order}

@@ -9,6 +9,7 @@ import regex
 
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
+from tolka.options.settings import setting
 from tolka.text.characters import CharacterForm, visible
 from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.languages import LanguageIdentifier
@@ -48,6 +49,8 @@ class CleaningConfig:
     """duplicate pairs: keep, exact = drop them, near = also those equal except for case and punctuation"""
     leaks: str = "keep"
     """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
+    allow_loss: bool = setting(False, resumable=True)
+    """train also where more than half of the training pairs are left out, duplicates not counted"""
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))

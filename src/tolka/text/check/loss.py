@@ -1,0 +1,61 @@
+"""How much of a training text cleaning may leave out before training stops and asks."""
+
+from dataclasses import replace
+
+from tolka.text.cleaning.cleaner import Tally
+from tolka.text.cleaning.steps import CleaningConfig
+
+_REPETITIONS = ("duplicate", "near duplicate")
+_LEAST = 0.1  # of all pairs, when only repetitions were left out
+# Beginning or end of a reason -> the setting that asked for the step; others have none, such as a blank side.
+_SETTINGS = {
+    "control": "control",
+    "markup": "markup",
+    "over": "max_characters",
+    "one side over": "max_ratio",
+    "source copied": "copies",
+    "few letters": "min_letters",
+    "numbers": "numbers",
+    "duplicate": "duplicates",
+    "near duplicate": "duplicates",
+    "held-out": "leaks",
+    "in another script": "script",
+    "in another language": "language",
+}
+
+
+def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
+    """Return why so much of a training text is left out that training on the rest needs consent; "" if it does not.
+
+    More than half of the pairs may not be missing. A pair that is left out because it came before is not: its text is
+    learnt from, unless nearly all pairs are repetitions. Nor is one that was set aside for validation or test.
+    max_length: batching.max_length.
+    """
+    dropped = replace(tally, dropped=tally.dropped.copy())
+    del dropped.dropped["set aside"]
+    repeated = sum(dropped.dropped[reason] for reason in _REPETITIONS)
+    missing = dropped.dropped.total() - repeated
+    if cleaning.allow_loss or (missing <= tally.kept and tally.kept >= _LEAST * (tally.kept + repeated)):
+        return ""
+    return (
+        f"{dropped.dropped.total()} of {dropped.total} training pairs are left out, most of them "
+        f"{main_reason(dropped, cleaning, max_length)}: look at some; cleaning.allow_loss=true trains on the "
+        f"{tally.kept} that are left"
+    )
+
+
+def main_reason(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
+    """Return a phrase about the step that leaves most pairs out: "(9) as 'source copied', by cleaning.copies=true"."""
+    reason, count = tally.dropped.most_common(1)[0]
+    setting = _setting_of(reason, cleaning, max_length)
+    known = f", by {setting}" if setting else ""
+    return f"({count}) as '{reason}'{known}" + (" (is it a held-out text?)" if reason.startswith("held-out") else "")
+
+
+def _setting_of(reason: str, cleaning: CleaningConfig, max_length: int) -> str:
+    """Return the setting by which pairs are left out for this reason; "" if it is none."""
+    if reason.endswith(" tokens"):
+        return f"batching.max_length={max_length}"
+    key = next((key for words, key in _SETTINGS.items() if reason.startswith(words) or reason.endswith(words)), "")
+    value = getattr(cleaning, key) if key else ""
+    return f"cleaning.{key}={str(value).lower()}" if key else ""

@@ -1,0 +1,93 @@
+"""Sides that are not what the settings say: exchanged, in one language, or the same text twice; judged by a sample."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from tolka.errors import ConfigError
+from tolka.text.languages import LanguageIdentifier
+from tolka.text.pairs import Pair, PairSource
+from tolka.text.scripts import is_known, letters_of
+
+_SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
+_MOST = 0.5  # of the pairs
+_IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
+
+
+def spread_sample(source: PairSource) -> Iterator[Pair]:
+    """Yield some hundred pairs, spread over the beginning of a text, which is all of most texts."""
+    step = max(1, min(source.count(), _READ_PAIRS) // _SAMPLED_PAIRS)
+    return islice(source.read(), 0, _READ_PAIRS, step)
+
+
+def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
+    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can tell.
+
+    Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
+    """
+    counts: Counter[str] = Counter()
+    tell = _never
+    if all(map(is_known, languages)):
+        tell = _by_script(languages) or _by_langid(languages)
+    for pair in islice(pairs, _SAMPLED_PAIRS):
+        if pair.source and pair.target and not pair.flaw:
+            other = tell(pair.source, 0), tell(pair.target, 1)
+            counts["pairs"] += 1
+            counts["copied"] += pair.source.casefold() == pair.target.casefold()
+            counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
+    return _in_words(counts, languages)
+
+
+def _in_words(counts: Counter[str], languages: tuple[str, str]) -> str:
+    (source, target), least = languages, _MOST * counts["pairs"]
+    if counts["copied"] > least:
+        return (
+            f"both sides are the same text in {_of(counts, 'copied')}: was one file, or one column (corpus.columns), "
+            "named twice?"
+        )
+    if counts["source"] > least and counts["target"] > least:
+        return (
+            f"the sides are swapped: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
+            f"{counts['target']}; corpus.source={target} corpus.target={source} says so (where files or columns are "
+            "named after the languages, exchange those names instead)"
+        )
+    for side, own, other in (("source", source, target), ("target", target, source)):
+        if counts[side] > least:
+            return (
+                f"both sides are {other}: so is the {side} in {_of(counts, side)}, where corpus.{side} says {own}; was "
+                "the right file or column named?"
+            )
+    return ""
+
+
+def _of(counts: Counter[str], what: str) -> str:
+    return f"{counts[what]} of {counts['pairs']} pairs looked at"
+
+
+def _by_script(languages: tuple[str, str]) -> _IsOther | None:
+    """Return a function that tells whether a side's text has the other language's letters rather than its own.
+
+    None for languages that are written in the same letters.
+    """
+    letters = [letters_of(language) for language in languages]
+    if None in letters or letters[0].pattern == letters[1].pattern:
+        return None
+    return lambda text, side: len(letters[1 - side].findall(text)) > 2 * len(letters[side].findall(text))
+
+
+def _never(text: str, side: int) -> bool:
+    return False
+
+
+def _by_langid(languages: tuple[str, str]) -> _IsOther:
+    """Return the same for languages of one script; it tells nothing where py3langid is missing."""
+    try:
+        identifier = LanguageIdentifier()
+    except ConfigError:
+        return _never
+
+    def is_other(text: str, side: int) -> bool:
+        likelihoods = identifier.likelihoods(text)
+        return likelihoods is not None and identifier.is_surely(likelihoods, languages[1 - side], languages[side])
+
+    return is_other

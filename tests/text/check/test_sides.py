@@ -1,0 +1,68 @@
+"""Sides that were exchanged, or named twice, are found in a sample, by letters or by py3langid."""
+
+import pytest
+
+from tolka.text.check.sides import fault_of_sides
+from tolka.text.pairs import Pair
+
+ENGLISH = [
+    "The cat sleeps under the old table.",
+    "We will meet again in the evening.",
+    "He reads a book.",
+]
+KOREAN = ["고양이가 낡은 탁자 밑에서 잔다.", "저녁에 다시 만나기를 바랍니다.", "그는 그것에 관한 책을 읽는다."]
+GERMAN = [
+    "Die Katze schläft unter dem alten Tisch.",
+    "Wir sehen uns am Abend wieder.",
+    "Er liest ein gutes Buch.",
+]
+RUSSIAN = ["Кошка спит под старым столом.", "Надеюсь, мы увидимся вечером.", "Он читает книгу об этом."]
+
+
+def pairs(source: list[str], target: list[str]) -> list[Pair]:
+    return [Pair(*texts) for texts in zip(source, target, strict=True)] * 10
+
+
+@pytest.mark.parametrize(
+    ("languages", "source", "target", "expected"),
+    [
+        (("en", "ko"), ENGLISH, KOREAN, ""),
+        (("en", "ko"), KOREAN, ENGLISH, "corpus.source=ko corpus.target=en"),
+        (("en", "ru"), RUSSIAN, ENGLISH, "corpus.source=ru corpus.target=en"),
+        (("eng", "rus"), RUSSIAN, ENGLISH, "corpus.source=rus corpus.target=eng"),
+        (("en", "ko"), KOREAN, KOREAN, "both sides are the same text in 30 of 30"),
+        (("en", "ko"), KOREAN[::-1], KOREAN, "both sides are ko: so is the source in "),
+        (("en", "ko"), ENGLISH, ENGLISH[::-1], "both sides are en: so is the target in "),
+        (("xa", "xb"), KOREAN, ENGLISH, ""),
+        (("en", "ko"), ["1 2", "3.5", "-"], ["1 2", "3.6", "_"], "both sides are the same text in 10 of 30"),
+    ],
+)
+def test_by_letters(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
+    fault = fault_of_sides(pairs(source, target), languages)
+    if "10 of 30" in expected:
+        assert fault == ""
+    else:
+        assert fault.startswith("the sides are swapped") == ("corpus.source" in expected)
+        assert expected in fault
+        assert bool(fault) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("languages", "source", "target", "expected"),
+    [
+        (("en", "de"), ENGLISH, GERMAN, ""),
+        (("en", "de"), GERMAN, ENGLISH, "corpus.source=de corpus.target=en"),
+        (("de-AT", "en"), ENGLISH, GERMAN, "corpus.source=en corpus.target=de-AT"),
+        (("en", "de"), GERMAN, GERMAN[::-1], "both sides are de: so is the source in "),
+        (("nb", "nn"), ENGLISH, GERMAN, ""),
+    ],
+)
+def test_by_langid(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
+    pytest.importorskip("py3langid")
+    fault = fault_of_sides(pairs(source, target), languages)
+    assert expected in fault
+    assert bool(fault) == bool(expected)
+
+
+def test_a_minority_is_no_fault() -> None:
+    assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], ("en", "ko")) == ""
