@@ -158,7 +158,7 @@ def test_zstandard(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     with pyarrow.output_stream(str(tmp_path / "a.tmx.zst"), compression="zstd") as stream:
         stream.write(TMX.format(encoding="UTF-8").encode())
-    assert len(read(tmp_path / "a.tmx.zst")) == 3
+    assert len(read(tmp_path / "a.tmx.zst")) == 4
     for ending, content in (("tsv", "en\tde\na\tb\n"), ("csv", "en,de\na,b\n"), ("jsonl", '{"en": "a", "de": "b"}\n')):
         with pyarrow.output_stream(str(tmp_path / f"a.{ending}.zst"), compression="zstd") as stream:
             stream.write(content.encode())
@@ -181,13 +181,15 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
         Pair("One bold word & more.", "Ein fettes Wort."),
         Pair("Alone.", "", "no variant in de, but in en, fr"),
         Pair("First.", "Erstes."),
+        Pair("Second.", "Erstes.", "further variants not read"),
     ]
     reader = reader_of(path)
     assert reader
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de, but in en, fr"
+    reasons = "1 further variants not read, 1 no variant in de, but in en, fr"
+    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {reasons}"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -236,6 +238,105 @@ def test_a_byte_order_mark_weighs_more_than_what_is_declared(tmp_path: Path) -> 
     assert read(write(tmp_path / "a.tmx", content)) == [Pair("An é.", "Ein ü.")]
 
 
+def tmx(path: Path, *units: str) -> list[Pair]:
+    """Read a memory of units with one English and one German text: "<source>|<target>"."""
+    rows = (unit.split("|") for unit in units)
+    made = (
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv>\n<tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in rows
+    )
+    return read(write(path, f"<tmx>\n<body>{''.join(made)}</body></tmx>"))
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        # Types and elements of TMX 1.4b, sections "type" and "Content markup".
+        ('First line<ph x="1" type="lb"/>second line', "First line second line"),
+        ('One<ph type="image"/>two', "One two"),
+        ('One<ph type="x-tab"/>two', "One two"),
+        ('One<ph type="pb">&lt;page/&gt;</ph>.', "One ."),
+        ("One<ph>&lt;br/&gt;</ph>two", "One two"),
+        ("One<ph>\\n</ph>two", "One two"),
+        ("One<ph>\\t</ph>two", "One two"),
+        ("One<ph>\n</ph>two", "One two"),
+        ("One<it pos='begin'>&lt;p&gt;</it>two", "One two"),
+        ("One<bpt i='1'>&lt;td&gt;</bpt>two<ept i='1'>&lt;/td&gt;</ept>three", "One two three"),
+        ("One<ut>{\\line }</ut>two", "One two"),
+        ("One<ph>{0}</ph>two", "One two"),
+        ("One<ph>{0}</ph>.", "One."),
+        ("One <ph>{0}</ph> two", "One two"),
+        ("(<ph>{0}</ph>one)", "(one)"),
+        # A highlighted part of a word.
+        ("H<bpt i='1' type='bold'>&lt;b&gt;</bpt>e<ept i='1'>&lt;/b&gt;</ept>llo", "Hello"),
+        ("H<bpt i='1'>{1}</bpt>e<ept i='1'>{1}</ept>llo", "Hello"),
+        ("H<hi type='italic'>el</hi>lo", "Hello"),
+        ("H<ph type='fmt'>&lt;i&gt;</ph>ello", "Hello"),
+        ("H<ph>&lt;/b&gt;</ph>ello", "Hello"),
+        ("H<ph>&lt;span class='x'&gt;</ph>ello", "Hello"),
+        ("H<ut>{\\b </ut>e<ut>}</ut>llo", "Hello"),
+        # The text of a code in a code is another text (a footnote, an image's description).
+        ("One<bpt i='1'>&lt;a title='<sub>Two</sub>'&gt;</bpt> three", "One three"),
+    ],
+)
+def test_inline_codes_part_what_they_separate(tmp_path: Path, segment: str, text: str) -> None:
+    assert tmx(tmp_path / "a.tmx", f"{segment}|x") == [Pair(text, "x")]
+
+
+@pytest.mark.parametrize(
+    ("segment", "why"),
+    [
+        ("&#x1F;", "reference to invalid character number"),
+        ("&#0;", "reference to invalid character number"),
+        ("&#xD800;", "reference to invalid character number"),
+        ("\x0b", "not well-formed (invalid token)"),
+        ("black & white", "not well-formed (invalid token)"),
+        ("AT&T", "not well-formed (invalid token)"),
+        ("3 < 4", "not well-formed (invalid token)"),
+        ("a <b> word", "mismatched tag"),
+        ("\ufffe", "not well-formed (invalid token)"),
+    ],
+)
+def test_what_is_no_xml_costs_its_unit(tmp_path: Path, segment: str, why: str) -> None:
+    good = [f"s{n}|t{n}" for n in range(3000)]  # more than a block is read
+    path = tmp_path / "a.tmx"
+    pairs = tmx(path, *good, f"s|{segment}", *good, f"{segment}|t", "last|letztes")
+    bad = [Pair(f"{path}:{line}", "", f"no XML ({why}; first in line 3003)") for line in (3003, 6003)]
+    assert [pair for pair in pairs if pair.flaw] == bad
+    assert [pair.source for pair in pairs if not pair.flaw] == [*(f"s{n}" for n in range(3000))] * 2 + ["last"]
+
+
+def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
+    path, unit = tmp_path / "a.tmx", UNIT[len("<tmx><body>") : -len("</body></tmx>")]
+    for encoding, why in (
+        ("UTF-8", "not well-formed (invalid token)"),
+        ("EUC-KR", "a byte that is not EUC-KR, which the file says it is in"),
+    ):
+        units = [unit.format(text, text).encode() for text in "abc"]
+        units[1] = units[1].replace(b"b.", b"\xff.")
+        head = f'<?xml version="1.0" encoding="{encoding}"?><tmx><body>'.encode()
+        pairs = read(write(path, head + b"".join(units) + b"</body></tmx>"))
+        assert pairs == [
+            Pair("An a.", "Ein a."),
+            Pair(f"{path}:2", "", f"no XML ({why}; first in line 2)"),
+            Pair("An c.", "Ein c."),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("target", "first"),
+    [("de", "DE"), ("de-AT", "AT"), ("de_AT", "AT"), ("de-CH", "DE"), ("deu", "DE"), ("de-DE", "DE"), ("zh-CN", "")],
+)
+def test_a_variant_of_a_region_is_chosen_by_the_language_code(tmp_path: Path, target: str, first: str) -> None:
+    variants = [("en-US", "US"), ("de-DE", "DE"), ("DE-AT", "AT"), ("de-DE", "second"), ("zh-TW", "TW")]
+    tuvs = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in variants)
+    path = write(tmp_path / "a.tmx", f"<tmx><body><tu>{tuvs}</tu></body></tmx>")
+    reader = reader_of(path)
+    assert reader
+    pairs = list(reader(path, "t", ("en", target), ()).read())
+    assert [pair.target for pair in pairs if not pair.flaw] == ([first] if first else [])
+    assert {pair.target for pair in pairs[1:]} == ({"DE", "AT", "second"} - {first} if first else set())
+
+
 @pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
 def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, doctype: str) -> None:
     path = write(tmp_path / "a.tmx", doctype + UNIT.format("caf&eacute;&nbsp;x&NotEqualTilde;", "&uuml;<ph>&odd;</ph>"))
@@ -260,16 +361,13 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
         ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
         ("", r"a.tmx:1: no XML \(no element found\)"),
-        (
-            f'<?xml version="1.0" standalone="yes"?>{UNIT.format("&eacute;", "x")}',
-            r"a.tmx:1: no XML \(undefined entity\)",
-        ),
+        ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: no XML \(undefined entity\)"),
         ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
         ('<?xml version="1.0" encoding="hex"?>', "a.tmx:1: the encoding 'hex' is not known; allowed are UTF-8"),
         ('<?xml version="1.0" encoding="unicode_escape"?>', "a.tmx:1: the encoding 'unicode_escape' is not known"),
         (
             b'<?xml version="1.0" encoding="EUC-KR"?>\n<tmx>\n' + b"\n" * 70_000 + "é".encode("latin-1"),
-            r"a.tmx:70003: not EUC-KR, which the file says it is in \(byte 0xe9\)",
+            r"a.tmx:70003: no XML \(a byte that is not EUC-KR, which the file says it is in\)",
         ),
     ],
 )

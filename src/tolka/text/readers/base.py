@@ -47,7 +47,9 @@ class ColumnSetting:
 
 
 class BothSides(PairSource):
-    """One file with sources and targets."""
+    """One file with sources and targets. has_columns: whether corpus.columns chooses among several texts of a row."""
+
+    has_columns = True
 
     def __init__(
         self,
@@ -72,6 +74,11 @@ class BothSides(PairSource):
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+
+    def refuse_columns(self) -> None:
+        """Raise ConfigError where columns are named of a file that has none."""
+        if self.columns:
+            raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
 
     def _text_lines(self) -> Iterator[str]:
         """Yield the lines of the file, decoded."""
