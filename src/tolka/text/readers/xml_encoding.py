@@ -60,17 +60,23 @@ def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
     if not match:
         return "", None
     declared = match[1].decode("ascii", "replace").strip()
-    python_name = _ALIASES.get(declared.lower(), declared)
-    try:
-        "".encode(python_name)  # LookupError for an unknown name, and for a codec that is not of text
-        codec = codecs.lookup(python_name)
-    except (LookupError, UnicodeError, ValueError):
-        raise _unknown(name, declared) from None
-    if codec.name in _NOT_OF_FILES:
+    codec = codec_of(declared)
+    if codec is None:
         raise _unknown(name, declared)
     if head.startswith(codecs.BOM_UTF8) or codec.name in _LIKE_UTF8:  # a byte order mark overrides the declaration
         return "UTF-8", None
-    return declared, codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
+    return declared, codec
+
+
+def codec_of(declared: str) -> codecs.CodecInfo | None:
+    """Return the codec of an encoding that a file names; None if there is none, or none of files."""
+    name = _ALIASES.get(declared.lower(), declared)
+    try:
+        "".encode(name)  # LookupError for an unknown name, and for a codec that is not of text
+        codec = codecs.lookup(name)
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    return None if codec.name in _NOT_OF_FILES else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
 
 
 def _unknown(name: str, declared: str) -> DataError:
