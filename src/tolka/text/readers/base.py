@@ -43,7 +43,10 @@ class ColumnSetting:
 
     key: str = "corpus.columns"
     names: str = "Name two of them with corpus.columns=[source,target]"
-    numbers: str = "or, where the first line is a pair already, their numbers: corpus.columns=[1,2]"
+    numbers: str = (
+        "or, where the first line is a pair already, their numbers: corpus.columns=[1,2], or for this file alone "
+        "corpus.train=[[FILE,1,2]]"
+    )
 
 
 class BothSides(PairSource):

@@ -53,7 +53,9 @@ class XmlHandler(ABC):
 
 
 class UnitHandler(XmlHandler):
-    """Collects the pairs of a file of units."""
+    """Collects the pairs of a file of units. counted: names of the elements that stand for a pair, if not of units."""
+
+    counted: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
         """languages: codes of source and target."""
@@ -86,13 +88,13 @@ class XmlFile(BothSides):
             yield from handler.pop_pairs()
 
     def count(self) -> int:
-        """Return the number of units, from their start tags."""
+        """Return about the number of pairs, from start tags."""
         return self._start_tags
 
     @cached_property
     def _start_tags(self) -> int:
         # In any encoding that contains ASCII.
-        names = "|".join(r"\0{0,3}".join(name) for name in self.handler.units)
+        names = "|".join(r"\0{0,3}".join(name) for name in self.handler.counted or self.handler.units)
         unit = re.compile(rf"<\0{{0,3}}(?:{names})\0{{0,3}}[>\s]".encode())
         count, tail = 0, b""
         try:
@@ -165,6 +167,7 @@ _BREAK_TYPES = frozenset(
 _BREAK_TYPES |= frozenset({"br", "img", "tab", "linebreak", "x-linebreak", "x-line_break", "fmt:br"})
 _FORMATTING_TYPES = frozenset(
     {"bold", "italic", "underlined", "ulined", "dulined", "font", "color", "scap", "link", "fmt", "b", "i", "u"}
+    | {"x-b", "x-i", "x-u", "x-a", "x-em", "x-strong", "x-span"}
 )
 # Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
 _BREAK = re.compile(
