@@ -9,6 +9,9 @@ import regex
 
 from tolka.errors import DataError
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
+from tolka.text.readers.columns import CsvFile
+from tolka.text.readers.xlsx import XlsxFile
+from tolka.text.scripts import plain_code
 from tolka.text.tbx import read_tbx
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
@@ -16,6 +19,7 @@ from tolka.text.tbx import read_tbx
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
 _WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
 _BAR = re.compile(r"(?<!\\)\|")
+_TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
 TBX_ENDINGS = (".tbx", ".xml")
 
 
@@ -136,11 +140,12 @@ def needs_blank(phrase: str) -> bool:
 
 
 def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
-    """Read a glossary: TBX where the name says so (.tbx, .xml), else TSV. languages: of source and target.
+    """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
 
-    A line of TSV is `source TAB target`, or with further columns of target forms; forms of one cell are separated by
-    bars. Blank lines and those that begin with # are ignored; \\| and \\# are the characters themselves. DataError with
-    file and line for anything else, and for a glossary without terms.
+    languages: of source and target. A line of TSV is `source TAB target`, or with more columns of target forms; forms
+    of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
+    of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
+    characters themselves. DataError with file and line for anything else, and for a glossary without terms.
     """
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
         if not all(languages):
@@ -149,7 +154,7 @@ def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LIN
         if not entries:
             raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
         return entries
-    entries = [_entry(line, f"{path}:{number}") for number, line in _lines(path, limit)]
+    entries = [_entry(cells, f"{path}:{number}") for number, cells in _rows(path, languages, limit)]
     if not entries:
         raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
     return entries
@@ -173,9 +178,28 @@ def _lines(path: Path, limit: LineLimit) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _entry(line: str, place: str) -> Entry:
-    """Return the entry of a line of TSV. place: file and line, for errors."""
-    source, *targets = line.split("\t")
+def _rows(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each row: the source's, and those of the target."""
+    table = _TABLES.get(without_compression(path).suffix.lower())
+    if table is None:
+        yield from ((number, line.split("\t")) for number, line in _lines(path, limit))
+        return
+    columns: Sequence[int] = ()
+    for number, cells in table(path, str(path), languages, (), limit).rows():
+        if not columns:
+            codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in languages]
+            if all(languages) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
+                columns = [codes.index(code) for code in wanted]
+                continue
+            columns = 0, 1
+        chosen = [cells[column] for column in columns if column < len(cells)]
+        if any(map(str.strip, chosen)) and not chosen[0].startswith("#"):
+            yield number, chosen
+
+
+def _entry(cells: Sequence[str], place: str) -> Entry:
+    """Return the entry of a row. place: file and line, for errors."""
+    source, *targets = cells
     if not targets:
         raise DataError(f"{place}: no tab; a line is: source TAB target")
     sources = _forms(source)

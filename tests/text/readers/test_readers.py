@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import lzma
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,15 @@ def as_parquet(path: Path, pairs: list[Pair]) -> Path:
     return path
 
 
+def as_workbook(path: Path, rows: Sequence[Sequence[object]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
 def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
     rows = [(pair.source, pair.target) for pair in PAIRS]
     units = "".join(
@@ -110,6 +120,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
         ".parquet": as_parquet(tmp_path / "a.parquet", PAIRS),
         ".json": write(tmp_path / "a.json", json.dumps([dict(zip(LANGUAGES, row, strict=True)) for row in rows])),
         ".xlf": write(tmp_path / "a.xlf", XLIFF.format("".join(XLIFF_UNIT.format(s, t) for s, t in rows))),
+        ".xlsx": as_workbook(tmp_path / "a.xlsx", [LANGUAGES, *rows]),
         ".xml": write(tmp_path / "a.xml", wmt([s for s, _ in rows], [t for _, t in rows])),
     }
     assert files.keys() == FORMATS.keys() - {".xliff"}

@@ -24,7 +24,7 @@ class TsvFile(BothSides):
     separators = "tabs"
 
     def read(self) -> Iterator[Pair]:
-        rows = self._rows()
+        rows = self.rows()
         if self._by_number:
             numbers = [int(column) for column in self.columns]
             if 0 in numbers:
@@ -50,7 +50,7 @@ class TsvFile(BothSides):
     def _by_number(self) -> bool:
         return bool(self.columns) and all(column.isdecimal() for column in self.columns)
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of each row, and the number of the line that it ends in."""
         for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
@@ -85,7 +85,7 @@ class CsvFile(TsvFile):
 
     separators = "commas, semicolons or tabs"
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()
         first = next(lines, None)
         if first is None:
