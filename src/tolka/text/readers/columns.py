@@ -61,7 +61,7 @@ class TsvFile(BothSides):
 
     def _column_numbers(self, header: list[str]) -> list[int]:
         """Return the numbers of the columns named in the first line."""
-        names = [name.strip() for name in header]
+        names = [" ".join(name.split()) for name in header]
         columns = self.columns or self.languages
         for name in columns:
             if name not in names:

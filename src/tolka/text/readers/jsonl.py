@@ -53,9 +53,8 @@ class JsonLinesFile(BothSides):
 
     def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
         if key not in cells:
-            raise DataError(
-                f"{self.path}:{number}: no key '{key}'.{did_you_mean(key, list(cells))} {self.setting.names}"
-            )
+            known = did_you_mean(key, map(one_line, cells))
+            raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
         if not isinstance(cells[key], str | None):
             raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")
         return one_line(cells[key] or "")

@@ -1,5 +1,8 @@
 """Translation memories (TMX 1.4)."""
 
+from pathlib import Path
+
+from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
@@ -13,8 +16,11 @@ class _Units(UnitHandler):
     """The units that expat has parsed so far."""
 
     roots, units = frozenset({"tmx"}), frozenset({"tu"})
-    _language = ""
-    _variants: list[tuple[str, str, str]]  # of the current unit: language code, text, flaw
+
+    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
+        super().__init__(path, languages, limit)
+        self._language = ""
+        self._variants: list[tuple[str, str, str]] = []  # of the current unit: language code, text, flaw
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "tu":

@@ -83,8 +83,11 @@ class _Documents(UnitHandler):
 
     roots, units = frozenset({"dataset"}), frozenset({"doc"})
     counted = frozenset({"seg"})
-    _sides: list[tuple[str, str, dict[str, str]]]  # of the document: element, language, and texts by number
-    _number = ""
+
+    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
+        super().__init__(path, languages, limit)
+        self._sides: list[tuple[str, str, dict[str, str]]] = []  # of the document: element, language, texts by number
+        self._number = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "doc":

@@ -3,8 +3,7 @@
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
+from typing import IO, Any
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.readers.base import register_reader
@@ -20,12 +19,11 @@ class XlsxFile(TsvFile):
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-            if size > _MAX_BYTES:
-                raise ValueError(f"{size} bytes unpacked, and {_MAX_BYTES} are allowed: save it as csv")
-            with closing(self._workbook()) as book:
-                sheet = book.worksheets[0]
+            with self.path.open("rb") as stream:
+                size = sum(member.file_size for member in zipfile.ZipFile(stream).infolist())
+                if size > _MAX_BYTES:
+                    raise ValueError(f"{size} bytes unpacked, and {_MAX_BYTES} are allowed: save it as csv")
+                sheet = self._workbook(stream).worksheets[0]
                 sheet.reset_dimensions()  # what the file says of its size may be wrong
                 yield from self._rows_of(sheet)
         except (ConfigError, DataError):
@@ -34,14 +32,14 @@ class XlsxFile(TsvFile):
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
             raise DataError(f"{self.path}: cannot be read as a workbook of Excel ({reason})") from None
 
-    def _workbook(self) -> Any:
+    def _workbook(self, stream: IO[bytes]) -> Any:
         """Return the open file; ConfigError without openpyxl."""
         try:
             from openpyxl import load_workbook
         except ImportError:
             raise ConfigError(f"{self.path}: to read Excel's files, pip install 'tolka[documents]'") from None
         with warnings.catch_warnings(action="ignore"):  # of features that openpyxl leaves out, such as styles
-            return load_workbook(self.path, read_only=True, data_only=True, keep_links=False)
+            return load_workbook(stream, read_only=True, data_only=True, keep_links=False)
 
     def _rows_of(self, sheet: Any) -> Iterator[tuple[int, list[str]]]:
         for number, cells in enumerate(sheet.iter_rows(max_col=_MAX_COLUMNS, values_only=True), 1):
