@@ -432,10 +432,12 @@ def test_fp16_on_a_cpu_is_refused_before_anything_is_read(command: Command, tiny
     assert "training text" not in outcome.err
 
 
-def test_a_corpus_key_without_a_kind_of_corpus_says_what_to_add(command: Command) -> None:
-    outcome = command("mt-train", "corpus.train=data/train", "corpus.source=en", "corpus.target=de")
-    assert outcome.code == 2
-    assert "corpus.train needs to know the kind of corpus: add corpus=files" in outcome.error
+@pytest.mark.parametrize(("key", "kind"), [("corpus.train=[[a.txt,b.txt]]", "files"), ("corpus.path=x/y", "hub")])
+def test_a_text_implies_the_kind_of_corpus(command: Command, key: str, kind: str) -> None:
+    outcome = command("mt-train", "--print-config", key, "corpus.source=en", "corpus.target=de")
+    assert outcome.code == 0
+    corpus = yaml.safe_load(outcome.out)["corpus"]
+    assert (corpus["name"], corpus["train"]) == (kind, [["a.txt", "b.txt"]] if kind == "files" else ["train"])
 
 
 def test_a_run_of_an_older_version_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def test_promised_names() -> None:
         ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
         ("report.sentences=[Grüße aus Köln.,I'm here.]", r"report.sentences=['Grüße aus Köln.','I\'m here.']"),
         ("corpus.train='as it is'", "corpus.train='as it is'"),
+        ("corpus.train=[[a b,2,4],[c(1),d],e]", "corpus.train=[['a b','2','4'],['c(1)','d'],'e']"),
+        ("corpus.train=[['a,b',\"[c]\"],[ab]*.tsv]", "corpus.train=[['a,b',\"[c]\"],'[ab]*.tsv']"),
         ("trainer.updates=10", "trainer.updates=10"),
         ("corpus=files", "corpus=files"),
     ],

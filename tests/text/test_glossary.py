@@ -1,7 +1,9 @@
 """Glossaries: reading them, and finding their terms in texts."""
 
+import csv
 import gzip
 import random
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tolka.errors import DataError
 from tolka.text.glossary import Entry, Glossary, Phrases, needs_blank, read_banned, read_glossary, stands_in
 from tolka.text.lines import LineLimit
+from tolka.text.readers import xlsx
 
 EN_DE = ("en", "de")
 
@@ -123,7 +126,7 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
         (TBX_3, ("", ""), r"terms\.tbx: the model does not say its languages, which TBX needs"),
         (BOMB, EN_DE, r"terms\.tbx:1: it declares an entity \('a'\)"),
         (STEALING, EN_DE, r"terms\.tbx:1: it declares an entity \('a'\)"),
-        (TBX_2.replace("Antrieb", "&Antrieb;"), EN_DE, r"terms\.tbx:9: the entity '&Antrieb;' is not declared"),
+        (TBX_2.replace("Antrieb", "&Antrieb;"), EN_DE, r"terms\.tbx:9: undeclared entity in '&Antrieb;'"),
         (TBX_3.replace("dog", "d" * 3000), EN_DE, r"terms\.tbx:2: a term is longer than 1000 bytes"),
         (TBX_3.encode("latin-1"), EN_DE, r"terms\.tbx:4: no XML \(not well-formed"),
     ],
@@ -267,3 +270,62 @@ def test_phrases_are_found_where_they_stand() -> None:
         text = "".join(chance.choices(signs, k=chance.randint(0, 25)))
         expected = {phrase for phrase in phrases if stands_in(phrase, text, to_its_end=True)}
         assert Phrases(phrases).found_in(text) == expected, (phrases, text)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_two_columns_of_a_table(tmp_path: Path, ending: str) -> None:
+    def table(*rows: tuple[str, ...]) -> Path:
+        path = tmp_path / f"terms.{ending}"
+        if ending == "csv":
+            with path.open("w", encoding="utf-8-sig", newline="") as stream:
+                csv.writer(stream, delimiter=";").writerows(rows)
+        else:
+            book = pytest.importorskip("openpyxl").Workbook()
+            for row in rows:
+                book.active.append(row)
+            book.save(path)
+        return path
+
+    two = [Entry(("engine", "motor"), ("Motor",)), Entry(("a, b",), ("c",))]
+    rows = [("engine|motor", "Motor"), ("", ""), ("# gear", "x"), ("a, b", "c")]
+    assert read_glossary(table(*rows), EN_DE) == two
+    languages = [("de", "notes", "en"), *((target, "a note", source) for source, target in rows)]
+    assert read_glossary(table(*languages), EN_DE) == two
+    assert read_glossary(table(*((*row, "en", "de") for row in rows)), EN_DE) == two  # as DeepL writes it
+    with pytest.raises(DataError, match=rf"terms\.{ending}:2: 'b' has no target term"):
+        read_glossary(table(("a", "x"), ("b", "")), EN_DE)
+    with pytest.raises(DataError, match=rf"terms\.{ending}: the glossary has no terms"):
+        read_glossary(table(("en", "de")), EN_DE)
+
+
+SHEET = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>%s</sheetData></worksheet>'
+
+
+@pytest.mark.parametrize(
+    ("member", "content", "complaint"),
+    [
+        (None, b"no archive", "cannot be read as a workbook of Excel"),
+        ("xl/workbook.xml", b"<a/>", "cannot be read as a workbook of Excel"),
+        ("xl/worksheets/sheet1.xml", SHEET % b'<row r="99999999999"><c><v>1</v></c></row>', "more than 1000 rows"),
+        ("xl/worksheets/sheet1.xml", SHEET % b" " * 2**12, "bytes unpacked, and 100000 are allowed"),
+    ],
+)
+def test_a_workbook_from_a_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, member: str | None, content: bytes, complaint: str
+) -> None:
+    monkeypatch.setattr(xlsx, "_MAX_BYTES", 100_000)
+    monkeypatch.setattr(xlsx, "_MAX_ROWS", 1000)
+    book, path = pytest.importorskip("openpyxl").Workbook(), tmp_path / "terms.xlsx"
+    book.active.append(("a", "b"))
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if member is None:
+        path.write_bytes(content)
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, old in members.items():
+                archive.writestr(name, content if name == member else old)
+    with pytest.raises(DataError, match=complaint) as error:
+        read_glossary(path, EN_DE)
+    assert "\n" not in str(error.value)

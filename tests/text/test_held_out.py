@@ -20,7 +20,7 @@ ROWS = [(f"source {n}", f"target {n}") for n in range(1000)]
 
 
 def config(folder: Path, train: list[str], **options: Any) -> FilesConfig:
-    return FilesConfig(source="xa", target="xb", root=str(folder), train=train, **options)
+    return FilesConfig(source="xa", target="xb", root=str(folder), train=[*train], **options)
 
 
 def split(config: FilesConfig, cache: str = "cache") -> Corpus:

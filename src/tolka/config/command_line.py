@@ -84,14 +84,14 @@ def check_groups(values: Mapping[str, Any]) -> None:
 def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[str]:
     """Return the settings, with experiment=sample where no corpus is named, also not by a file of the user's own.
 
-    ConfigError for files without the kind of corpus, and for a model to go on from without text to go on with.
+    corpus.train, valid or test alone imply corpus=files, and with corpus.path corpus=hub. ConfigError for a model to go
+    on from without text to go on with.
     """
     given = {parts(setting)[1] for setting in settings}
-    own = sorted(given & {"corpus.train", "corpus.valid", "corpus.test"})
-    if own and not given & {"corpus", "experiment", "corpus.root"} and not source.primary:
-        raise ConfigError(f"{own[0]} needs to know the kind of corpus: add corpus=files (or corpus=hub)")
     if given & {"experiment", "corpus"} or source.primary:
         return list(settings)
+    if given & {"corpus.train", "corpus.valid", "corpus.test", "corpus.path"} and "corpus.root" not in given:
+        return ["corpus=hub" if "corpus.path" in given else "corpus=files", *settings]
     if "run.init_from" in given:
         raise ConfigError("run.init_from goes on with text: name it, with corpus=files corpus.train=... and so on")
     return ["experiment=sample", *settings]

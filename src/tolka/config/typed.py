@@ -10,8 +10,10 @@ from tolka.config.choices import literal_kind
 
 # What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
 _KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
-# A list's next item: in quotes, where commas do not separate, or up to a comma.
-_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)""")
+# A list's next item: in quotes, where commas do not separate, or a list without lists in it, or up to a comma.
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_LIST = rf"""\[(?:{_QUOTED}|[^][])*\]"""
+_ITEM = re.compile(rf"""\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)""")
 
 # The beginning of ${...} that is text: neither a setting nor a resolver. And backslashes before it, which escape it.
 _TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
@@ -47,8 +49,7 @@ def quote(override: str) -> str:
         return override
     typed = override.partition("=")[0]
     if kind.is_list and value.startswith("[") and value.endswith("]"):
-        items = [item for item in _ITEM.findall(value[1:-1]) if item]
-        return f"{typed}=[{','.join(quoted(item) for item in items)}]"
+        return f"{typed}={_quoted_list(value)}"
     return f"{typed}={quoted(value)}"
 
 
@@ -74,6 +75,9 @@ def as_typed(given: object, keywords: Mapping[str, Any]) -> list[str]:
             "model='runs/mine'"
         )
     return [*texts, *as_overrides(keywords)]
+def _quoted_list(value: str) -> str:
+    items = [item for item in _ITEM.findall(value[1:-1]) if item]
+    return f"[{','.join(_quoted_list(item) if re.fullmatch(_LIST, item) else quoted(item) for item in items)}]"
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:

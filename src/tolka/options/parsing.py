@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import reprlib
+import types
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -63,6 +64,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and _in_float32(value)
     if kind is str:
         return isinstance(value, str)
+    if isinstance(kind, types.UnionType):
+        return any(_fits(value, each) for each in typing.get_args(kind))
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
         return all(_fits(each, item) for each in (value if isinstance(value, list) else [value]))
@@ -93,7 +96,7 @@ def brief(value: Any) -> str:
 
 
 def _in_words(kind: Any) -> str:
-    if kind == list[str]:
+    if kind in (list[str], str | list[str]):
         return "a text or a list of texts; put quotes around a value that YAML reads as something else"
     if typing.get_origin(kind) is list:
         return f"a list, each of it {_in_words(typing.get_args(kind)[0])}"

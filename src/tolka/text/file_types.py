@@ -15,6 +15,8 @@ _DOCUMENTS = {
     ".xhtml": ("HTML", "tags"),
     ".xml": ("XML", "tags"),
     ".tmx": ("a translation memory", "tags and both languages"),
+    ".sgm": ("a test set of WMT", "tags"),
+    ".sgml": ("SGML", "tags"),
     ".xliff": ("XLIFF", "tags and both languages"),
     ".xlf": ("XLIFF", "tags and both languages"),
     ".md": ("Markdown", "markup"),

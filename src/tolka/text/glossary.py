@@ -12,6 +12,9 @@ from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
+from tolka.text.readers.columns import CsvFile
+from tolka.text.readers.xlsx import XlsxFile
+from tolka.text.scripts import plain_code
 from tolka.text.tbx import MOST_BYTES, read_tbx
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
@@ -21,6 +24,7 @@ _WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}
 _BAR = re.compile(r"(?<!\\)\|")
 MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
 """Lines of a glossary, and of a list of banned phrases, at most."""
+_TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
 TBX_ENDINGS = (".tbx", ".xml")
 
 
@@ -166,13 +170,13 @@ def needs_blank(phrase: str) -> bool:
 
 
 def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
-    """Read a glossary: TBX where the name says so (.tbx, .xml), else TSV. languages: of source and target.
+    """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
 
-    It is a file, of at most MOST_TERMS lines and MOST_BYTES.
-
-    A line of TSV is `source TAB target`, or with further columns of target forms; forms of one cell are separated by
-    bars. Blank lines and those that begin with # are ignored; \\| and \\# are the characters themselves. DataError with
-    file and line for anything else, and for a glossary without terms.
+    languages: of source and target. A line of TSV is `source TAB target`, or with more columns of target forms; forms
+    of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
+    of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
+    characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
+    anything else, and for a glossary without terms.
     """
     _check(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
@@ -182,7 +186,7 @@ def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LIN
         if not entries:
             raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
         return entries
-    entries = [_entry(line, f"{path}:{number}") for number, line in _lines(path, limit, MOST_TERMS)]
+    entries = [_entry(cells, f"{path}:{number}") for number, cells in _rows(path, languages, limit)]
     if not entries:
         raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
     return entries
@@ -214,16 +218,39 @@ def _lines(path: Path, limit: LineLimit, most: int) -> Iterator[tuple[int, str]]
     for number, line in enumerate(read_lines(path, limit=limit), start=1):
         size += len(line)
         if number > most or size > MOST_BYTES:
-            raise DataError(
-                f"{path}:{number}: at most {most} lines and {MOST_BYTES} bytes are read; leave out the rest"
-            )
+            raise _too_large(path, number, most)
         if line.strip() and not line.startswith("#"):
             yield number, line
 
 
-def _entry(line: str, place: str) -> Entry:
-    """Return the entry of a line of TSV. place: file and line, for errors."""
-    source, *targets = line.split("\t")
+def _too_large(path: Path, number: int, most: int) -> DataError:
+    return DataError(f"{path}:{number}: at most {most} lines and {MOST_BYTES} bytes are read; leave out the rest")
+
+
+def _rows(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each row: the source's, and those of the target."""
+    table = _TABLES.get(without_compression(path).suffix.lower())
+    if table is None:
+        yield from ((number, line.split("\t")) for number, line in _lines(path, limit, MOST_TERMS))
+        return
+    columns: Sequence[int] = ()
+    for number, cells in table(path, str(path), languages, (), limit).rows():
+        if number > MOST_TERMS:
+            raise _too_large(path, number, MOST_TERMS)
+        if not columns:
+            codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in languages]
+            if all(languages) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
+                columns = [codes.index(code) for code in wanted]
+                continue
+            columns = 0, 1
+        chosen = [cells[column] for column in columns if column < len(cells)]
+        if any(map(str.strip, chosen)) and not chosen[0].startswith("#"):
+            yield number, chosen
+
+
+def _entry(cells: Sequence[str], place: str) -> Entry:
+    """Return the entry of a row. place: file and line, for errors."""
+    source, *targets = cells
     if not targets:
         raise DataError(f"{place}: no tab; a line is: source TAB target")
     sources = _forms(source)

@@ -26,6 +26,22 @@ def plain_code(language: str) -> str:
     return str(langcodes.Language.get(language).language)
 
 
+@cache
+def is_variety(code: str, language: str) -> bool:
+    """Return whether a text with one language code passes for another: en-GB for en, de-DE for de-AT, eng for en.
+
+    The region may differ, and the script only where the language names none: zh-TW passes for zh, but not for zh-CN.
+    """
+    import langcodes
+
+    if code == language or code.startswith(f"{language}-"):
+        return True
+    if not (is_known(code) and is_known(language)) or plain_code(code) != plain_code(language):
+        return False
+    first, second = (langcodes.Language.get(each).maximize().script for each in (code, language))
+    return bool(first == second)
+
+
 def letters_of(language: str) -> Any:
     """Return a pattern that matches a letter of the language's scripts; None for an unknown code."""
     import langcodes

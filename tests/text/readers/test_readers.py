@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import lzma
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,15 @@ def as_parquet(path: Path, pairs: list[Pair]) -> Path:
     return path
 
 
+def as_workbook(path: Path, rows: Sequence[Sequence[object]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
 def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
     rows = [(pair.source, pair.target) for pair in PAIRS]
     units = "".join(
@@ -108,14 +118,30 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
         ),
         ".csv": write(tmp_path / "a.csv", as_csv(PAIRS)),
         ".parquet": as_parquet(tmp_path / "a.parquet", PAIRS),
+        ".json": write(tmp_path / "a.json", json.dumps([dict(zip(LANGUAGES, row, strict=True)) for row in rows])),
+        ".xlf": write(tmp_path / "a.xlf", XLIFF.format("".join(XLIFF_UNIT.format(s, t) for s, t in rows))),
+        ".xlsx": as_workbook(tmp_path / "a.xlsx", [LANGUAGES, *rows]),
+        ".xml": write(tmp_path / "a.xml", wmt([s for s, _ in rows], [t for _, t in rows])),
     }
-    assert files.keys() == FORMATS.keys()
+    assert files.keys() == FORMATS.keys() - {".xliff"}
     for path in files.values():
         assert read(path) == PAIRS, path
         reader = reader_of(path)
         assert reader
         source = reader(path, "t", LANGUAGES, ())
         assert (source.count() >= len(PAIRS), len(source.fingerprint())) == (True, 64)
+
+
+XLIFF = '<xliff version="1.2"><file source-language="en" target-language="de-DE"><body>{}</body></file></xliff>'
+XLIFF_UNIT = '<trans-unit id="1"><source>{}</source><target>{}</target></trans-unit>'
+
+
+def wmt(source: list[str], *references: list[str]) -> str:
+    """Return a test set of one document."""
+    segments = ("".join(f'<seg id="{n}">{text}</seg>' for n, text in enumerate(side)) for side in (source, *references))
+    tags = ['src lang="en"', *['ref lang="de" translator="A"'] * len(references)]
+    sides = (f"<{tag}><p>{text}</p></{tag[:3]}>" for tag, text in zip(tags, segments, strict=True))
+    return f'<dataset id="x"><doc id="1">{"".join(sides)}</doc></dataset>'
 
 
 LONG = "x" * 101
@@ -158,7 +184,7 @@ def test_zstandard(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     with pyarrow.output_stream(str(tmp_path / "a.tmx.zst"), compression="zstd") as stream:
         stream.write(TMX.format(encoding="UTF-8").encode())
-    assert len(read(tmp_path / "a.tmx.zst")) == 3
+    assert len(read(tmp_path / "a.tmx.zst")) == 4
     for ending, content in (("tsv", "en\tde\na\tb\n"), ("csv", "en,de\na,b\n"), ("jsonl", '{"en": "a", "de": "b"}\n')):
         with pyarrow.output_stream(str(tmp_path / f"a.{ending}.zst"), compression="zstd") as stream:
             stream.write(content.encode())
@@ -181,13 +207,15 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
         Pair("One bold word & more.", "Ein fettes Wort."),
         Pair("Alone.", "", "no variant in de, but in en, fr"),
         Pair("First.", "Erstes."),
+        Pair("Second.", "Erstes.", "further variants not read"),
     ]
     reader = reader_of(path)
     assert reader
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    assert tally.summary() == "3 pairs, 2 kept, 1 left out: 1 no variant in de, but in en, fr"
+    reasons = "1 further variants not read, 1 no variant in de, but in en, fr"
+    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {reasons}"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -236,6 +264,105 @@ def test_a_byte_order_mark_weighs_more_than_what_is_declared(tmp_path: Path) -> 
     assert read(write(tmp_path / "a.tmx", content)) == [Pair("An é.", "Ein ü.")]
 
 
+def tmx(path: Path, *units: str) -> list[Pair]:
+    """Read a memory of units with one English and one German text: "<source>|<target>"."""
+    rows = (unit.split("|") for unit in units)
+    made = (
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv>\n<tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in rows
+    )
+    return read(write(path, f"<tmx>\n<body>{''.join(made)}</body></tmx>"))
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        # Types and elements of TMX 1.4b, sections "type" and "Content markup".
+        ('First line<ph x="1" type="lb"/>second line', "First line second line"),
+        ('One<ph type="image"/>two', "One two"),
+        ('One<ph type="x-tab"/>two', "One two"),
+        ('One<ph type="pb">&lt;page/&gt;</ph>.', "One ."),
+        ("One<ph>&lt;br/&gt;</ph>two", "One two"),
+        ("One<ph>\\n</ph>two", "One two"),
+        ("One<ph>\\t</ph>two", "One two"),
+        ("One<ph>\n</ph>two", "One two"),
+        ("One<it pos='begin'>&lt;p&gt;</it>two", "One two"),
+        ("One<bpt i='1'>&lt;td&gt;</bpt>two<ept i='1'>&lt;/td&gt;</ept>three", "One two three"),
+        ("One<ut>{\\line }</ut>two", "One two"),
+        ("One<ph>{0}</ph>two", "One two"),
+        ("One<ph>{0}</ph>.", "One."),
+        ("One <ph>{0}</ph> two", "One two"),
+        ("(<ph>{0}</ph>one)", "(one)"),
+        # A highlighted part of a word.
+        ("H<bpt i='1' type='bold'>&lt;b&gt;</bpt>e<ept i='1'>&lt;/b&gt;</ept>llo", "Hello"),
+        ("H<bpt i='1'>{1}</bpt>e<ept i='1'>{1}</ept>llo", "Hello"),
+        ("H<hi type='italic'>el</hi>lo", "Hello"),
+        ("H<ph type='fmt'>&lt;i&gt;</ph>ello", "Hello"),
+        ("H<ph>&lt;/b&gt;</ph>ello", "Hello"),
+        ("H<ph>&lt;span class='x'&gt;</ph>ello", "Hello"),
+        ("H<ut>{\\b </ut>e<ut>}</ut>llo", "Hello"),
+        # The text of a code in a code is another text (a footnote, an image's description).
+        ("One<bpt i='1'>&lt;a title='<sub>Two</sub>'&gt;</bpt> three", "One three"),
+    ],
+)
+def test_inline_codes_part_what_they_separate(tmp_path: Path, segment: str, text: str) -> None:
+    assert tmx(tmp_path / "a.tmx", f"{segment}|x") == [Pair(text, "x")]
+
+
+@pytest.mark.parametrize(
+    ("segment", "why"),
+    [
+        ("&#x1F;", "reference to invalid character number"),
+        ("&#0;", "reference to invalid character number"),
+        ("&#xD800;", "reference to invalid character number"),
+        ("\x0b", "not well-formed (invalid token)"),
+        ("black & white", "not well-formed (invalid token)"),
+        ("AT&T", "not well-formed (invalid token)"),
+        ("3 < 4", "not well-formed (invalid token)"),
+        ("a <b> word", "mismatched tag"),
+        ("\ufffe", "not well-formed (invalid token)"),
+    ],
+)
+def test_what_is_no_xml_costs_its_unit(tmp_path: Path, segment: str, why: str) -> None:
+    good = [f"s{n}|t{n}" for n in range(3000)]  # more than a block is read
+    path = tmp_path / "a.tmx"
+    pairs = tmx(path, *good, f"s|{segment}", *good, f"{segment}|t", "last|letztes")
+    bad = [Pair(f"{path}:{line}", "", f"no XML ({why}; first in line 3003)") for line in (3003, 6003)]
+    assert [pair for pair in pairs if pair.flaw] == bad
+    assert [pair.source for pair in pairs if not pair.flaw] == [*(f"s{n}" for n in range(3000))] * 2 + ["last"]
+
+
+def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
+    path, unit = tmp_path / "a.tmx", UNIT[len("<tmx><body>") : -len("</body></tmx>")]
+    for encoding, why in (
+        ("UTF-8", "not well-formed (invalid token)"),
+        ("EUC-KR", "a byte that is not EUC-KR, which the file says it is in"),
+    ):
+        units = [unit.format(text, text).encode() for text in "abc"]
+        units[1] = units[1].replace(b"b.", b"\xff.")
+        head = f'<?xml version="1.0" encoding="{encoding}"?><tmx><body>'.encode()
+        pairs = read(write(path, head + b"".join(units) + b"</body></tmx>"))
+        assert pairs == [
+            Pair("An a.", "Ein a."),
+            Pair(f"{path}:2", "", f"no XML ({why}; first in line 2)"),
+            Pair("An c.", "Ein c."),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("target", "first"),
+    [("de", "DE"), ("de-AT", "AT"), ("de_AT", "AT"), ("de-CH", "DE"), ("deu", "DE"), ("de-DE", "DE"), ("zh-CN", "")],
+)
+def test_a_variant_of_a_region_is_chosen_by_the_language_code(tmp_path: Path, target: str, first: str) -> None:
+    variants = [("en-US", "US"), ("de-DE", "DE"), ("DE-AT", "AT"), ("de-DE", "second"), ("zh-TW", "TW")]
+    tuvs = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in variants)
+    path = write(tmp_path / "a.tmx", f"<tmx><body><tu>{tuvs}</tu></body></tmx>")
+    reader = reader_of(path)
+    assert reader
+    pairs = list(reader(path, "t", ("en", target), ()).read())
+    assert [pair.target for pair in pairs if not pair.flaw] == ([first] if first else [])
+    assert {pair.target for pair in pairs[1:]} == ({"DE", "AT", "second"} - {first} if first else set())
+
+
 @pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
 def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, doctype: str) -> None:
     path = write(tmp_path / "a.tmx", doctype + UNIT.format("caf&eacute;&nbsp;x&NotEqualTilde;", "&uuml;<ph>&odd;</ph>"))
@@ -260,16 +387,13 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
         ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
         ("", r"a.tmx:1: no XML \(no element found\)"),
-        (
-            f'<?xml version="1.0" standalone="yes"?>{UNIT.format("&eacute;", "x")}',
-            r"a.tmx:1: no XML \(undefined entity\)",
-        ),
+        ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: no XML \(undefined entity\)"),
         ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
         ('<?xml version="1.0" encoding="hex"?>', "a.tmx:1: the encoding 'hex' is not known; allowed are UTF-8"),
         ('<?xml version="1.0" encoding="unicode_escape"?>', "a.tmx:1: the encoding 'unicode_escape' is not known"),
         (
             b'<?xml version="1.0" encoding="EUC-KR"?>\n<tmx>\n' + b"\n" * 70_000 + "é".encode("latin-1"),
-            r"a.tmx:70003: not EUC-KR, which the file says it is in \(byte 0xe9\)",
+            r"a.tmx:70003: no XML \(a byte that is not EUC-KR, which the file says it is in\)",
         ),
     ],
 )
@@ -406,7 +530,9 @@ def test_random_bytes_are_pairs_or_one_line(
         assert "\n" not in str(error).rstrip()  # noqa: PT017
 
 
-def corpus_of(folder: Path, *entries: str, columns: list[str] | None = None) -> list[tuple[str, list[Pair]]]:
+def corpus_of(
+    folder: Path, *entries: str | list[str], columns: list[str] | None = None
+) -> list[tuple[str, list[Pair]]]:
     config = FilesConfig(
         source="en", target="de", root=str(folder), train=list(entries), valid=list(entries), columns=columns or []
     )
@@ -450,3 +576,176 @@ def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp
     assert [pair.flaw for pair in pairs] == ["a cell of 20 lines or more", ""]
     assert pairs[0].target.startswith("y a0,b0 a1,b1")
     assert pairs[1] == Pair("c", "d")
+
+
+@pytest.mark.parametrize(
+    ("version", "unit", "pair"),
+    [
+        ("1.2", '<source>a</source><target state="translated">b</target>', Pair("a", "b")),
+        ("1.2", "<source>a</source>", Pair("a", "", "untranslated")),
+        ("1.2", '<source>a</source><target state="new">b</target>', Pair("a", "b", "untranslated")),
+        (
+            "1.2",
+            '<source>a</source><target state="needs-review-translation">b</target>',
+            Pair("a", "b", "needs review"),
+        ),
+        ("1.2", "<source>a</source><seg-source>x</seg-source><target>b</target>", Pair("a", "b")),
+        (
+            "1.2",
+            "<source>a</source><target>b</target><alt-trans><source>x</source><target>y</target></alt-trans>",
+            Pair("a", "b"),
+        ),
+        # The elements of XLIFF 1.2, section 2.4 (inline).
+        (
+            "1.2",
+            '<source>a<x id="1" ctype="lb"/>b</source><target>c<g id="2" ctype="bold">d</g></target>',
+            Pair("a b", "cd"),
+        ),
+        ("1.2", '<source>a<x id="1"/>b <ph id="2">%s</ph></source><target>c</target>', Pair("a b", "c")),
+        (
+            "1.2",  # as Angular writes it
+            '<source>a<x id="START_BOLD_TEXT" ctype="x-b" equiv-text="&lt;b&gt;"/>b</source><target>c</target>',
+            Pair("ab", "c"),
+        ),
+        ("2.0", "<source>a</source><target>b</target>", Pair("a", "b")),
+        ("2.0", '<source>a<ph id="1" type="fmt" subType="xlf:lb"/>b</source><target>c</target>', Pair("a b", "c")),
+        ("2.0", '<source>a<pc id="1" type="fmt" subType="xlf:b">b</pc></source><target>c</target>', Pair("ab", "c")),
+        ("2.0", "<source>a</source>", Pair("a", "", "untranslated")),
+    ],
+)
+def test_xliff(tmp_path: Path, version: str, unit: str, pair: Pair) -> None:
+    if version == "1.2":
+        content = XLIFF.format(f'<group><trans-unit id="1">{unit}</trans-unit></group>')
+    else:
+        unit = f'<unit id="1"><segment>{unit}</segment><ignorable><source> </source></ignorable></unit>'
+        content = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{unit}</file></xliff>'
+    assert read(write(tmp_path / "a.xlf", content)) == [pair]
+    assert [p.flaw for p in read(write(tmp_path / "b.xlf", content.replace("<source>a", "<source>a & b")))] == [
+        "no XML (not well-formed (invalid token); first in line 1)"
+    ]
+
+
+def test_languages_of_xliff(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.xlf", XLIFF.format(XLIFF_UNIT.format("a", "b")))
+    reader = reader_of(path)
+    assert reader
+    assert list(reader(path, "t", ("de", "en-GB"), ()).read()) == [Pair("b", "a")]
+    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [Pair("a", "b", "from en to de-DE")]
+
+
+def test_test_sets_of_wmt(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.xml", wmt(["a &amp; b", "c"], ["d", "e"], ["f", "g"]))
+    further = "further references not read"
+    assert read(path) == [Pair("a & b", "d"), Pair("a & b", "f", further), Pair("c", "e"), Pair("c", "g", further)]
+
+
+SGM = """<srcset setid="newstest" srclang="any">
+<DOC docid=d1 genre="news">
+<p>
+<seg id="1">A &amp; B.</seg> <seg id=2>One
+two.</seg>
+</p>
+<hl><seg id="3"></seg></hl>
+</DOC>
+</srcset>"""
+
+
+def test_segments_of_two_sgm_files(tmp_path: Path) -> None:
+    write(tmp_path / "news.en.sgm", SGM)
+    write(tmp_path / "news.de.sgm", SGM.replace("A &amp; B", "C").replace("srcset", "refset"))
+    write(tmp_path / "ref.sgm.gz", gzip.compress(SGM.encode()))
+    assert corpus_of(tmp_path, "news") == [
+        ("news", [Pair("A & B.", "C."), Pair("One two.", "One two."), Pair("", "")]),
+    ]
+    ((name, pairs),) = corpus_of(tmp_path, ["news.en.sgm", "ref.sgm.gz"])
+    assert (name, pairs[0]) == ("news.en.sgm", Pair("A & B.", "A & B."))
+    write(tmp_path / "short.sgm", SGM.replace('<hl><seg id="3"></seg></hl>', ""))
+    with pytest.raises(DataError, match=r"has segment 3 \(document 'd1', id '3'\) where .*short.sgm has the end"):
+        corpus_of(tmp_path, ["news.en.sgm", "short.sgm"])
+    write(tmp_path / "open.sgm", SGM.replace("two.</seg>", ""))
+    with pytest.raises(DataError, match=r"segment 2 \(document 'd1', id '2'\) has no end"):
+        corpus_of(tmp_path, ["open.sgm", "open.sgm"])
+    write(tmp_path / "none.sgm", "text\n")
+    with pytest.raises(DataError, match=r"none.sgm: no <seg> is in it"):
+        corpus_of(tmp_path, ["none.sgm", "none.sgm"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"en": "a", "de": "b"}, {"translation": {"en": "c", "de": "d"}}]',
+        '{"version": "0.1", "data": [{"en": "a", "de": "b"},\n {"en": "c", "de": "d"}]}',
+        '\ufeff[\n  {\n    "en": "a",\n    "de": "b"\n  },\n  {\n    "en": "c", "de": "d"}\n]\n',
+        '{"en": "a", "de": "b"}\n{"en": "c", "de": "d"}\n',
+    ],
+)
+def test_json_in_all_its_shapes(tmp_path: Path, content: str) -> None:
+    assert read(write(tmp_path / "a.json", content)) == [Pair("a", "b"), Pair("c", "d")]
+
+
+def test_a_long_list_in_one_line_of_json(tmp_path: Path) -> None:
+    rows = [{"en": f"é{n}", "de": "x" * (n % 97)} for n in range(5000)]
+    path = write(tmp_path / "a.json", json.dumps(rows, ensure_ascii=False))
+    reader = reader_of(path)
+    assert reader
+    source = reader(path, "t", LANGUAGES, (), LineLimit(1000))
+    assert [pair.source for pair in source.read()] == [row["en"] for row in rows]
+    assert source.count() == 5000
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json:3: no JSON from here on"),
+        ('[{"en": "a", "de": "b"}', "a.json:1: no JSON from here on"),
+        ('[{"en": "a", "de": "' + "b" * 200_000 + '"}]', "a.json:1: the object is longer than 100 bytes"),
+        ("[" * 200_000, "a.json:1: the object is longer than 100 bytes"),
+        ('["a"]', "a.json:1: not an object such as"),
+        ('[{"en": "a", "de": "\xff"}]'.encode("latin-1"), "a.json: not UTF-8 "),
+    ],
+)
+def test_json_that_cannot_be_read(tmp_path: Path, content: str | bytes, complaint: str) -> None:
+    path = write(tmp_path / "a.json", content)
+    reader = reader_of(path)
+    assert reader
+    with pytest.raises(DataError, match=complaint):
+        list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
+
+
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+def test_the_separator_that_excel_names_first(tmp_path: Path, first: str) -> None:
+    path = write(tmp_path / "a.csv", f'{first}\r\nen;de\r\n"a, b, c";d\r\n')
+    assert read(path) == [Pair("a, b, c", "d")]
+    with pytest.raises(DataError, match=r"a.csv:3: 1 columns, and column 2 is wanted"):
+        read(write(tmp_path / "a.csv", f"{first}\nen;de\na\n"))
+
+
+def test_columns_of_one_file_among_others(tmp_path: Path) -> None:
+    write(tmp_path / "named.tsv", "English\tGerman\na\tb\n")
+    write(tmp_path / "tatoeba.tsv", "1\tc\t2\td\n")
+    write(tmp_path / "many.txt", "e\tf\tCC-BY\n")
+    write(tmp_path / "m.tmx", f"<tmx><body>{UNIT[11:-13]}</body></tmx>")
+    assert corpus_of(tmp_path, "named.tsv", "m.tmx", columns=["English", "German"]) == [
+        ("named", [Pair("a", "b")]),
+        ("m", [Pair("An {}.", "Ein {}.")]),
+    ]
+    entries = (["named.tsv", "German", "English"], ["tatoeba.tsv", "2", "4"], ["many.txt", "1", "2"], "m.tmx")
+    pairs = [pair for _, found in corpus_of(tmp_path, *entries) for pair in found]
+    assert pairs == [Pair("b", "a"), Pair("c", "d"), Pair("e", "f"), Pair("An {}.", "Ein {}.")]
+    assert corpus_of(tmp_path, "many.txt", columns=["1", "2"]) == [("many.txt", [Pair("e", "f")])]
+    with pytest.raises(ConfigError, match=r"corpus.columns \(1, 2\): no file of .* has columns"):
+        corpus_of(tmp_path, "m.tmx", columns=["1", "2"])
+    with pytest.raises(ConfigError, match=r"m.tmx has no columns"):
+        corpus_of(tmp_path, ["m.tmx", "1", "2"])
+    with pytest.raises(DataError, match=r"many.txt is one file.*corpus.train=\[\[.*many.txt,1,2\]\]"):
+        corpus_of(tmp_path, "many.txt")
+
+
+def test_two_files_by_their_names(tmp_path: Path) -> None:
+    write(tmp_path / "src-train.txt", "a\n")
+    write(tmp_path / "tgt-train.txt", "b\n")
+    assert corpus_of(tmp_path, ["src-train.txt", "tgt-train.txt"]) == [("src-train.txt", [Pair("a", "b")])]
+    with pytest.raises(DataError, match=r"corpus.train: there is no file .*/tgt.txt"):
+        corpus_of(tmp_path, ["src-train.txt", "tgt.txt"])
+    with pytest.raises(ConfigError, match=r"corpus.train \(\[a,b,c,d\]\): a list in the list is"):
+        corpus_of(tmp_path, ["a", "b", "c", "d"])

@@ -28,9 +28,9 @@ class SetSize:
     pairs: int = 0
 
     @classmethod
-    def of(cls, key: str, entries: Sequence[str]) -> "SetSize | None":
+    def of(cls, key: str, entries: Sequence[object]) -> "SetSize | None":
         """Return the size in corpus.<key>; None if it names texts. ConfigError for an invalid size."""
-        asked = entries[0] if len(entries) == 1 else ""
+        asked = entries[0] if len(entries) == 1 and isinstance(entries[0], str) else ""
         if asked == "auto":
             return cls(asked)
         if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _MAX_SIZE_CHARACTERS:

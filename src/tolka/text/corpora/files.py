@@ -12,9 +12,28 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.lines import COMPRESSIONS, user_path, without_compression
+from tolka.text.lines import COMPRESSIONS, LineLimit, user_path, without_compression
 from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
+from tolka.text.readers.columns import TsvFile
+from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
+
+Entry = str | list[str]
+"""A prefix, file or pattern; or [SOURCE,TARGET], two files, or [FILE,COLUMN,COLUMN], a file and its columns."""
+_SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after the language
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A prefix, or a file with both sides, with its columns; or a file of sources, with one of targets.
+
+    is_table: whether it is said to have these columns.
+    """
+
+    base: Path
+    columns: list[str]
+    target: Path | None = None
+    is_table: bool = False
 
 
 @CORPORA.register("files")
@@ -26,14 +45,14 @@ class FilesConfig(CorpusConfig):
     """the kind of corpus: files"""
     root: str = setting("", literal=True, any_bytes=True)
     """folder that what follows starts from; empty = the current one"""
-    train: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
-    """prefix (data/train: data/train.en, data/train.de), tsv, jsonl, tmx, po, csv or parquet file, or a list; with *"""
-    valid: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
+    train: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
+    """prefix (data/train: data/train.en, .de), file with both sides, or a list, also of [SOURCE,TARGET]; with *"""
+    valid: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for the validation text; or what is set aside of train: a share (0.01), a number of pairs, or auto"""
-    test: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
+    test: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for test sets, each scored on its own; or what is set aside of train, as for valid"""
     columns: list[str] = setting(default_factory=list, literal=True)
-    """source's and target's columns in such files: names, or in tsv numbers, from 1; [] = called as the languages"""
+    """source's and target's columns: names, or numbers from 1; [] = the language codes; of one file: [[FILE,2,4]]"""
 
     def find(self) -> Corpus:
         for key in ("train", "valid"):
@@ -45,21 +64,41 @@ class FilesConfig(CorpusConfig):
                 )
         sizes = {key: size for key in ("valid", "test") if (size := self._size(key))}
         train, valid, tests = (self._entries(key) if key not in sizes else [] for key in ("train", "valid", "test"))
+        sources = [*chain(*train), *chain(*valid), *chain(*tests)]
+        if self.columns and not any(getattr(source, "columns", ()) for source in sources):
+            raise ConfigError(
+                f"corpus.columns ({', '.join(self.columns)}): no file of corpus.train, valid and test has columns, as "
+                "tsv, csv, jsonl and parquet have: leave it out"
+            )
         return Corpus(train, list(chain(*valid)), list(chain(*tests)), sizes=sizes)
 
     def _size(self, key: str) -> SetSize | None:
         """Return the size of a set held out of the training text; None if corpus.<key> names texts."""
         entries = getattr(self, key)
-        bases = [self._folder() / user_path(entry) for entry in entries]
-        if any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
+        bases = [self._folder() / user_path(entry) for entry in entries if isinstance(entry, str)]
+        if len(bases) < len(entries) or any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
             return None
         return SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
         """Return the sources of each entry of a list."""
-        entries = [self._expanded(entry, key) for entry in getattr(self, key)]
-        names = map(printable, _names([_without_format(base) for base in chain(*entries)]))
-        return [[self._source_of(base, next(names), key) for base in bases] for bases in entries]
+        entries = [self._texts(entry, key) for entry in getattr(self, key)]
+        names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
+        return [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
+
+    def _texts(self, entry: Entry, key: str) -> list["_Text"]:
+        """Return what an entry stands for."""
+        if isinstance(entry, str):
+            return [_Text(base, self.columns) for base in self._expanded(entry, key)]
+        if len(entry) == 2:
+            source, target = (self._folder() / user_path(path) for path in entry)
+            return [_Text(source, [], target)]
+        if len(entry) == 3:
+            return [_Text(base, entry[1:], is_table=True) for base in self._expanded(entry[0], key)]
+        raise ConfigError(
+            f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
+            "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
+        )
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
         """Return the prefixes and files that an entry stands for: itself, or a pattern's matches, sorted by name."""
@@ -72,7 +111,7 @@ class FilesConfig(CorpusConfig):
             return [base]
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
         files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
-        endings = [f".{self.source}{compression}" for compression in COMPRESSIONS]
+        endings = [f".{self.source}{ending}" for ending in _SIDE_ENDINGS]
         prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
         if not files | prefixes:
             raise DataError(
@@ -81,14 +120,19 @@ class FilesConfig(CorpusConfig):
             )
         return sorted(files | prefixes)
 
-    def _source_of(self, base: Path, name: str, key: str) -> PairSource:
-        reader = reader_of(base)
-        if reader and base.is_file():
-            return reader(base, name, (self.source, self.target), self.columns, self.line_limit)
+    def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
+        base, languages = text.base, (self.source, self.target)
+        if text.target is not None:
+            return _of_two(_file(base, key), _file(text.target, key), name, self.line_limit)
+        if base.is_file() and (reader := reader_of(base)):
+            columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
+            return reader(base, name, languages, columns, self.line_limit)
         _refuse_a_pipe(base, key)
+        if text.columns and base.is_file() and not _sides(base, self.source):
+            return TsvFile(base, name, languages, text.columns, self.line_limit)
         hint = self._ending_hint(base)
-        source, target = (_existing(base, language, key, hint) for language in (self.source, self.target))
-        return ParallelFiles(source, target, name, self.line_limit)
+        source, target = (_existing(base, language, key, hint) for language in languages)
+        return _of_two(source, target, name, self.line_limit)
 
     def _ending_hint(self, base: Path) -> str:
         """Return a hint to leave out the language's ending, if the prefix has one."""
@@ -109,11 +153,11 @@ class SampleConfig(FilesConfig):
     """the kind of corpus: sample"""
     root: str = ""
     """folder that holds the sample's files; empty = the one that travels with the package"""
-    train: list[str] = field(default_factory=lambda: ["train"])
+    train: list[Entry] = field(default_factory=lambda: ["train"])
     """prefix of the training files inside the sample's folder, or a list"""
-    valid: list[str] = field(default_factory=lambda: ["valid"])
+    valid: list[Entry] = field(default_factory=lambda: ["valid"])
     """prefix of the validation files, or a list; or a share of train, a number of its pairs, or auto"""
-    test: list[str] = field(default_factory=lambda: ["test_fresh", "test_unseen"])
+    test: list[Entry] = field(default_factory=lambda: ["test_fresh", "test_unseen"])
     """fresh sentences, and combinations whose parts were seen only apart: each is scored on its own"""
 
     def _folder(self) -> Path:
@@ -136,8 +180,21 @@ def _without_format(base: Path) -> Path:
 
 def _sides(base: Path, language: str) -> list[Path]:
     """Return the existing files of a prefix and a language, plain before compressed."""
-    paths = [base.with_name(f"{base.name}.{language}{compression}") for compression in COMPRESSIONS]
+    paths = [base.with_name(f"{base.name}.{language}{ending}") for ending in _SIDE_ENDINGS]
     return [path for path in paths if path.is_file()]
+
+
+def _file(path: Path, key: str) -> Path:
+    """Return the path of a file; DataError if there is none."""
+    _refuse_a_pipe(path, key)
+    if not path.is_file():
+        raise DataError(f"corpus.{key}: there is no file {path}")
+    return path
+
+
+def _of_two(source: Path, target: Path, name: str, limit: LineLimit) -> PairSource:
+    """Return the pairs of two files."""
+    return (SgmFiles if is_sgm(source) and is_sgm(target) else ParallelFiles)(source, target, name, limit)
 
 
 def _refuse_a_pipe(path: Path, key: str) -> None:
@@ -155,6 +212,12 @@ def _existing(base: Path, language: str, key: str, hint: str) -> Path:
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
     _refuse_a_pipe(Path(plain), key)
+    if base.is_file() and not hint:
+        raise DataError(
+            f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "
+            f"tabs separate its columns, name them: corpus.{key}=[[{base},1,2]]; if the targets are in another file, "
+            f"name both: corpus.{key}=[[{base},TARGETS]]"
+        )
     candidates = (path.name for path in folder.iterdir() if path.name.startswith(base.name[:3]))
     similar = sorted(candidates, key=lambda name: (not name.startswith(base.name), name))[:6]
     hint = hint or (f"; near it: {', '.join(similar)}" if similar else "")

@@ -93,9 +93,9 @@ class HubConfig(CorpusConfig):
             target=self.target,
             max_line_bytes=self.max_line_bytes,
             root=self.root,
-            train=self.root_train if not self.streaming else self.root_valid,
-            valid=self.root_valid,
-            test=self.root_test,
+            train=[*(self.root_train if not self.streaming else self.root_valid)],
+            valid=[*self.root_valid],
+            test=[*self.root_test],
         ).find()
 
     def _splits(self, names: list[str]) -> list[PairSource]:

@@ -43,11 +43,16 @@ class ColumnSetting:
 
     key: str = "corpus.columns"
     names: str = "Name two of them with corpus.columns=[source,target]"
-    numbers: str = "or, where the first line is a pair already, their numbers: corpus.columns=[1,2]"
+    numbers: str = (
+        "or, where the first line is a pair already, their numbers: corpus.columns=[1,2], or for this file alone "
+        "corpus.train=[[FILE,1,2]]"
+    )
 
 
 class BothSides(PairSource):
-    """One file with sources and targets."""
+    """One file with sources and targets. has_columns: whether corpus.columns chooses among several texts of a row."""
+
+    has_columns = True
 
     def __init__(
         self,
@@ -72,6 +77,11 @@ class BothSides(PairSource):
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+
+    def refuse_columns(self) -> None:
+        """Raise ConfigError where columns are named of a file that has none."""
+        if self.columns:
+            raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
 
     def _text_lines(self) -> Iterator[str]:
         """Yield the lines of the file, decoded."""

@@ -1,6 +1,7 @@
 """Columns separated by tabs (TSV), or by commas and quoted (CSV, RFC 4180)."""
 
 import csv
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -9,6 +10,7 @@ from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
+_SEPARATOR = re.compile(r'"?sep=([^"\w\s]|\t)"?', re.IGNORECASE)
 _MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark was not closed
 
 
@@ -22,7 +24,7 @@ class TsvFile(BothSides):
     separators = "tabs"
 
     def read(self) -> Iterator[Pair]:
-        rows = self._rows()
+        rows = self.rows()
         if self._by_number:
             numbers = [int(column) for column in self.columns]
             if 0 in numbers:
@@ -48,7 +50,7 @@ class TsvFile(BothSides):
     def _by_number(self) -> bool:
         return bool(self.columns) and all(column.isdecimal() for column in self.columns)
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the cells of each row, and the number of the line that it ends in."""
         for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
@@ -59,7 +61,7 @@ class TsvFile(BothSides):
 
     def _column_numbers(self, header: list[str]) -> list[int]:
         """Return the numbers of the columns named in the first line."""
-        names = [name.strip() for name in header]
+        names = [" ".join(name.split()) for name in header]
         columns = self.columns or self.languages
         for name in columns:
             if name not in names:
@@ -77,31 +79,35 @@ class TsvFile(BothSides):
 class CsvFile(TsvFile):
     """CSV: a quoted cell may contain commas, line feeds and doubled quotation marks.
 
-    Semicolons or tabs separate the cells where the first line has more of them than commas.
+    Semicolons or tabs separate the cells where the first line has more of them than commas. A first line such as
+    `sep=;`, which Excel writes and hides, names the separator.
     """
 
     separators = "commas, semicolons or tabs"
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()
         first = next(lines, None)
         if first is None:
             return
         delimiter = max(",;\t", key=first.count)
+        lines_before = 0
+        if named := _SEPARATOR.fullmatch(first):
+            delimiter, lines_before, first = named[1], 1, next(lines, "")
         csv.field_size_limit(self.limit.max_bytes)  # of a cell; else one open quotation mark reads the rest of the file
         reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
         row_end = 0
         try:
             for cells in reader:
                 if not cells and self.keeps_blank_lines:
-                    yield reader.line_num, [""]
+                    yield lines_before + reader.line_num, [""]
                 if cells:  # a blank line is not a row
-                    yield reader.line_num, cells
+                    yield lines_before + reader.line_num, cells
                 row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{row_end + 1}: no CSV ({error}); is a quotation mark opened here, or doubled, that "
-                "should not be?"
+                f"{self.path}:{lines_before + row_end + 1}: no CSV ({error}); is a quotation mark opened here, or "
+                "doubled, that should not be?"
             ) from None
 
     def _flaw(self, cells: list[str]) -> str:

@@ -1,73 +1,152 @@
-"""Translated messages of programs (gettext, PO files)."""
+"""Translated messages of programs (gettext, PO files), read as msgfmt reads them."""
 
+import gettext
 import re
 from collections.abc import Iterator
+from typing import IO, cast
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import DataError
+from tolka.text.lines import decode_lines, open_bytes
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
+from tolka.text.readers.xml_encoding import codec_of
 
-_LINE = re.compile(r'\s*(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d+)\])?)\s+)?"((?:[^"\\]|\\.)*)"\s*')
-_BEGIN = re.compile(r"msgctxt\b|msgid\b")
-_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)")
-_ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_TOKEN = re.compile(
+    r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"|\[\s*(?P<form>\d{1,3})\s*\]|(?P<comment>#.*)'
+    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr))\s*"
+)
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))", re.DOTALL)
+_ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+_CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
+_HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
+_PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
+
+Message = dict[str, str]
+"""The texts of a message by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on."""
 
 
 @register_reader(".po")
 class GettextFile(BothSides):
     """msgid is the source, msgstr the target; a plural form is a pair of its own.
 
-    A fuzzy message, whose translation nobody has approved, is a pair with that flaw. Obsolete messages (#~) and the
-    header are skipped.
+    The form for one thing translates msgid, and the others msgid_plural; where a language has a single form
+    (nplurals=1), it translates msgid_plural. A fuzzy message, whose translation nobody has approved, is a pair with
+    that flaw. Obsolete messages (#~) and the header, which names the encoding, are skipped.
     """
 
-    def read(self) -> Iterator[Pair]:
-        if self.columns:
-            raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
-        entry: dict[str, str] = {}
-        fuzzy, key = False, ""
-        for number, line in enumerate(self._text_lines(), 1):
-            stripped = line.strip()
-            comment = stripped.startswith("#")
-            if "msgstr" in key and (not stripped or comment or _BEGIN.match(stripped)):
-                yield from _pairs(entry, fuzzy)
-                entry, fuzzy, key = {}, False, ""
-            if comment:
-                fuzzy |= stripped.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", stripped)
-            elif stripped:
-                key = self._add(entry, line, key, number)
-        yield from _pairs(entry, fuzzy)
+    has_columns = False
 
-    def _add(self, entry: dict[str, str], line: str, key: str, number: int) -> str:
-        """Append a line's text to that of its keyword in `entry`; return the keyword. key: the previous one."""
-        match = _LINE.fullmatch(line)
-        if not match or not (match[1] or key):
-            raise DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')
-        key = match[1] or key
-        if match[1] and key in entry:
-            raise DataError(f"{self.path}:{number}: a second {key} in one message")
-        entry[key] = entry.get(key, "") + _ESCAPE.sub(_unescaped, match[3])
-        self.limit.check(entry[key], f"{self.path}:{number}", f"the {key}")
+    def read(self) -> Iterator[Pair]:
+        self.refuse_columns()
+        message: Message = {}
+        fuzzy, key, singular = False, "", 0
+        for number, line in enumerate(self._text_lines(), 1):
+            for kind, value in self._tokens(line, number):
+                if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
+                    singular = _singular_form(message, singular)
+                    yield from _pairs(message, fuzzy, singular)
+                    message, fuzzy, key = {}, False, ""
+                if kind == "comment":
+                    fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
+                else:
+                    key = self._add(message, kind, value, key, number)
+        yield from _pairs(message, fuzzy, _singular_form(message, singular))
+
+    def _text_lines(self) -> Iterator[str]:
+        with open_bytes(self.path) as stream:
+            charset = _CHARSET.search(stream.read(_HEAD_BYTES))
+        codec = codec_of(charset[1].decode()) if charset else None
+        with open_bytes(self.path) as stream:
+            lines = _Transcoded(stream, codec.name) if codec and codec.name != "utf-8" else stream
+            yield from decode_lines(cast(IO[bytes], lines), str(self.path), self.repair, self.limit)
+
+    def _tokens(self, line: str, number: int) -> Iterator[tuple[str, str]]:
+        """Yield the kind and value of each token of a line. number: of the line, for errors."""
+        place, line = 0, line.strip()
+        while place < len(line):
+            match = _TOKEN.match(line, place)
+            if match is None:
+                raise self._unexpected(number)
+            place = match.end()
+            assert match.lastgroup is not None
+            yield match.lastgroup, match[match.lastgroup]
+
+    def _add(self, message: Message, kind: str, value: str, key: str, number: int) -> str:
+        """Add a token to a message; return the keyword that the next text belongs to. key: that of this one."""
+        if kind == "form":
+            if key != "msgstr" or message.pop(key):
+                raise self._unexpected(number)
+            value = f"msgstr[{int(value)}]"
+        if kind != "text":
+            if value in message:
+                raise DataError(f"{self.path}:{number}: a second {value} in one message")
+            message[value] = ""
+            return value
+        if not key:
+            raise self._unexpected(number)
+        message[key] += _unescaped(value)
+        self.limit.check(message[key], f"{self.path}:{number}", f"the {key}")
         return key
 
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1]
-    if code[0] in "01234567":
-        return chr(int(code, 8))
-    return chr(int(code[1:], 16)) if code[0] == "x" and len(code) > 1 else _ESCAPED_CHARACTERS.get(code, code)
+    def _unexpected(self, number: int) -> DataError:
+        return DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')
 
 
-def _pairs(entry: dict[str, str], fuzzy: bool) -> Iterator[Pair]:
-    source = entry.get("msgid", "")
-    if not source and not entry.get("msgctxt"):  # the header, or nothing
+class _Transcoded:
+    """Lines of a file in another encoding, as UTF-8; a line that is not in it stays as it is."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        self._stream, self._encoding = stream, encoding
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line, of at most `size` bytes before conversion."""
+        line = self._stream.readline(size)
+        try:
+            return line.decode(self._encoding).encode()
+        except UnicodeError:
+            return line
+
+
+def _unescaped(text: str) -> str:
+    """Replace the escapes of C. A number is a byte, of which several may make a character."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_unescaped_byte, text.encode()).decode(errors="replace")
+
+
+def _unescaped_byte(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, character = match.groups()
+    if character:
+        return _ESCAPED_CHARACTERS.get(character, character)
+    return bytes([(int(octal, 8) if octal else int(hexadecimal[-2:], 16)) % 256])
+
+
+def _singular_form(message: Message, known: int) -> int:
+    """Return the number of the plural form for one thing, if the message is the header; -1 if there is only one form.
+
+    known: what earlier messages said.
+    """
+    rule = (
+        _PLURAL.search(message.get("msgstr", "")) if message.get("msgid") == "" and "msgctxt" not in message else None
+    )
+    if rule is None:
+        return known
+    try:
+        return -1 if int(rule[1]) == 1 else int(gettext.c2py(rule[2])(1))
+    except (ValueError, ZeroDivisionError, OverflowError, RecursionError):
+        return known
+
+
+def _pairs(message: Message, fuzzy: bool, singular: int) -> Iterator[Pair]:
+    """Yield the pairs of a message. singular: see `_singular_form`."""
+    source = message.get("msgid", "")
+    if not source and not message.get("msgctxt"):  # the header, or nothing
         return
     flaw = "fuzzy translation" if fuzzy else ""
-    plural = entry.get("msgid_plural")
-    if plural is None:
-        yield Pair(one_line(source), one_line(entry.get("msgstr", "")), flaw)
+    forms = {key: text for key, text in message.items() if key.startswith("msgstr[")}
+    if not forms.get("msgstr[0]"):  # not a plural, or not translated
+        yield Pair(one_line(source), one_line(message.get("msgstr", "")), flaw)
         return
-    forms = [text for key, text in entry.items() if key.startswith("msgstr[")]
-    yield Pair(one_line(source), one_line(forms[0] if forms else ""), flaw)
-    for form in forms[1:]:
-        yield Pair(one_line(plural), one_line(form), flaw)
+    for key, form in forms.items():
+        of = source if key == f"msgstr[{singular}]" else message.get("msgid_plural", source)
+        yield Pair(one_line(of), one_line(form), flaw)

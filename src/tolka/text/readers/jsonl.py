@@ -20,7 +20,7 @@ class JsonLinesFile(BothSides):
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
         keys = self.columns or self.languages
-        for number, line in enumerate(self._text_lines(), 1):
+        for number, line in self._objects():
             if not line.strip() and self.keeps_blank_lines:
                 yield Pair("", "")
             if line.strip():
@@ -34,6 +34,10 @@ class JsonLinesFile(BothSides):
                     continue
                 valid = [_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
                 yield Pair(valid[0], valid[1], "" if valid == texts else "half a character")
+
+    def _objects(self) -> Iterator[tuple[int, str]]:
+        """Yield the objects, as text, each with the number of its line; blank lines as well."""
+        yield from enumerate(self._text_lines(), 1)
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
@@ -49,9 +53,8 @@ class JsonLinesFile(BothSides):
 
     def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
         if key not in cells:
-            raise DataError(
-                f"{self.path}:{number}: no key '{key}'.{did_you_mean(key, list(cells))} {self.setting.names}"
-            )
+            known = did_you_mean(key, map(one_line, cells))
+            raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
         if not isinstance(cells[key], str | None):
             raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")
         return one_line(cells[key] or "")

@@ -1,4 +1,4 @@
-"""Decoding of XML files in encodings that expat does not know: its only multi-byte ones are UTF-8 and UTF-16."""
+"""Decoding of XML files in any of Python's encodings: expat's only multi-byte ones are UTF-8 and UTF-16."""
 
 import codecs
 import re
@@ -8,7 +8,8 @@ from tolka.text.lines import UTF32_BOMS
 
 _HEAD_BYTES = 1024
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
-_EXPAT_ENCODINGS = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "iso8859-1"})
+# Declared in ASCII, UTF-16 is wrong: a program has converted the file and not its declaration.
+_LIKE_UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii", "utf-16", "utf-16-le", "utf-16-be"})
 # Files that declare the first encoding are often in its superset; browsers do the same (WHATWG Encoding, section 4.2).
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
 _ALIASES = {  # names on Windows and in browsers of encodings that Python has under another name
@@ -23,55 +24,59 @@ _NOT_OF_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-es
 
 
 class XmlDecoder:
-    """Converts the blocks of a file to UTF-8, or leaves them for expat to decode."""
+    """Converts the blocks of a file to UTF-8, for expat to parse as that whatever the file declares.
+
+    flaw: what is wrong with bytes met so far that are not of the declared encoding, or "". They become a character that
+    XML does not allow, so that expat stops there; in a file in UTF-8 it does so by itself.
+    """
 
     def __init__(self, name: str, head: bytes) -> None:
         """name: of the file. head: its first block. DataError for an unknown encoding."""
-        self._name = name
+        self.flaw = ""
         self._declared, codec = _encoding_of(name, head[:_HEAD_BYTES])
-        self._decoder = codec.incrementaldecoder() if codec and codec.incrementaldecoder else None
-        self._line = 1
-
-    @property
-    def encoding(self) -> str | None:
-        """The encoding that expat must assume, whatever the file declares; None to let it decide."""
-        return "utf-8" if self._decoder else None
+        self._decoder = codec.incrementaldecoder("replace") if codec and codec.incrementaldecoder else None
+        self._bytes_to_skip = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
 
     def __call__(self, block: bytes, last: bool = False) -> bytes:
-        """Return the next block as UTF-8; DataError with the line of invalid bytes."""
+        """Return the next block as UTF-8."""
+        block, self._bytes_to_skip = block[self._bytes_to_skip :], 0
         if self._decoder is None:
             return block
-        try:
-            text = self._decoder.decode(block, last)
-        except UnicodeDecodeError as error:
-            line = self._line + error.object[: error.start].count(b"\n")
-            raise DataError(
-                f"{self._name}:{line}: not {self._declared}, which the file says it is in (byte "
-                f"0x{error.object[error.start]:02x}); convert it to UTF-8 with the right name: iconv -f ... -t UTF-8"
-            ) from None
-        self._line += text.count("\n")
-        return text.encode("utf-8", "surrogatepass")
+        text = self._decoder.decode(block, last)
+        if "\ufffd" in text:
+            self.flaw = f"a byte that is not {self._declared}, which the file says it is in"
+        return text.replace("\ufffd", "\uffff").encode("utf-8", "surrogatepass")
 
 
 def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
-    """Return the name of the encoding and its codec; no codec where expat decodes the file."""
+    """Return the name of the encoding and its codec; no codec for UTF-8."""
     if head.startswith(UTF32_BOMS):
         return "UTF-32", codecs.lookup("utf-32")
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16", codecs.lookup("utf-16")
+    if head[:2] in (b"<\0", b"\0<"):
+        return "UTF-16", codecs.lookup("utf-16-le" if head[:1] == b"<" else "utf-16-be")
     match = _DECLARED.match(head)
     if not match:
         return "", None
     declared = match[1].decode("ascii", "replace").strip()
-    python_name = _ALIASES.get(declared.lower(), declared)
-    try:
-        "".encode(python_name)  # LookupError for an unknown name, and for a codec that is not of text
-        codec = codecs.lookup(python_name)
-    except (LookupError, UnicodeError, ValueError):
-        raise _unknown(name, declared) from None
-    if codec.name in _NOT_OF_FILES:
+    codec = codec_of(declared)
+    if codec is None:
         raise _unknown(name, declared)
-    if head.startswith(codecs.BOM_UTF8):  # overrides the declaration
-        return "UTF-8", codecs.lookup("utf-8-sig")
-    return declared, None if codec.name in _EXPAT_ENCODINGS else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
+    if head.startswith(codecs.BOM_UTF8) or codec.name in _LIKE_UTF8:  # a byte order mark overrides the declaration
+        return "UTF-8", None
+    return declared, codec
+
+
+def codec_of(declared: str) -> codecs.CodecInfo | None:
+    """Return the codec of an encoding that a file names; None if there is none, or none of files."""
+    name = _ALIASES.get(declared.lower(), declared)
+    try:
+        "".encode(name)  # LookupError for an unknown name, and for a codec that is not of text
+        codec = codecs.lookup(name)
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    return None if codec.name in _NOT_OF_FILES else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
 
 
 def _unknown(name: str, declared: str) -> DataError:

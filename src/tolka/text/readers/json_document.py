@@ -1,0 +1,72 @@
+"""JSON as Hugging Face's datasets reads it: lines, or one list of objects, alone or in an object as its "data"."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from tolka.errors import DataError
+from tolka.text.lines import BROKEN, open_bytes
+from tolka.text.readers.base import register_reader
+from tolka.text.readers.jsonl import JsonLinesFile
+
+_BLOCK = 2**16
+# The beginning of a list, alone or after keys with plain values.
+_LIST = re.compile(r'\ufeff?\s*(?:\{(?:\s*"\w+"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"data"\s*:\s*)?\[')
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+@register_reader(".json")
+class JsonFile(JsonLinesFile):
+    """corpus.columns has the keys, as in JSON lines. A list may stand in one line, and an object in several."""
+
+    def _objects(self) -> Iterator[tuple[int, str]]:
+        start = self._start
+        if start is None:
+            yield from super()._objects()
+            return
+        blocks = self._blocks()
+        buffer, place, line = next(blocks), start.end(), 1 + start[0].count("\n")
+        while True:
+            between = _BETWEEN.match(buffer, place)
+            assert between
+            try:
+                if buffer[between.end() : between.end() + 1] == "]":
+                    break
+                _, end = _DECODER.raw_decode(buffer, between.end())
+            except (ValueError, RecursionError) as error:
+                block = next(blocks, "") if len(buffer) - place <= self.limit.max_bytes else ""
+                if not block or isinstance(error, RecursionError):
+                    place_of_error = f"{self.path}:{line + between[0].count(chr(10))}"
+                    self.limit.check(buffer[place:], place_of_error, "the object")
+                    raise DataError(f"{place_of_error}: no JSON from here on ({error})") from None
+                buffer, place = buffer[place:] + block, 0
+                continue
+            line += between[0].count("\n")
+            yield line, buffer[between.end() : end]
+            line, place = line + buffer.count("\n", between.end(), end), end
+
+    def _blocks(self) -> Iterator[str]:
+        """Yield the file's text in blocks; DataError if it is not UTF-8."""
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            with open_bytes(self.path) as stream:
+                while block := stream.read(_BLOCK):
+                    yield decoder.decode(block)
+            decoder.decode(b"", True)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.path}: not UTF-8 (byte 0x{error.object[error.start]:02x})") from None
+        except BROKEN as error:
+            raise DataError(f"{self.path}: cannot be read further ({error}); is the file complete?") from None
+
+    @cached_property
+    def _start(self) -> re.Match[str] | None:
+        """The beginning of the list; None for JSON lines."""
+        with open_bytes(self.path) as stream:
+            return _LIST.match(stream.read(_BLOCK).decode(errors="replace"))
+
+    def count(self) -> int:
+        """Return the number of lines, or about that of the objects in a list."""
+        return super().count() if self._start is None else sum(block.count("}") for block in self._blocks())

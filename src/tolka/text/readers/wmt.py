@@ -1,0 +1,121 @@
+"""Test sets of the WMT shared tasks: a file of segments for each side (SGML, until 2020), or one with all (XML)."""
+
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from tolka.errors import DataError
+from tolka.text.lines import COMPRESSIONS, LineLimit, count_and_digest, read_lines, without_compression
+from tolka.text.pairs import Pair, PairSource
+from tolka.text.readers.base import register_reader
+from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
+from tolka.text.scripts import is_variety
+
+SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
+# As SGML allows it: names of tags in any case, attributes with or without quotes.
+_DOCUMENT = re.compile(r"""<doc\b[^>]*?\bdocid\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
+_SEGMENT = re.compile(r"""<seg\b(?:[^>]*?\bid\s*=\s*["']?([^"'\s>]*))?[^>]*>""", re.IGNORECASE)
+_END = re.compile(r"</seg\s*>", re.IGNORECASE)
+
+
+def is_sgm(path: Path) -> bool:
+    """Return whether a file's name says that it has one side of a test set."""
+    return without_compression(path).suffix.lower() in (".sgm", ".sgml")
+
+
+class SgmFiles(PairSource):
+    """Two files whose segments are pairs: the same ones in the same order."""
+
+    def __init__(self, source: Path, target: Path, name: str, limit: LineLimit) -> None:
+        self.name, self.paths, self._limit = name, (source, target), limit
+
+    def read(self) -> Iterator[Pair]:
+        sides = (_segments(path, self._limit) for path in self.paths)
+        for source, target in zip_longest(*sides, fillvalue=("the end", "")):
+            if source[0] != target[0]:
+                raise DataError(
+                    f"{self.paths[0]} has {source[0]} where {self.paths[1]} has {target[0]}: the same segments must "
+                    "stand in both, in the same order"
+                )
+            yield Pair(source[1], target[1])
+
+    def count(self) -> int:
+        return sum(1 for _ in _segments(self.paths[0], self._limit))
+
+    def fingerprint(self) -> str:
+        digests = "".join(count_and_digest(path, self._limit)[1] for path in self.paths)
+        return hashlib.sha256(f"sgm{digests}".encode()).hexdigest()
+
+
+def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
+    """Yield the name of each segment, of its document and its number in the file, and its text; DataError for none."""
+    document, number, name, parts = "", 0, "", list[str]()
+    for line_number, line in enumerate(read_lines(path, limit=limit), 1):
+        if found := _DOCUMENT.search(line):
+            document = found[1]
+        while line:
+            if not name:
+                if not (start := _SEGMENT.search(line)):
+                    break
+                number += 1
+                name, line = f"segment {number} (document '{document}', id '{start[1] or ''}')", line[start.end() :]
+            end = _END.search(line)
+            parts.append(line[: end.start()] if end else line)
+            limit.check("".join(parts) if len(parts) > 1 else parts[0], f"{path}:{line_number}", "a segment")
+            if not end:
+                break
+            text = " ".join(parts)
+            if _SEGMENT.search(text):
+                break
+            yield name, " ".join(html.unescape(text).split())
+            name, parts, line = "", [], line[end.end() :]
+    if name:
+        raise DataError(f"{path}: {name} has no end; is the file complete?")
+    if not number:
+        raise DataError(f"{path}: no <seg> is in it")
+
+
+class _Documents(UnitHandler):
+    """The documents that expat has parsed so far."""
+
+    roots, units = frozenset({"dataset"}), frozenset({"doc"})
+    counted = frozenset({"seg"})
+
+    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
+        super().__init__(path, languages, limit)
+        self._sides: list[tuple[str, str, dict[str, str]]] = []  # of the document: element, language, texts by number
+        self._number = ""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "doc":
+            self._sides = []
+        elif name in ("src", "ref", "hyp"):
+            self._sides.append((name, attributes.get("lang", ""), {}))
+        elif name == "seg":
+            self.text, self._number = SegmentText(self.limit), attributes.get("id", "")
+
+    def end(self, name: str) -> None:
+        if name == "seg" and self.text is not None:
+            if self._sides:
+                self._sides[-1][2][self._number] = self.text.finished()
+            self.text = None
+        elif name == "doc":
+            source, target = self.languages
+            sources = [texts for kind, code, texts in self._sides if kind == "src" and is_variety(code, source)]
+            references = [texts for kind, code, texts in self._sides if kind == "ref" and is_variety(code, target)]
+            found = sources[0] if sources else {}
+            for number, text in found.items():
+                self.pairs += [
+                    Pair(text, texts.get(number, ""), "further references not read" if further else "")
+                    for further, texts in enumerate(references or [{}])
+                ]
+
+
+@register_reader(".xml")
+class WmtFile(XmlFile):
+    """Sources and references of a test set of WMT 2021 or later; of several references, the first is read."""
+
+    handler = _Documents
