@@ -99,9 +99,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
-    meter = PerplexityMeter(
-        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language
-    )
+    meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
     notes = [
@@ -109,7 +107,8 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
         language_note(sources, source_language),
         copied_note(translations, sources),
         *notes_on([translations], references, config.metrics, language),
-        references_note(references[1], characters.unicode, references[0]) or unlike_note(dict([translations, references])),
+        references_note(references[1], characters.unicode, references[0])
+        or unlike_note(dict([translations, references])),
         f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
     scores = score(hypotheses, references[1], config.metrics, language)

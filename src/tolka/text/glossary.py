@@ -70,7 +70,7 @@ class Glossary:
     """Finds a glossary's terms in texts."""
 
     def __init__(self, entries: Sequence[Entry], characters: CharacterForm = KEEP) -> None:
-        """Entries with the same source form have their targets together. characters: their form in texts, for all terms.
+        """Entries with the same source form have their targets together. characters: their form in texts and terms.
 
         Terms are split into words when a text has the first of these: to split 300 000 takes longer than a text.
         """
@@ -112,8 +112,7 @@ class Glossary:
             return _NO_TERMS
         if word not in self._terms:
             spelt_out = [
-                (form, list(map(self._characters.target, entry.targets)))
-                for form, entry in self._entries[word]
+                (form, list(map(self._characters.target, entry.targets))) for form, entry in self._entries[word]
             ]
             self._terms[word] = _Terms.of(spelt_out)
         return self._terms[word]
