@@ -29,6 +29,7 @@ from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.system.resumable import resumable_file
+from tolka.text.characters import CharacterForm
 from tolka.text.glossary import Glossary, read_banned, read_glossary
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.run_folder import RunFolder, begun_settings
@@ -113,7 +114,7 @@ def write_terms(folder: Path) -> None:
 
 def read_terms(folder: Path) -> None:
     for name in ("terms.tsv", "terms.tbx"):
-        Glossary(read_glossary(folder / name, ("en", "de")), "nfc").matches("an engine has gears")
+        Glossary(read_glossary(folder / name, ("en", "de")), CharacterForm("nfc")).matches("an engine has gears")
     read_banned(folder / "banned.txt")
 
 
