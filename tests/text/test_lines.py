@@ -60,6 +60,11 @@ def test_gzip_reads_like_plain(tmp_path: Path) -> None:
     ("content", "complaint"),
     [
         (b"one\ntw\xe4\n", ":2: not UTF-8 (byte 0xe4 at column 3)"),
+        (
+            b"5 \x80\n",
+            ":1: not UTF-8 (byte 0x80 at column 3); convert the file first, for example: iconv -f WINDOWS-1252",
+        ),
+        ("één tw\xe9".encode()[:-1], ":1: not UTF-8 (byte 0xc3 at column 9); the line ends inside a character"),
         (b"one\n\xed\xa0\x80\n", ":2: not UTF-8"),  # half of a surrogate pair
         (b"one\ntwo\nth\0ree\n", ":3: a NUL byte"),
         ("one\n".encode("utf-16"), ":1: this is UTF-16"),

@@ -9,17 +9,17 @@ MOST_PASSES = 100  # passes through the text; if training would make more, fewer
 _SHOWN = 60  # characters of an example
 _MIXED = (
     "convert those lines alone: perl -MEncode -pe "
-    """'$_ = encode("UTF-8", decode("cp1252", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
+    """'$_ = encode("UTF-8", decode("ENCODING", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
 )
 # Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
-# that the advice sets, or "").
+# that the advice sets, or ""). ENCODING: of the finding.
 _CURES = {
     "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
     "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
     "line not UTF-8, others are": (0.0, _MIXED, ""),
-    "source not UTF-8": (0.0, "convert the source: iconv -f WINDOWS-1252 -t UTF-8", ""),
-    "target not UTF-8": (0.0, "convert the target: iconv -f WINDOWS-1252 -t UTF-8", ""),
-    "line not UTF-8": (0.0, "convert the file: iconv -f WINDOWS-1252 -t UTF-8", ""),
+    "source not UTF-8": (0.0, "convert the source: iconv -f ENCODING -t UTF-8", ""),
+    "target not UTF-8": (0.0, "convert the target: iconv -f ENCODING -t UTF-8", ""),
+    "line not UTF-8": (0.0, "convert the file: iconv -f ENCODING -t UTF-8", ""),
     "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
     "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
     "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
@@ -90,6 +90,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     """
     for beginning, (share, cure, key) in _CURES.items():
         if finding["what"].startswith(beginning) and finding["count"] > share * finding["looked_at"]:
+            cure = cure.replace("ENCODING", finding.get("encoding", ""))
             return "" if key and cleaning[key] not in ("keep", False, 0) else cure
     return ""
 

@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 
 from tolka.errors import DataError
 from tolka.text.compressed import open_bz2, open_xz
+from tolka.text.encodings import likely_encoding
 from tolka.text.file_cache import KnownFiles
 from tolka.text.file_types import binary_kind
 
@@ -71,6 +72,15 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 _MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
+
+
+def _cut_or_other(error: UnicodeDecodeError) -> str:
+    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be."""
+    before = error.object[: error.start]
+    if error.reason == "unexpected end of data" and not before.isascii():
+        return "the line ends inside a character: was the text cut by bytes?"
+    return f"convert the file first, for example: iconv -f {likely_encoding(error.object)} -t UTF-8"
+
 
 Repair = Callable[[int, bytes], str]
 """(number, bytes) of a line that is not UTF-8 -> the text to use for it."""
@@ -141,7 +151,7 @@ def decode_lines(
                     continue
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_MOSTLY_UTF8 if is_utf8 else "convert the file first, for example: iconv -f ISO-8859-1 -t UTF-8")
+                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error))
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text

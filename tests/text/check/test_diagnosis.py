@@ -126,11 +126,13 @@ def test_mixed_encodings(tmp_path: Path) -> None:
     assert counts(examined(source))["target not UTF-8"] == 2
     lines[9] = "GrÃ¶ÃŸe\n".encode()
     lines[10] = "Gr\ufffd\ufffde\n".encode()
+    lines[11] = "\x84Nein\x93\n".encode()
     (tmp_path / "train.de").write_bytes(b"".join(lines))
     found = examined(source)
     assert counts(found)["target not UTF-8, others are"] == 2
-    assert counts(found)["broken encoding"] == 2
+    assert counts(found)["broken encoding"] == 3
     (bad,) = [finding for finding in found.findings if finding.what.startswith("target not UTF-8")]
+    assert bad.encoding == "WINDOWS-1252"
     assert [(number, target) for number, _, target in bad.examples] == [(4, "Größe und Maß"), (78, "Größe und Maß")]
 
 

@@ -16,6 +16,7 @@ from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
+from tolka.text.encodings import likely_encoding
 from tolka.text.languages import LanguageIdentifier, certain_language
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
@@ -24,9 +25,11 @@ from tolka.text.readers.base import BothSides
 _EXAMPLES = 3
 _CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
 _IDENTIFIED_PAIRS = 5_000  # pairs whose language is identified, spread over the text; all would take minutes
-# UTF-8 that was decoded as Latin-1 or Windows-1252; and replacement characters.
+# UTF-8 that was decoded as Latin-1 or Windows-1252; Windows-1252 that was decoded as Latin-1, which gives control
+# characters (U+0085 also ends lines); and replacement characters.
 _BROKEN_ENCODING = re.compile(
-    "\ufffd|[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]|\u00e2\u20ac."
+    "[\ufffd\u0080-\u0084\u0086-\u009f]|\u00e2\u20ac.|"
+    "[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]"
 )
 # Problem -> the configuration whose only step drops pairs with it.
 _STEPS = {
@@ -39,17 +42,22 @@ _STEPS = {
     "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
     "another script": CleaningConfig(script=True, max_characters=0),
 }
+_GUESSES = 100  # lines whose encoding is guessed
 Tick = Callable[[int], object]
 
 
 @dataclass
 class Finding:
-    """One kind of problem, in `count` of the `looked_at` pairs. examples: number (from 1), source and target."""
+    """One kind of problem, in `count` of the `looked_at` pairs.
+
+    examples: number (from 1), source and target. encoding: that of lines that are not UTF-8, probably.
+    """
 
     what: str
     count: int = 0
     looked_at: int = 0
     examples: list[tuple[int, str, str]] = field(default_factory=list)
+    encoding: str = ""
 
     def add(self, number: int, pair: Pair) -> None:
         """Add a pair to the counts."""
@@ -143,8 +151,8 @@ def diagnose(
 ) -> Diagnosis:
     """Examine one part of a training text; `tick` is called with the number of pairs since its last call.
 
-    Faulty lines become findings: one that is not UTF-8 is read as Windows-1252, one that is not a row is a flawed pair,
-    and the surplus lines of the longer of two files are left out. DataError for what cannot be read at all.
+    Faulty lines become findings: one that is not UTF-8 is read in its likely encoding, one that is not a row is a
+    flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
     """
     reader = _LenientReader(source)
     statistics = _Statistics(languages, held_out, reader.count())
@@ -169,6 +177,7 @@ class _LenientReader:
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
+        self._guesses = [Counter[str](), Counter[str]()]  # likely encodings of such lines
         if isinstance(source, ParallelFiles):
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
@@ -205,8 +214,12 @@ class _LenientReader:
             yield from self._source.read()
 
     def _repair(self, side: int, number: int, line: bytes) -> str:
-        text = line.decode("cp1252", errors="replace")
-        self._undecoded[side].add(number, Pair(text, "") if side == 0 else Pair("", text))
+        guesses, finding = self._guesses[side], self._undecoded[side]
+        if guesses.total() < _GUESSES:
+            guesses[likely_encoding(line)] += 1
+            ((finding.encoding, _),) = guesses.most_common(1)
+        text = line.decode(finding.encoding, errors="replace")
+        finding.add(number, Pair(text, "") if side == 0 else Pair("", text))
         self._repaired[side] = True
         return text
 

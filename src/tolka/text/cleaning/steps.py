@@ -27,7 +27,7 @@ class CleaningConfig:
     control: str = "keep"
     """control and invisible characters, which no reader sees: keep, strip (also when translating), or drop the pair"""
     blanks: str = "keep"
-    """no-break, thin and wide blanks: keep, space = replace (also when translating), or source = only those of the source"""
+    """no-break, thin and wide blanks: keep, space = replace (also when translating), source = only in the source"""
     markup: str = "keep"
     """tags and character references of HTML and XML: keep, strip, or drop the pair"""
     max_characters: int = 2000
