@@ -22,7 +22,7 @@ from tolka.interchange.import_marian import import_marian, load_marian
 from tolka.interchange.marian import CONFIG_KEYS
 from tolka.interchange.parity import TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy
-from tolka.model_directory.read import SavedModel, load_model
+from tolka.model_directory.read import SavedModel, character_form, load_model
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
@@ -177,6 +177,8 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     arguments = arguments_of(write_corpus(folder / "corpus"), folder / "run")
     changed = [
         "model=transformer_marian",
+        "cleaning.control=strip",
+        "cleaning.blanks=space",
         *request.param,
         "trainer.updates=300",
         "optimizer.lr=0.005",
@@ -197,8 +199,10 @@ def test_a_model_trained_here_translates_alike_in_transformers(own: Path, tmp_pa
     assert found.logits is not None
     assert found.logits < 1e-5
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path / "out"))
-    for line in lines:
-        expected = [number - 2 for number in saved.tokenizer.encode_source([line])[0]]
+    form = character_form(saved.config)
+    assert form.source("a\xa0\u200bb") == "a b"
+    for line in (*lines, "a\u3000\ufeffb\xadc\u200e \x84d\x93\re", lines[0].replace(" ", "\xa0")):
+        expected = [number - 2 for number in saved.tokenizer.encode_source([form.source(line)])[0]]
         assert tokenizer([line])["input_ids"][0] == [*expected, 0]
     auto = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(tmp_path / "out"))
     assert type(auto).__name__ == "MarianMTModel"

@@ -168,6 +168,24 @@ def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     assert translator()([decomposed]) == [decomposed]
 
 
+@pytest.mark.parametrize(
+    "text", ["\ufeffthe\xa0old boat", "the\u3000old bo\xadat\u200e", "the\rold boat\u200b", "the old\x1fboat\u2069"]
+)
+def test_what_a_reader_does_not_see_changes_nothing(text: str) -> None:
+    engine, plain = TorchEngine(Copy(TOKENIZER.target_size), GreedyConfig(), torch.device("cpu")), "the old boat"
+    made = Translator(engine, TOKENIZER, 50, characters=CharacterForm("nfc", "strip", "space"), split="sentences")
+    assert made([text, f"{text}. {text}."]) == [plain, f"{plain}. {plain}."]
+    assert made([f"{plain}.\n {text}."]) == [f"{plain}.\n {plain}."]  # a line of its own stays one
+    assert made.translate([text], prefixes=[text]) == made.translate([plain], prefixes=[plain])
+    assert translator()([text]) != [plain]  # a model that knows every character
+
+    scored: list[Any] = []
+    made.token_scores = lambda pairs, tick: scored.append(pairs) or [[0.0]]  # type: ignore[method-assign,func-returns-value]
+    made.score([(text, text)])
+    made.score([(plain, plain)])
+    assert scored[0] == scored[1]
+
+
 def short_of_memory(made: Translator[TorchEngine], most: int) -> None:
     """Raise out of memory for batches of more positions from now on."""
     real = made.engine.model.start

@@ -83,11 +83,11 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
     if config.markup == "strip":  # before the others: &nbsp; and &shy; are such characters, too
         steps.append(("without markup", _strip_markup))
     if config.control == "strip":
-        steps.append(("without control characters", CharacterForm(control="strip").pair))
+        steps.append(("without control characters", _formed(CharacterForm(control="strip"), str.isprintable)))
     if config.blanks != "keep":
-        steps.append(("with ordinary blanks", CharacterForm(blanks=config.blanks).pair))
+        steps.append(("with ordinary blanks", _formed(CharacterForm(blanks=config.blanks), str.isprintable)))
     if config.unicode == "nfc":
-        steps.append(("composed (NFC)", CharacterForm(unicode="nfc").pair))
+        steps.append(("composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)))
     return steps
 
 
@@ -124,6 +124,11 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
     if config.language:
         steps.append(("", _unless_other_language(languages)))
     return steps
+
+
+def _formed(form: CharacterForm, has_form: Callable[[str], bool]) -> Step:
+    """Return a step that gives pairs a form. has_form: tells quickly that a text has it, which nearly all texts do."""
+    return lambda pair: pair if has_form(pair.source) and has_form(pair.target) else form.pair(pair)
 
 
 def _has_control(text: str) -> bool:
