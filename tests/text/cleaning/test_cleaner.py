@@ -68,6 +68,8 @@ def test_what_each_step_drops(options: dict[str, Any], row: tuple[str, str], rea
     ("options", "row"),
     [
         ({"control": "drop"}, ("می\u200cخواهم", "d\u200de")),
+        ({"control": "drop"}, ("אב \u200f(ג)", "a\tb")),
+        ({"numbers": True}, ("10,000.5 of 1 cat in 2020 300", "10 000,5\xa0€, 1 chat, 2020 300")),
         ({"markup": "drop"}, ("a < b > c & d", "AT&T; 3<4")),
         ({"max_characters": 16}, ("a" * 16, "b")),
         ({"max_ratio": 3.0}, ("OK", "In Ordnung, gerne")),

@@ -33,22 +33,13 @@ def has_markup(text: str) -> bool:
 
 
 def without_markup(text: str) -> str:
-    """Return what a reader of the page would see: references replaced, also of escaped text, and then tags removed."""
+    """Return what a reader of the page would see: references replaced, then tags removed, until nothing changes."""
     seen = text
     for _ in range(_ROUNDS):
-        before, seen = seen, _without_tags(_unescaped(seen))
+        before, seen = seen, _without_tags(_REFERENCE.sub(_referenced, seen))
         if seen == before:
             break
     return text if seen == text else _BLANKS.sub(" ", seen).strip()
-
-
-def _unescaped(text: str) -> str:
-    """Replace character references until none is left."""
-    for _ in range(_ROUNDS):
-        before, text = text, _REFERENCE.sub(_referenced, text)
-        if text == before:
-            break
-    return text
 
 
 def _referenced(reference: re.Match[str]) -> str:
