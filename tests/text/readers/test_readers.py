@@ -214,8 +214,9 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    reasons = "1 further variants not read, 1 no variant in de, but in en, fr"
-    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {reasons}"
+    assert tally.summary() == (
+        "4 pairs, 2 kept, 2 left out: 1 further variants not read, 1 no variant in de, but in en, fr"
+    )
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -329,6 +330,14 @@ def test_what_is_no_xml_costs_its_unit(tmp_path: Path, segment: str, why: str) -
     bad = [Pair(f"{path}:{line}", "", f"no XML ({why}; first in line 3003)") for line in (3003, 6003)]
     assert [pair for pair in pairs if pair.flaw] == bad
     assert [pair.source for pair in pairs if not pair.flaw] == [*(f"s{n}" for n in range(3000))] * 2 + ["last"]
+
+
+def test_a_unit_that_is_not_closed_costs_no_other(tmp_path: Path) -> None:
+    units = [UNIT[11:-13].format(text, text) for text in "abc"]
+    body = "".join(units).replace("</tu>", "", 1)
+    path = write(tmp_path / "a.tmx", f"<tmx><body>{body}</body></tmx>")
+    flaw = "no XML (a unit that is not closed; first in line 2)"
+    assert read(path) == [Pair(f"{path}:2", "", flaw), Pair("An b.", "Ein b."), Pair("An c.", "Ein c.")]
 
 
 def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
