@@ -289,6 +289,8 @@ def tmx(path: Path, *units: str) -> list[Pair]:
         ("One<it pos='begin'>&lt;p&gt;</it>two", "One two"),
         ("One<bpt i='1'>&lt;td&gt;</bpt>two<ept i='1'>&lt;/td&gt;</ept>three", "One two three"),
         ("One<ut>{\\line }</ut>two", "One two"),
+        ("One<ph>&lt;text:s/&gt;</ph>two", "One two"),
+        ("H<ph>&lt;s&gt;</ph>ello", "Hello"),
         ("One<ph>{0}</ph>two", "One two"),
         ("One<ph>{0}</ph>.", "One."),
         ("One <ph>{0}</ph> two", "One two"),
@@ -395,6 +397,7 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
         ("<tmx>\n<body>\n<tu>", r"a.tmx:3: no XML \(no element found\)"),
         ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
+        ("<tmx>" + "<a>" * 2000, "a.tmx:1: more than 1000 elements in each other"),
         ("", r"a.tmx:1: no XML \(no element found\)"),
         ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: no XML \(undefined entity\)"),
         ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
@@ -674,9 +677,9 @@ def test_segments_of_two_sgm_files(tmp_path: Path) -> None:
     write(tmp_path / "open.sgm", SGM.replace("two.</seg>", ""))
     with pytest.raises(DataError, match=r"segment 2 \(document 'd1', id '2'\) has no end"):
         corpus_of(tmp_path, ["open.sgm", "open.sgm"])
-    write(tmp_path / "none.sgm", "text\n")
-    with pytest.raises(DataError, match=r"none.sgm: no <seg> is in it"):
-        corpus_of(tmp_path, ["none.sgm", "none.sgm"])
+    write(tmp_path / "none.txt", "text\n")
+    with pytest.raises(DataError, match=r"none.txt: no <seg> is in it"):
+        corpus_of(tmp_path, ["none.txt", "news.de.sgm"])
 
 
 @pytest.mark.parametrize(
@@ -746,6 +749,8 @@ def test_columns_of_one_file_among_others(tmp_path: Path) -> None:
         corpus_of(tmp_path, "m.tmx", columns=["1", "2"])
     with pytest.raises(ConfigError, match=r"m.tmx has no columns"):
         corpus_of(tmp_path, ["m.tmx", "1", "2"])
+    with pytest.raises(DataError, match=r"corpus.train: there is no file .*/train$"):
+        corpus_of(tmp_path, ["train", "1", "2"])
     with pytest.raises(DataError, match=r"many.txt is one file.*corpus.train=\[\[.*many.txt,1,2\]\]"):
         corpus_of(tmp_path, "many.txt")
 

@@ -20,6 +20,7 @@ from tolka.text.readers.base import BothSides
 from tolka.text.readers.xml_encoding import XmlDecoder
 
 _BLOCK = 2**16
+_MAX_DEPTH = 1000  # elements that are open at once
 _TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 
 
@@ -181,7 +182,7 @@ _FORMATTING_TYPES = frozenset(
 )
 # Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
 _BREAK = re.compile(
-    r"\s*(?:</?(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|s|line-break|lb|pb)\b(?<!<s)(?<!</s)"
+    r"\s*(?:</?(?:(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|line-break|lb|pb)|text:s)\b"
     r"|\\(?:[nt]$|r\\n|line\b|tab\b|par\b|page\b))|\s*[\n\t\r]\s*$",
     re.IGNORECASE,
 )
@@ -311,6 +312,8 @@ class _Stream:
             if self._unit_depth is not None:
                 raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
+        if len(self._open) > _MAX_DEPTH:
+            raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
         self.found_root |= local in self._handler.roots
         self._open.append(name)
         self._handler.start(local, attributes)
