@@ -43,13 +43,13 @@ class _Units(UnitHandler):
 
     def _end_unit(self) -> None:
         """Add the pair of a unit, and a flawed one for each further variant of a language."""
-        sources, targets = (self._of_language(language) for language in self.languages)
-        if not (sources and targets):
-            missing = [code for code, found in zip(self.languages, (sources, targets), strict=True) if not found]
+        sides = [self._of_language(language) for language in self.languages]
+        if missing := [language for language, side in zip(self.languages, sides, strict=True) if not side]:
             present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
-            flaw = f"no variant in {' or '.join(missing)}, but in {present}"
-            self.pairs.append(Pair(*("".join(text for _, text, _ in found[:1]) for found in (sources, targets)), flaw))
+            source, target = (side[0][1] if side else "" for side in sides)
+            self.pairs.append(Pair(source, target, f"no variant in {' or '.join(missing)}, but in {present}"))
             return
+        sources, targets = sides
         (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]
         self.pairs.append(Pair(source, target, flaw or flaw_of_target))
         self.pairs += [Pair(text, target, _FURTHER) for _, text, _ in sources[1:]]
