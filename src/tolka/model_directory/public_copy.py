@@ -77,7 +77,7 @@ class PublicCopy:
         """Return scores whose test sets of one file name are numbered, not told apart by their folders."""
         tests = scores.get("test", {})
         listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
-        entries = [str(entry) for entry in chain(*listed)]
+        entries = [str(entry[0] if isinstance(entry, list) and entry else entry) for entry in chain(*listed)]
         names = _numbered(_last_names(list(tests), entries))
         if names != list(tests):
             self.shortened.append("scores.test")

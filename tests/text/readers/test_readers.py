@@ -214,8 +214,9 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    reasons = "1 further variants not read, 1 no variant in de, but in en, fr"
-    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {reasons}"
+    assert tally.summary() == (
+        "4 pairs, 2 kept, 2 left out: 1 further variants not read, 1 no variant in de, but in en, fr"
+    )
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -288,6 +289,8 @@ def tmx(path: Path, *units: str) -> list[Pair]:
         ("One<it pos='begin'>&lt;p&gt;</it>two", "One two"),
         ("One<bpt i='1'>&lt;td&gt;</bpt>two<ept i='1'>&lt;/td&gt;</ept>three", "One two three"),
         ("One<ut>{\\line }</ut>two", "One two"),
+        ("One<ph>&lt;text:s/&gt;</ph>two", "One two"),
+        ("H<ph>&lt;s&gt;</ph>ello", "Hello"),
         ("One<ph>{0}</ph>two", "One two"),
         ("One<ph>{0}</ph>.", "One."),
         ("One <ph>{0}</ph> two", "One two"),
@@ -329,6 +332,14 @@ def test_what_is_no_xml_costs_its_unit(tmp_path: Path, segment: str, why: str) -
     bad = [Pair(f"{path}:{line}", "", f"no XML ({why}; first in line 3003)") for line in (3003, 6003)]
     assert [pair for pair in pairs if pair.flaw] == bad
     assert [pair.source for pair in pairs if not pair.flaw] == [*(f"s{n}" for n in range(3000))] * 2 + ["last"]
+
+
+def test_a_unit_that_is_not_closed_costs_no_other(tmp_path: Path) -> None:
+    units = [UNIT[11:-13].format(text, text) for text in "abc"]
+    body = "".join(units).replace("</tu>", "", 1)
+    path = write(tmp_path / "a.tmx", f"<tmx><body>{body}</body></tmx>")
+    flaw = "no XML (a unit that is not closed; first in line 2)"
+    assert read(path) == [Pair(f"{path}:2", "", flaw), Pair("An b.", "Ein b."), Pair("An c.", "Ein c.")]
 
 
 def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
@@ -386,6 +397,7 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
         ("<tmx>\n<body>\n<tu>", r"a.tmx:3: no XML \(no element found\)"),
         ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
+        ("<tmx>" + "<a>" * 2000, "a.tmx:1: more than 1000 elements in each other"),
         ("", r"a.tmx:1: no XML \(no element found\)"),
         ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: no XML \(undefined entity\)"),
         ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
@@ -665,9 +677,9 @@ def test_segments_of_two_sgm_files(tmp_path: Path) -> None:
     write(tmp_path / "open.sgm", SGM.replace("two.</seg>", ""))
     with pytest.raises(DataError, match=r"segment 2 \(document 'd1', id '2'\) has no end"):
         corpus_of(tmp_path, ["open.sgm", "open.sgm"])
-    write(tmp_path / "none.sgm", "text\n")
-    with pytest.raises(DataError, match=r"none.sgm: no <seg> is in it"):
-        corpus_of(tmp_path, ["none.sgm", "none.sgm"])
+    write(tmp_path / "none.txt", "text\n")
+    with pytest.raises(DataError, match=r"none.txt: no <seg> is in it"):
+        corpus_of(tmp_path, ["none.txt", "news.de.sgm"])
 
 
 @pytest.mark.parametrize(
@@ -737,6 +749,8 @@ def test_columns_of_one_file_among_others(tmp_path: Path) -> None:
         corpus_of(tmp_path, "m.tmx", columns=["1", "2"])
     with pytest.raises(ConfigError, match=r"m.tmx has no columns"):
         corpus_of(tmp_path, ["m.tmx", "1", "2"])
+    with pytest.raises(DataError, match=r"corpus.train: there is no file .*/train$"):
+        corpus_of(tmp_path, ["train", "1", "2"])
     with pytest.raises(DataError, match=r"many.txt is one file.*corpus.train=\[\[.*many.txt,1,2\]\]"):
         corpus_of(tmp_path, "many.txt")
 

@@ -94,7 +94,7 @@ class FilesConfig(CorpusConfig):
             source, target = (self._folder() / user_path(path) for path in entry)
             return [_Text(source, [], target)]
         if len(entry) == 3:
-            return [_Text(base, entry[1:], is_table=True) for base in self._expanded(entry[0], key)]
+            return [_Text(_file(base, key), entry[1:], is_table=True) for base in self._expanded(entry[0], key)]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
@@ -194,7 +194,7 @@ def _file(path: Path, key: str) -> Path:
 
 def _of_two(source: Path, target: Path, name: str, limit: LineLimit) -> PairSource:
     """Return the pairs of two files."""
-    return (SgmFiles if is_sgm(source) and is_sgm(target) else ParallelFiles)(source, target, name, limit)
+    return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name, limit)
 
 
 def _refuse_a_pipe(path: Path, key: str) -> None:

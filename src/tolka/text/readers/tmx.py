@@ -44,14 +44,16 @@ class _Units(UnitHandler):
     def _end_unit(self) -> None:
         """Add the pair of a unit, and a flawed one for each further variant of a language."""
         sides = [self._of_language(language) for language in self.languages]
-        missing = [language for language, side in zip(self.languages, sides, strict=True) if not side]
-        (source, target) = (side[0] if side else ("", "", "") for side in sides)
-        present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
-        flaw = f"no variant in {' or '.join(missing)}, but in {present}" if missing else source[2] or target[2]
-        self.pairs.append(Pair(source[1], target[1], flaw))
-        if not missing:
-            self.pairs += [Pair(text, target[1], _FURTHER) for _, text, _ in sides[0][1:]]
-            self.pairs += [Pair(source[1], text, _FURTHER) for _, text, _ in sides[1][1:]]
+        if missing := [language for language, side in zip(self.languages, sides, strict=True) if not side]:
+            present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
+            source, target = (side[0][1] if side else "" for side in sides)
+            self.pairs.append(Pair(source, target, f"no variant in {' or '.join(missing)}, but in {present}"))
+            return
+        sources, targets = sides
+        (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]
+        self.pairs.append(Pair(source, target, flaw or flaw_of_target))
+        self.pairs += [Pair(text, target, _FURTHER) for _, text, _ in sources[1:]]
+        self.pairs += [Pair(source, text, _FURTHER) for _, text, _ in targets[1:]]
 
     def _of_language(self, language: str) -> list[tuple[str, str, str]]:
         """Return the variants in a language, the one to read first: with exactly its code, or else the first."""

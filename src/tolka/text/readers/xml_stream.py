@@ -21,11 +21,20 @@ from tolka.text.readers.xml_encoding import XmlDecoder
 
 BLOCK = 2**16
 """Bytes that are parsed at once."""
+_MAX_DEPTH = 1000  # elements that are open at once
 _TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 
 
 class RefusedError(Exception):
     """XML that is refused because no file of translations needs it."""
+
+
+class _NotClosedError(Exception):
+    """A unit begins in another, at this byte."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
 
 
 class XmlHandler(ABC):
@@ -155,7 +164,9 @@ class SegmentText:
 
     def finished(self) -> str:
         """Return the text with single blanks."""
-        text = _BETWEEN_LETTERS.sub(" ", "".join(self._parts)).replace(self._JOINT, "")
+        text = "".join(self._parts)
+        if self._JOINT in text:
+            text = _BETWEEN_LETTERS.sub(" ", text).replace(self._JOINT, "")
         return " ".join(text.split())
 
 
@@ -172,7 +183,7 @@ _FORMATTING_TYPES = frozenset(
 )
 # Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
 _BREAK = re.compile(
-    r"\s*(?:</?(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|s|line-break|lb|pb)\b(?<!<s)(?<!</s)"
+    r"\s*(?:</?(?:(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|line-break|lb|pb)|text:s)\b"
     r"|\\(?:[nt]$|r\\n|line\b|tab\b|par\b|page\b))|\s*[\n\t\r]\s*$",
     re.IGNORECASE,
 )
@@ -218,7 +229,7 @@ class _Stream:
         self._handler, self._limit = handler, limit
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
-        self._error: expat.ExpatError | None = None  # while the end of a unit that is no XML is looked for
+        self._error: Exception | None = None  # while the end of a unit that is no XML is looked for
         self._skipped = b""  # the end of what was skipped since
         names = "|".join(handler.units)
         self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{names})\s*>|<(?=(?:\w+:)?(?:{names})[\s>])".encode())
@@ -242,8 +253,10 @@ class _Stream:
         """The number of the line that is being parsed."""
         return self._lines_before + self._parser.CurrentLineNumber
 
-    def reason(self, error: expat.ExpatError) -> str:
+    def reason(self, error: Exception) -> str:
         """Return what is wrong with the XML, in words."""
+        if not isinstance(error, expat.ExpatError):
+            return "a unit that is not closed"
         words = expat.ErrorString(error.code)
         is_character = words == expat.errors.XML_ERROR_INVALID_TOKEN
         return (is_character and self.decode is not None and self.decode.flaw) or words
@@ -258,12 +271,13 @@ class _Stream:
             try:
                 self._parse(block)
                 return
-            except expat.ExpatError as error:
+            except (expat.ExpatError, _NotClosedError) as error:
                 if self._unit_depth is None:
                     raise
                 self._handler.give_up(self.line, self.reason(error))
                 self._error = error
-                block = block[max(self._parser.ErrorByteIndex - fed_before, 0) :]
+                place = error.place if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
+                block = block[max(place - fed_before, 0) :]
 
     def close(self) -> None:
         """Parse the end of the file; ExpatError where something is missing."""
@@ -294,10 +308,14 @@ class _Stream:
         return rest
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
-        self.found_root |= local in self._handler.roots
-        if local in self._handler.units and self._unit_depth is None:
+        local = name.rpartition(":")[2] if ":" in name else name
+        if local in self._handler.units:
+            if self._unit_depth is not None:
+                raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
+        if len(self._open) > _MAX_DEPTH:
+            raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
+        self.found_root |= local in self._handler.roots
         self._open.append(name)
         self._handler.start(local, attributes)
 
@@ -305,7 +323,7 @@ class _Stream:
         self._open.pop()
         if self._unit_depth == len(self._open):
             self._unit_depth = None
-        self._handler.end(name.rpartition(":")[2])
+        self._handler.end(name.rpartition(":")[2] if ":" in name else name)
 
     def _characters(self, text: str) -> None:
         if self._handler.text is not None:
