@@ -68,7 +68,7 @@ def test_correlations_are_those_of_numpy_and_equal_values_share_their_rank() -> 
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    write_split(tmp_path / "pairs", [("", "x"), *sentences(100, seed=9)])
+    write_split(tmp_path / "pairs", [("", "x"), *sentences(150, seed=9)])
     return tmp_path / "pairs"
 
 
@@ -81,11 +81,11 @@ def test_the_command_writes_the_calibration_into_the_model(
     assert set(json.loads(before.out.splitlines()[0])["quality"]) == {"probability"}
     outcome = command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK, "search.n_best=3")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "100 lines; chrF2 of each sentence" in outcome.out
+    assert "150 lines; chrF2 of each sentence" in outcome.out
     assert "probabilities and agreement" in outcome.out
     translator = Translator.load(tmp_path / "model")
     assert translator.calibration is not None
-    assert translator.calibration.lines == 100
+    assert translator.calibration.lines == 150
     for n_best in (1, 3):
         options = [*QUICK, "output.format=jsonl", f"search.n_best={n_best}"]
         after = command("mt-translate", tmp_path / "model", *options, stdin=b"ferry .\n\n")
@@ -97,7 +97,7 @@ def test_the_command_writes_the_calibration_into_the_model(
     assert again.code == 0
     assert "note: with several translations of each line (search.n_best=5)" in again.err
     told = json.loads(command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK, "--json").out)
-    assert told["lines"] == 100
+    assert told["lines"] == 150
     assert [each["name"] for each in told["estimates"]] == ["mean probability alone", "token probabilities"]
     calibration = Translator.load(tmp_path / "model").calibration
     assert calibration is not None
@@ -113,7 +113,7 @@ def test_the_command_writes_the_calibration_into_the_model(
         (["MODEL", "source=S", "reference=R", "hypothesis=R"], "calibrate takes a model, source=FILE and"),
         (["MODEL,MODEL", "source=S", "reference=R"], "calibrate takes one model, not 2"),
         (["source=S", "reference=R"], "calibrate takes one model: mt-eval calibrate MODEL"),
-        (["MODEL", "source=S", "reference=few"], "has 101 lines but"),
+        (["MODEL", "source=S", "reference=few"], "has 151 lines but"),
         (["MODEL", "source=few", "reference=few"], "a calibration needs at least 100 lines with both sides, and"),
         (
             ["MODEL", "source=same", "reference=same"],

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tolka.model_directory.manifest import LengthRatio
 from tolka.translation.flags import FLAGS, _common, differing_numbers, flags
@@ -102,6 +104,11 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
 )
 def test_the_numbers_that_differ(source: str, target: str, missing: list[str], invented: list[str]) -> None:
     assert differing_numbers(source, target) == (missing, invented)
+
+
+@given(st.text(alphabet="0123 .,:/-'h만억조천백千万월시U½₂٣²−–", max_size=20))
+def test_a_text_has_all_numbers_of_itself(text: str) -> None:
+    assert differing_numbers(text, text) == ([], [])
 
 
 FLAGGED = Path(__file__).parent / "flagged_lines.tsv"

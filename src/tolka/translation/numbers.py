@@ -26,7 +26,7 @@ _OFTEN_NO_UNIT = "千兆조"  # kilo and mega in Chinese and Japanese, an articl
 _PIECE = re.compile(rf"(\d+(?:[.,]\d+)*+)({_UNIT}|$)")
 _SUM = rf"(?:\d+(?:[.,]\d+)*+{_UNIT})"  # 1억 2000만
 _RUN = re.compile(
-    rf"{_SUM}(?: ?{_SUM})*+\d*"
+    rf"{_SUM}(?: ?{_SUM})*+(?:\d+(?:[.,]\d+)*+)?"
     r"|\d{4}-\d\d?-\d\d?(?!\d)"
     rf"|\d+(?:[.,:/'’·٫٬h]\d+|[{_BLANKS}]\d{{3}}(?!\d))*"
 )
