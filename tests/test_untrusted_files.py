@@ -1,5 +1,6 @@
 """Files of models and runs that come from anybody: whatever is in them, they are read, or refused in one clear line."""
 
+import json
 import os
 import random
 import shutil
@@ -16,7 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
-from safetensors.torch import load_file
+from safetensors.torch import load, load_file, save
 
 from conftest import arguments_of, write_corpus
 from tolka.cli import train
@@ -194,3 +195,47 @@ def test_a_pipe_in_place_of_a_file(reader: tuple[Reader, Path]) -> None:
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
         complaint(partial(found.read, folder))
+
+
+def not_utf8(content: bytes) -> bytes:
+    return content.replace("\u2581".encode(), b"\xff\x96\x81", 1)
+
+
+def with_a_large_scale(content: bytes) -> bytes:
+    tensors = load(content)
+    tensors[next(name for name in tensors if name.endswith("_scale"))][0] = 1e38
+    return save(tensors)
+
+
+def with_record(**edited: object) -> Callable[[bytes], bytes]:
+    return lambda content: json.dumps({**json.loads(content), **edited}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "words"),
+    [
+        (
+            "marian",
+            "source.spm",
+            lambda content: content.replace(b"\xe2\x96\x81", b"\xff\x96\x81", 1),
+            "is no Sentence",
+        ),
+        ("tokenizer", "source.spm", not_utf8, "is no SentencePiece model"),
+        ("exported", "model.bin", lambda content: bytes(len(content)), "CTranslate2 cannot load it"),
+        ("exported", "config.json", lambda content: content.replace(b"true", b"1"), "has other settings than tolka"),
+        ("int8", "model.safetensors", with_a_large_scale, "scores are not finite"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": "x"}), "it was changed"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": 1, "tally": {"x": 1}}), "changed"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": 1, "tally": 3}), "it was changed"),
+        ("interrupted translation", ".out.partial.json", with_record(bytes=-1), "it was changed); remove it"),
+        ("interrupted translation", ".out.partial.json", lambda content: b"[]", "is damaged"),
+    ],
+)
+def test_what_gave_tracebacks(
+    tmp_path: Path, name: str, file: str, change: Callable[[bytes], bytes], words: str
+) -> None:
+    folder = tmp_path / "folder"
+    READERS[name].make(folder)
+    (folder / file).write_bytes(change((folder / file).read_bytes()))
+    vouch(folder, folder / file)
+    assert words in complaint(partial(READERS[name].read, folder))
