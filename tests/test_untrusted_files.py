@@ -1,5 +1,6 @@
 """Files of models and runs that come from anybody: whatever is in them, they are read, or refused in one clear line."""
 
+import json
 import os
 import random
 import shutil
@@ -12,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 from damage import complaint, damaged
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
-from safetensors.torch import load_file
+from safetensors.torch import load, load_file, save
 
 from conftest import arguments_of, write_corpus
 from tolka.cli import train
@@ -24,6 +25,7 @@ from tolka.cli.common import guarded
 from tolka.interchange.opening import open_translator
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.quantise import quantise_model
+from tolka.model_directory.resume_state import load_state, restoring
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
@@ -34,6 +36,7 @@ from tolka.text.glossary import Glossary, read_banned, read_glossary
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.run_folder import RunFolder, begun_settings
 from tolka.training.snapshots import read_last_state
+from tolka.training.state import TrainState
 from tolka.translation.options import DecodingConfig
 
 GREEDY = GreedyConfig(max_length_factor=1.0, max_length_extra=3)
@@ -88,7 +91,9 @@ def read_run(folder: Path) -> None:
     run = RunFolder(folder)
     run.claim({}, override=True)
     run.forget_after(3)
-    read_last_state(folder, "prepared")
+    facts = read_last_state(folder, str(load_state(folder / "last").facts.get("store"))).facts
+    with restoring(folder / "last"):
+        TrainState(**facts["train"])
 
 
 def write_record(folder: Path) -> None:
@@ -154,7 +159,7 @@ def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def files_of(folder: Path) -> list[Path]:
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
 
 
 def copied(folder: Path, place: Path) -> Path:
@@ -172,7 +177,7 @@ def vouch(folder: Path, changed: Path) -> None:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=500, derandomize=True, database=None)
+@settings(max_examples=500, derandomize=True, database=None, phases=[Phase.generate])  # a seed has no simpler one
 def test_whatever_is_in_a_file(reader: tuple[Reader, Path], seed: int) -> None:
     found, valid = reader
     folder, draw = copied(valid, valid.parent / "damaged"), random.Random(seed)
@@ -191,3 +196,47 @@ def test_a_pipe_in_place_of_a_file(reader: tuple[Reader, Path]) -> None:
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
         complaint(partial(found.read, folder))
+
+
+def not_utf8(content: bytes) -> bytes:
+    return content.replace("\u2581".encode(), b"\xff\x96\x81", 1)
+
+
+def with_a_large_scale(content: bytes) -> bytes:
+    tensors = load(content)
+    tensors[next(name for name in tensors if name.endswith("_scale"))][0] = 1e38
+    return save(tensors)
+
+
+def with_record(**edited: object) -> Callable[[bytes], bytes]:
+    return lambda content: json.dumps({**json.loads(content), **edited}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "words"),
+    [
+        (
+            "marian",
+            "source.spm",
+            lambda content: content.replace(b"\xe2\x96\x81", b"\xff\x96\x81", 1),
+            "is no Sentence",
+        ),
+        ("tokenizer", "source.spm", not_utf8, "is no SentencePiece model"),
+        ("exported", "model.bin", lambda content: bytes(len(content)), "CTranslate2 cannot load it"),
+        ("exported", "config.json", lambda content: content.replace(b"true", b"1"), "has other settings than tolka"),
+        ("int8", "model.safetensors", with_a_large_scale, "scores are not finite"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": "x"}), "it was changed"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": 1, "tally": {"x": 1}}), "changed"),
+        ("interrupted translation", ".out.partial.json", with_record(state={"lines": 1, "tally": 3}), "it was changed"),
+        ("interrupted translation", ".out.partial.json", with_record(bytes=-1), "it was changed); remove it"),
+        ("interrupted translation", ".out.partial.json", lambda content: b"[]", "is damaged"),
+    ],
+)
+def test_what_gave_tracebacks(
+    tmp_path: Path, name: str, file: str, change: Callable[[bytes], bytes], words: str
+) -> None:
+    folder = tmp_path / "folder"
+    READERS[name].make(folder)
+    (folder / file).write_bytes(change((folder / file).read_bytes()))
+    vouch(folder, folder / file)
+    assert words in complaint(partial(READERS[name].read, folder))

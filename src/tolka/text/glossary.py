@@ -9,9 +9,8 @@ from typing import NamedTuple
 import regex
 
 from tolka.errors import DataError
-from tolka.system.whole_files import check_is_file
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, without_compression
+from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
 from tolka.text.readers.columns import CsvFile
 from tolka.text.readers.xlsx import XlsxFile
 from tolka.text.scripts import plain_code
@@ -177,7 +176,7 @@ def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LIN
     characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
     anything else, and for a glossary without terms.
     """
-    _check(path)
+    refuse_pipe(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
         if not all(languages):
             raise DataError(f"{path}: the model does not say its languages, which TBX needs; write the terms as TSV")
@@ -196,19 +195,11 @@ def read_banned(path: Path, limit: LineLimit = LINE_LIMIT) -> list[str]:
 
     Blank lines and those that begin with # are ignored; \\# is the character itself.
     """
-    _check(path)
+    refuse_pipe(path)
     phrases = [" ".join(re.sub(r"^\\#", "#", line).split()) for _, line in _lines(path, limit, MOST_BANNED)]
     if not phrases:
         raise DataError(f"{path}: no phrase is in it; write one a line")
     return list(dict.fromkeys(phrases))
-
-
-def _check(path: Path) -> None:
-    """Raise DataError for a pipe or a device."""
-    try:
-        check_is_file(path)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from None
 
 
 def _lines(path: Path, limit: LineLimit, most: int) -> Iterator[tuple[int, str]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tolka.errors import DataError
+from tolka.system.whole_files import check_is_file
 from tolka.text.compressed import open_bz2, open_xz
 from tolka.text.encodings import likely_encoding
 from tolka.text.file_cache import KnownFiles
@@ -58,6 +59,14 @@ def user_path(text: str) -> Path:
 def without_compression(path: Path) -> Path:
     """Return train.tsv for train.tsv.gz."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise DataError for a pipe or a device, of a file that is read more than once or must end."""
+    try:
+        check_is_file(path)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -174,6 +183,7 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
     only a little longer is reported by `decode_lines`.
     """
+    refuse_pipe(path)
     count, digest = _cache.recall("lines", path, partial(_count_and_digest, limit=limit))
     return int(count), str(digest)
 
@@ -215,7 +225,8 @@ def count_ahead(stream: IO[bytes]) -> int:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of the content; DataError when it cannot be read to its end."""
+    """Return the SHA-256 of the content; DataError for a pipe, and when it cannot be read to its end."""
+    refuse_pipe(path)
     return str(_cache.recall("content", path, _digest_of))
 
 
