@@ -106,7 +106,8 @@ def check_counts(swept: "Mapping[str, Override]") -> None:
     for override in swept.values():
         value: Any = override.value()
         if isinstance(value, RangeSweep):  # counted, as a list of them might not fit into memory
-            number = max(0.0, math.ceil((value.stop - value.start) / value.step))
+            start, stop, step = (float(each or 0) for each in (value.start, value.stop, value.step))
+            number = max(0, math.ceil((stop - start) / step))
         else:
             number = 1 if isinstance(value, IntervalSweep) else len(list(override.sweep_string_iterator()))
         if not number:
@@ -149,8 +150,9 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
-        key, own = ("dir", str(base)) if any(parts(each).key == "run.dir" for each in settings) else ("name", base.name)
-        raise ConfigError(f"{base} is one run's folder already: add run.{key}={own}-several, or another one")
+        named = any(parts(each).key == "run.dir" for each in settings)
+        key, taken = ("run.dir", str(base)) if named else ("run.name", base.name)
+        raise ConfigError(f"{base} is one run's folder already: add {key}={taken}-several, or another one")
     overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
     single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
     check_groups(single.values)
