@@ -25,9 +25,12 @@ class FourBatches:
         return [0] * 4
 
 
-def resolved(*settings: str, loader: Any = None) -> Any:
+FOUR: Any = FourBatches()
+
+
+def resolved(*settings: str, loader: Any = FOUR) -> Any:
     always = ["trainer.epochs=2.5", "scheduler=linear"]
-    return with_updates_of_epochs(train_config([*always, *settings]), loader or FourBatches())
+    return with_updates_of_epochs(train_config([*always, *settings]), loader)
 
 
 def test_epochs_are_updates_and_the_schedule_ends_with_them() -> None:

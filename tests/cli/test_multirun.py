@@ -120,6 +120,23 @@ def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[st
     )
 
 
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("run.seed=range(1,1)", "run.seed=range(1,1) lists no value"),
+        ("model=glob(zzz)", "model=glob(zzz) lists no value"),
+        ("run.seed=range(1,1e12)", "these are 999999999999 trainings, and 10000 at most"),
+        ("hydra/sweeper=optuna run.seed=range(1,1e12)", "these are 999999999999 trainings, and 10000 at most"),
+        ("hydra/sweeper=optuna run.seed=interval(5,1)", "run.seed=interval(5,1) is no range: "),
+        ("hydra/sweeper=optuna optimizer.lr=tag(log,interval(0,1))", "is no range: "),
+    ],
+)
+def test_lists_without_values_or_with_too_many(command: Command, setting: str, complaint: str) -> None:
+    pytest.importorskip("optuna")
+    outcome = command("mt-train", "-m", *setting.split())
+    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
+
+
 def test_a_run_s_name_is_not_taken_for_several(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

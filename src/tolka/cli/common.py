@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EROFS
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 
-from tolka.config.foreign_names import meaning
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.atomic import naming, umask
@@ -148,10 +147,12 @@ def _discard_stdout() -> None:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors look like all others."""
 
-    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_intermixed_args(self, args: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
         """Parse options and settings in any order; ConfigError for another program's option names the setting."""
-        options, unknown = self.parse_known_intermixed_args(args, namespace)
+        options, unknown = self.parse_known_intermixed_args(args)
         if unknown:
+            from tolka.config.foreign_names import meaning
+
             flag, _, value = unknown[0].partition("=")
             after = args[args.index(unknown[0]) + 1 :]
             value = value or (after[0] if after and "=" not in after[0] and after[0][:1] != "-" else "")

@@ -243,7 +243,10 @@ def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
     asked += ["--resolve"] if options.resolve else []
     asked += ["--shell-completion"] if options.shell_completion else []
     asked += ["--hydra-help"] if options.hydra_help else []
-    hydra_main(lambda config: None, settings, _source(options), asked)
+    try:
+        hydra_main(lambda config: None, settings, _source(options), asked)
+    except SystemExit as left:  # after its help, and for a part of the settings that is not there
+        return int(left.code or DONE)
     return DONE
 
 

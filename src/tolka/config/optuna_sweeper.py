@@ -139,7 +139,10 @@ def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]"
         if isinstance(value, IntervalSweep):
             whole = isinstance(value.start, int) and isinstance(value.end, int)
             kind = kinds.IntDistribution if whole else kinds.FloatDistribution
-            space[key] = kind(value.start, value.end, log="log" in value.tags)
+            try:
+                space[key] = kind(value.start, value.end, log="log" in value.tags)
+            except (ValueError, TypeError) as error:
+                raise ConfigError(f"{override.input_line} is no range: {error}") from None
         elif isinstance(value, RangeSweep):
             values = list(override.sweep_iterator(transformer=Transformer.identity))
             space[key] = kinds.CategoricalDistribution(values)

@@ -13,7 +13,7 @@ from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
-from tolka.options.checks import check_licence, named_in_utf8, zero_or_more
+from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
@@ -67,6 +67,7 @@ class RunConfig:
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
         check_name(self.name)
         zero_or_more(self, "run", "one for each core", "processes")
+        at_most(self, "run", MOST_THREADS, "processes")
         check_licence(self.licence, "run.licence")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")

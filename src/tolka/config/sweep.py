@@ -1,10 +1,11 @@
 """Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
+_MOST_TRAININGS = 10_000
 _OF_THE_SWEEP = ("hydra/", "hydra.")  # settings of the sweep, not of a training
 
 
@@ -79,6 +81,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> lis
     swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
     if not swept:
         raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
+    check_counts(swept)
     try:
         [rows] = BasicSweeper.split_arguments(overrides, None)
     except HydraException as error:
@@ -93,6 +96,25 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> lis
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
     return made
+
+
+def check_counts(swept: "Mapping[str, Override]") -> None:
+    """Raise ConfigError for a setting that lists no value, and for more trainings than anybody waits for."""
+    from hydra.core.override_parser.types import IntervalSweep, RangeSweep
+
+    trainings = 1.0
+    for override in swept.values():
+        value: Any = override.value()
+        if isinstance(value, RangeSweep):  # counted, as a list of them might not fit into memory
+            start, stop, step = (float(each or 0) for each in (value.start, value.stop, value.step))
+            number = max(0, math.ceil((stop - start) / step))
+        else:
+            number = 1 if isinstance(value, IntervalSweep) else len(list(override.sweep_string_iterator()))
+        if not number:
+            raise ConfigError(f"{override.input_line} lists no value")
+        trainings *= number
+    if trainings > _MOST_TRAININGS:
+        raise ConfigError(f"-m: these are {trainings:.0f} trainings, and {_MOST_TRAININGS} at most: list fewer values")
 
 
 def _typed_values(override: "Override") -> dict[str, str]:
@@ -128,8 +150,9 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
-        key, own = ("dir", str(base)) if any(parts(each).key == "run.dir" for each in settings) else ("name", base.name)
-        raise ConfigError(f"{base} is one run's folder already: add run.{key}={own}-several, or another one")
+        named = any(parts(each).key == "run.dir" for each in settings)
+        key, taken = ("run.dir", str(base)) if named else ("run.name", base.name)
+        raise ConfigError(f"{base} is one run's folder already: add {key}={taken}-several, or another one")
     overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
     single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
     check_groups(single.values)
@@ -147,6 +170,7 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
         raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
     fixed = [text for text, override in zip(own, parsed, strict=True) if not override.is_sweep_override()]
     if sweeper["_target_"] == TARGET:
+        check_counts({each.get_key_element(): each for each in parsed if each.is_sweep_override()})
         for values in ends(parsed):
             planned(base, "ends", [*fixed, *values], source)
     return Sweep(base, (), tuple(keys), source)

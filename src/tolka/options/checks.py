@@ -19,7 +19,7 @@ openrail++ osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd
 fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 grok2-community gemma unknown
 other
 """.split()  # noqa: SIM905  (a list would take seventy lines)
-MOST_THREADS = 1024  # with more, OpenMP ends the process for want of memory
+MOST_THREADS = 1024  # or processes; with more, OpenMP ends the process for want of memory
 
 
 def at_least(config: Any, group: str, least: float, *keys: str) -> None:

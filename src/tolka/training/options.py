@@ -121,7 +121,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "no limit", "disk_limit", "epochs")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
-        at_most(self, "trainer", MOST_THREADS, "threads")
+        at_most(self, "trainer", MOST_THREADS, "threads", "devices")
         at_least(self, "trainer", 0, "consistency_after", "skip_limit", "retries", "restarts")
         share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
         one_of(self, "trainer", "metric", METRICS)
