@@ -56,7 +56,7 @@ def test_a_bar_counts_in_whole_numbers_and_leaves_room_for_ctrl_c(monkeypatch: p
     with bar("a\x1b[2Jb", 12_345, " lines", 4000, time_left=False) as progress:
         progress.update(0.5)
         progress.refresh()
-    shown = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    shown = sys.stderr.getvalue()  # type: ignore[union-attr]
     assert " 4000/12345 [00:00, " in shown
     assert "<" not in shown
     assert "a\\x1b[2Jb: " in shown

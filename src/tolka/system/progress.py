@@ -41,7 +41,7 @@ def bar(
         disable=not (shown and shows_bars()),
         mininterval=0.2,
     )
-    progress.dynamic_ncols = _size  # follows the window from now on
+    progress.dynamic_ncols = _size  # type: ignore[assignment]  # follows the window from now on
     return progress
 
 
@@ -54,12 +54,12 @@ def text_lines(count: int) -> "list[tqdm[Any]]":
         for place in range(1, count + 1)
     ]
     for line in lines:
-        line.dynamic_ncols = _size
+        line.dynamic_ncols = _size  # type: ignore[assignment]
     return lines
 
 
 def _size(stream: IO[str]) -> tuple[int, int]:
-    """Return the columns that a bar may fill, and the lines: a terminal that wraps at the end of ^C scrolls the bars."""
+    """Return the columns that a bar may fill, and the lines: where ^C makes a terminal wrap, it scrolls the bars."""
     try:
         size = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):  # no terminal, or a closed one
