@@ -82,6 +82,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
     pace = {**PACE, "parameters": 3_000_000}
     found = {"training": [part], "kept": KEPT, "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
+    found |= {"overlaps": [], "wrong_sides": {}, "tokenised": []}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 

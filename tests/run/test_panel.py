@@ -8,6 +8,7 @@ import pytest
 
 from tolka.metrics.validation import Validation
 from tolka.run.panel import Panel, curve
+from tolka.system.progress import bar
 from tolka.training.callbacks import Beginning, Ending
 
 
@@ -47,3 +48,16 @@ def test_a_curve_spans_its_values() -> None:
     assert curve([1.0, 3.0, 8.0]) == "▁▃█"
     assert curve([2.0, 2.0]) == "▁▁"
     assert curve([]) == ""
+
+
+def test_a_bar_counts_in_whole_numbers_and_leaves_room_for_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with bar("a\x1b[2Jb", 12_345, " lines", 4000, time_left=False) as progress:
+        progress.update(0.5)
+        progress.refresh()
+    shown = sys.stderr.getvalue()  # type: ignore[union-attr]
+    assert " 4000/12345 [00:00, " in shown
+    assert "<" not in shown
+    assert "a\\x1b[2Jb: " in shown
+    assert max(map(len, shown.split("\r"))) == 77

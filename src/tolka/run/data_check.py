@@ -39,9 +39,10 @@ class DataCheck:
     """What was found in a corpus. leaks: from "valid" and "test" into the training text. unfit: why it cannot be
     trained on.
 
-    overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. tokenised: of
-    which text, where other text is not. kept: what the settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read, and
-    pace for each that is unfit. cleaning: the settings that decide what is kept.
+    cleaning: the settings that decide what is kept. overlaps: of test sets with the validation set. wrong_sides: text
+    -> what is wrong with its sides. tokenised: sentences about text that is, where other text is not. kept: what the
+    settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read.
+    pace: None for each text that is unfit.
     """
 
     training: list[Diagnosis]

@@ -1,9 +1,11 @@
 """Progress bars and messages on stderr."""
 
+import os
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from tqdm import tqdm
 
@@ -24,31 +26,45 @@ def bar(
     shown: False if the terminal shows something else in that line. time_left: False if something else estimates it.
     """
     times = "{elapsed}<{remaining}" if time_left else "{elapsed}"
-    return tqdm(
+    progress = tqdm(
         total=total,
         desc=printable(title),
         unit=unit,
-        bar_format=f"{{l_bar}}{{bar}}| {{n}}/{{total}} [{times}, {{rate_fmt}}]"
+        bar_format=f"{{l_bar}}{{bar}}| {{n:.0f}}/{{total}} [{times}, {{rate_fmt}}]"
         if total is not None
-        else f"{{desc}}: {{n}}{unit} [{{elapsed}}, {{rate_fmt}}]",
+        else f"{{desc}}: {{n:.0f}}{unit} [{{elapsed}}, {{rate_fmt}}]",
         initial=initial,
         unit_scale=True,
-        dynamic_ncols=True,
+        ncols=_size(sys.stderr)[0],
         leave=False,
         file=sys.stderr,
         disable=not (shown and shows_bars()),
         mininterval=0.2,
     )
+    progress.dynamic_ncols = _size  # type: ignore[assignment]  # follows the window from now on
+    return progress
 
 
 def text_lines(count: int) -> "list[tqdm[Any]]":
     """Return empty lines of text below the progress bar, erased when closed; none when stderr is not a terminal."""
     if not shows_bars():
         return []
-    return [
-        tqdm(total=0, bar_format="{desc}", position=place, leave=False, dynamic_ncols=True, file=sys.stderr)
+    lines = [
+        tqdm(total=0, bar_format="{desc}", position=place, leave=False, ncols=_size(sys.stderr)[0], file=sys.stderr)
         for place in range(1, count + 1)
     ]
+    for line in lines:
+        line.dynamic_ncols = _size  # type: ignore[assignment]
+    return lines
+
+
+def _size(stream: IO[str]) -> tuple[int, int]:
+    """Return the columns that a bar may fill, and the lines: where ^C makes a terminal wrap, it scrolls the bars."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):  # no terminal, or a closed one
+        size = shutil.get_terminal_size()
+    return size.columns - len("^C "), size.lines
 
 
 def erase(lines: "Sequence[tqdm[Any]]") -> None:

@@ -1,4 +1,4 @@
-"""Tokenised text is told from text that is not, in any script, before a model is trained on one and used on the other."""
+"""Tokenised text is told from text that is not, in any script."""
 
 import pytest
 

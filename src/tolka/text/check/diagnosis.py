@@ -71,8 +71,8 @@ class Finding:
 class Side:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at that are
-    in blocks surely in it; "unsure" -> share of those in blocks that are surely in none.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at, those
+    of blocks that are surely in it; "unsure" -> share of those of blocks that are surely in none.
     """
 
     characters: int

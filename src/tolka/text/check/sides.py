@@ -26,7 +26,7 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
     Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
-    tell = _never
+    tell: _IsOther = _never
     if all(map(is_known, languages)):
         tell = _by_script(languages) or _by_langid(languages)
     for pair in islice(pairs, _SAMPLED_PAIRS):

@@ -19,7 +19,7 @@ def share_of_tokenised(texts: Iterable[str]) -> float | None:
 
 
 def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
-    """Yield a sentence for each side of which the training text is tokenised and held-out text is not, or vice versa."""
+    """Yield a sentence for each side of which training text is tokenised, and held-out text is not, or conversely."""
     for side in ("source", "target"):
         trained = share_of_tokenised(getattr(pair, side) for pair in training)
         shares = {name: share_of_tokenised(getattr(pair, side) for pair in pairs) for name, pairs in held_out.items()}
@@ -33,7 +33,7 @@ def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[P
 
 def _in_words(what: str, share: float, other: str) -> str:
     return (
-        f"the {what} is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), and "
-        f"that of {other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need be "
-        "tokenised for SentencePiece"
+        f"the {what} is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), "
+        f"and that of {other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need "
+        "be tokenised for SentencePiece"
     )
