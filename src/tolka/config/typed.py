@@ -75,6 +75,8 @@ def as_typed(given: object, keywords: Mapping[str, Any]) -> list[str]:
             "model='runs/mine'"
         )
     return [*texts, *as_overrides(keywords)]
+
+
 def _quoted_list(value: str) -> str:
     items = [item for item in _ITEM.findall(value[1:-1]) if item]
     return f"[{','.join(_quoted_list(item) if re.fullmatch(_LIST, item) else quoted(item) for item in items)}]"
