@@ -12,30 +12,32 @@ both are wrong equally often.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from tolka.metrics.line_statistics import exchanged, line_statistics, resampled
+from tolka.metrics.line_statistics import Counts, exchanged, line_statistics, resampled
 from tolka.metrics.scores import choose_bleu_tokenizer, randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
+Numbers = npt.NDArray[Any]
 BETTER = (0.5, 0.55, 0.6)  # share of the lines whose better translation the second system has
 UNEQUAL = 1000  # comparisons of unequal systems: their shares are large, and need no more
 
 
-def bleu(sums: Floats) -> Floats:
+def bleu(sums: Numbers) -> Floats:
     """BLEU of each row of sums, as sacrebleu computes it where every order has a match."""
     hypothesis, reference, correct, total = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:10]
     brevity = np.minimum(0, 1 - reference / hypothesis)
     return np.asarray(100 * np.exp(brevity + np.log(correct / total).mean(-1)))
 
 
-def chrf(sums: Floats) -> Floats:
+def chrf(sums: Numbers) -> Floats:
     """chrF2 of each row of sums, or of lines, (..., 18)."""
     hypothesis, reference, match = (sums[..., each::3] for each in range(3))
     orders = np.maximum(((hypothesis > 0) & (reference > 0)).sum(-1), 1)
@@ -46,7 +48,7 @@ def chrf(sums: Floats) -> Floats:
 METRICS = {"BLEU": bleu, "chrF2": chrf}
 
 
-def p_values(a: list[Floats], b: list[Floats], trials: int, seed: int) -> list[list[float]]:
+def p_values(a: list[Counts], b: list[Counts], trials: int, seed: int) -> list[list[float]]:
     """Return p under each metric of approximate randomisation, and of sacrebleu's bootstrap."""
     swapped = exchanged(list(zip(a, b, strict=True)), trials, seed)
     samples = resampled([*a, *b], trials, seed)
@@ -91,11 +93,11 @@ def main() -> None:
             found.append(p_values(first, second, options.trials, number + 1))
         values = np.array(found)  # (comparisons, metrics, tests)
         bounds = bounds if rows else np.quantile(values, 0.05, axis=0)  # (metrics, tests), of equal systems
-        for metric, name in enumerate(METRICS):
+        for row, name in enumerate(METRICS):
             for test, called in enumerate(("paired-ar", "paired-bs")):
-                each = values[:, metric, test]
+                each = values[:, row, test]
                 shares = [f"{100 * (each < bound).mean():.1f} %" for bound in (0.01, 0.05, 0.1, 0.5)]
-                equal_level = f"{100 * (each < bounds[metric, test]).mean():.1f} %"
+                equal_level = f"{100 * (each < bounds[row, test]).mean():.1f} %"
                 rows.append([f"{share:.0%}", name, called, str(len(each)), *shares, f"{each.max():.3f}", equal_level])
     bounds_of_p = ["p < 0.01", "p < 0.05", "p < 0.1", "p < 0.5", "largest p", "equal level"]
     print(table(rows, ["better lines", "metric", "test", "comparisons", *bounds_of_p], "rllrrrrrrr"))

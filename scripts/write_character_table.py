@@ -18,7 +18,8 @@ CATEGORIES = ("Cc", "Cf", "Zs", "Zl", "Zp")  # control and format characters, bl
 def outcome(character: str) -> tuple[str, str]:
     """The setting that changes a character, and what becomes of it beside a Latin, a Thai and a Hebrew letter."""
     for setting, form in (("control", CharacterForm(control="strip")), ("blanks", CharacterForm(blanks="space"))):
-        made = tuple(form.source(f"{letter}{character}{letter}")[1:-1] for letter in "aกא")
+        latin, thai, hebrew = (form.source(f"{letter}{character}{letter}")[1:-1] for letter in "aกא")
+        made = latin, thai, hebrew
         if made != (character,) * 3:
             return setting, {
                 (" ", " ", " "): "an ordinary blank",
