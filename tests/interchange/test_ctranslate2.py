@@ -198,6 +198,7 @@ def test_searches_find_the_same(made: Path, name: str, prefix: str) -> None:
     found = [translator.translate(TEXTS, prefixes=prefixes) for translator in both(made, SEARCHES[name])]
     for ours, theirs in zip(*found, strict=True):
         assert [each.text for each in theirs.candidates] == [each.text for each in ours.candidates]
+        assert "\ufffd" not in "".join(each.text for each in theirs.candidates)
         for key in ("score", "log_probability"):
             expected = [getattr(each, key) for each in ours.candidates]
             assert [getattr(each, key) for each in theirs.candidates] == pytest.approx(expected, abs=2e-4)
