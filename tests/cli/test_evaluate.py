@@ -162,7 +162,7 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
         (["hypothesis=h", "reference=nowhere"], 1, "nowhere: there is no such file; its folder holds: empty, h"),
         (["hypothesis=h", "reference=."], 1, "cannot be read"),
         (["nowhere", "source=h", "reference=h"], 1, "nowhere: there is no such model directory"),
-        (["hyp=h", "reference=h"], 2, "unknown key 'hyp'. Groups: decoding, files, metrics, search."),
+        (["hyp=h", "reference=h"], 2, "unknown key 'hyp'. Here it is hypothesis=h"),
         (["hypothesis=h", "reference=h", "metrics.names=[blue]"], 2, "Did you mean 'bleu'"),
     ],
 )

@@ -113,11 +113,8 @@ def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny:
 def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[str], tmp_path: Path) -> None:
     assert command("mt-train", *tiny).code == 0
     outcome = command("mt-train", "-m", *tiny, "run.seed=1,2")
-    run = tmp_path / "run"
-    assert (outcome.code, outcome.error) == (
-        2,
-        f"{run} is one run's folder already: add run.dir={run}-several, or another one",
-    )
+    assert (outcome.code, "is one run's folder already" in outcome.error) == (2, True)
+    assert f": add run.dir={tmp_path / 'run'}-several, or another one" in outcome.error
 
 
 @pytest.mark.parametrize(
