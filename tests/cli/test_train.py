@@ -292,7 +292,8 @@ def test_a_run_from_before_there_was_a_setting_for_blanks_resumes(
     assert command("mt-train", *as_then, "cleaning.blanks=keep", "trainer.updates=5").code == 0
     config = tmp_path / "run" / "config.yaml"
     config.write_text(re.sub(r" *blanks: .*\n", "", config.read_text()))
-    assert "resuming from update 5" in command("mt-train", *as_then, "trainer.updates=7").err
+    for begin, end in ((5, 7), (7, 8)):
+        assert f"resuming from update {begin}" in command("mt-train", *as_then, f"trainer.updates={end}").err
 
 
 def test_a_resumed_run_leaves_the_same_weights(command: Command, tiny: list[str], tmp_path: Path) -> None:

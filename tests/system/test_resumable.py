@@ -44,7 +44,7 @@ def test_another_process_is_kept_out(tmp_path: Path) -> None:
     "change",
     [
         {"bytes": 10**9},
-        {"format": 2},
+        {"format": 3},
         {"state": None},
         {"identity": 3},
     ],

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.model_directory.manifest import LengthRatio
-from tolka.translation.flags import FLAGS, _common, differing_numbers, flags
+from tolka.translation.flags import (
+    FLAGS,
+    _common,
+    differing_numbers,
+    differing_placeholders,
+    flags,
+    missing_numbers,
+    missing_placeholders,
+)
 from tolka.translation.quality import Estimate
 from tolka.translation.results import Candidate, Translation
 
@@ -104,6 +112,12 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
 )
 def test_the_numbers_that_differ(source: str, target: str, missing: list[str], invented: list[str]) -> None:
     assert differing_numbers(source, target) == (missing, invented)
+    assert missing_numbers(source, target) == missing
+
+
+def test_the_placeholders_that_differ() -> None:
+    assert missing_placeholders("%d of {name}", "%d of <b>") == ["{name}"]
+    assert differing_placeholders("%d of {name}", "%d of <b>") == (["{name}"], ["<b>"])
 
 
 @given(st.text(alphabet="0123 .,:/-'h만억조천백千万월시U½₂٣²−–", max_size=20))

@@ -267,10 +267,10 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
 
 
 def _cleaning(values: Mapping[str, Any], typed: Collection[str]) -> Any:
-    """Return the steps of cleaning; a run that began before there was cleaning.blanks continues to keep them."""
+    """Return the steps of cleaning; a run that keeps blanks, as all did before there was a setting, goes on with them."""
     begun = begun_settings(_folder(values["run"])).get("cleaning")
-    is_older = isinstance(begun, Mapping) and "blanks" not in begun and "cleaning.blanks" not in typed
-    return {**values["cleaning"], "blanks": "keep"} if is_older else values["cleaning"]
+    keeps = isinstance(begun, Mapping) and begun.get("blanks", "keep") == "keep" and "cleaning.blanks" not in typed
+    return {**values["cleaning"], "blanks": "keep"} if keeps else values["cleaning"]
 
 
 def _folder(run: Mapping[str, Any]) -> Path:
