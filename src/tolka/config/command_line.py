@@ -267,7 +267,7 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
 
 
 def _cleaning(values: Mapping[str, Any], typed: Collection[str]) -> Any:
-    """Return the steps of cleaning; a run that keeps blanks, as all did before there was a setting, goes on with them."""
+    """Return the steps of cleaning; a run that keeps blanks, as older ones do, continues to keep them."""
     begun = begun_settings(_folder(values["run"])).get("cleaning")
     keeps = isinstance(begun, Mapping) and begun.get("blanks", "keep") == "keep" and "cleaning.blanks" not in typed
     return {**values["cleaning"], "blanks": "keep"} if keeps else values["cleaning"]
