@@ -23,7 +23,7 @@ from tolka.text.scripts import is_variety
 
 BLOCK = 2**16
 """Bytes that are parsed at once."""
-_MAX_DEPTH = 1000  # elements that are open at once
+_MAX_DEPTH = 100  # elements that are open at once
 _TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 
 
