@@ -254,3 +254,11 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
     assert "cleaning.script" not in outcome.err
     right = [*swapped[:-3], "corpus.source=ko", "corpus.target=en", f"run.dir={tmp_path / 'right'}"]
     assert "sides are swapped" not in command("mt-train", "--check", *right).err
+
+
+def test_a_line_that_is_not_utf8_beside_an_empty_file(command: Command, tiny: list[str], corpus: Path) -> None:
+    (corpus / "train.xa").write_bytes("café\n".encode("latin-1"))
+    (corpus / "train.xb").write_bytes(b"")
+    outcome = command("mt-train", "--check", *tiny)
+    assert outcome.code == 0
+    assert "source not UTF-8" in outcome.err

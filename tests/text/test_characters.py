@@ -39,6 +39,11 @@ def test_what_is_made_of_a_text(text: str, seen: str) -> None:
     assert KEEP.source(text) == text.strip()
 
 
+def test_the_ends_of_lines_stay() -> None:
+    assert STANDARD.source_lines("a\r\n\r\nb\xa0c\rd\n e") == "a\n\nb c d\n e"
+    assert KEEP.source_lines("a\r\nb") == "a\r\nb"
+
+
 @pytest.mark.parametrize(
     ("config", "source", "target"),
     [

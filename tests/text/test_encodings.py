@@ -16,10 +16,10 @@ TEXTS = {
     "WINDOWS-1250": ["Zażółć gęślą jaźń"],
     "CP850": ["für Übung"],  # 0x81 is nothing in Windows-1252
     "EUC-KR": ["안녕하세요, 오늘은 날씨가 좋습니다.", "Price 3만 원입니다"],
-    "CP932": ["こんにちは、元気ですか。", "カタカナのテストです"],
+    "CP932": ["こんにちは、元気ですか。", "カタカナのテストです", "保存された環境データを読み込み中"],
     "EUC-JP": ["こんにちは、元気ですか。"],
-    "GB18030": ["我不是中国人，但是我在北京。"],
-    "BIG5": ["這個城市很大，我們在台北。"],
+    "GB18030": ["我不是中国人，但是我在北京。", "忘记了您的密码或用户名？"],
+    "BIG5": ["這個城市很大，我們在台北。", "建立帳號後即可編輯更多用戶選項。"],
     "WINDOWS-1251": ["Привет, как дела?"],
     "KOI8-R": ["Привет, как дела?"],
     "WINDOWS-1253": ["Η Ελλάδα είναι όμορφη."],
@@ -37,3 +37,7 @@ def test_likely_encoding(encoding: str, text: str) -> None:
 
 def test_bytes_of_no_text() -> None:
     assert likely_encoding(b"\x81\xff\xfe\x81\x8d") == "WINDOWS-1252"
+
+
+def test_a_long_word_takes_no_longer_than_its_length() -> None:
+    assert likely_encoding(b"a" * 10**6 + b" caf\xe9") == "WINDOWS-1252"  # many minutes, if each letter began a search

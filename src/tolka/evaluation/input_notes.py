@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 import regex
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import DataError
 from tolka.metrics.scores import MetricsConfig, language_notes
-from tolka.text.languages import LanguageIdentifier, certain_language
+from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import letters_of
 
 _LOOKED_AT = 200  # lines that show a text's language
@@ -121,7 +120,7 @@ def language_note(text: Named, language: str) -> str:
     expected, letters = letters_of(language), "".join(regex.findall(r"\p{L}", beginning))
     if expected is not None and 2 * len(expected.findall(letters)) < len(letters):
         return f"most letters of {name} are not of the script of {language!r}: is it the right file, the right model?"
-    identifier = _identifier() if expected is not None else None
+    identifier = installed_identifier() if expected is not None else None
     likelihoods = identifier and identifier.likelihoods(beginning)
     if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
         return ""
@@ -138,11 +137,3 @@ def unnamed_language_note(references: Named) -> str:
         if len(pattern.findall(text)) > _SHARE_OF_SCRIPT * letters:
             return f"{name} looks like {language!r}: say language={language}, as BLEU and TER depend on it"
     return ""
-
-
-@cache
-def _identifier() -> LanguageIdentifier | None:
-    try:
-        return LanguageIdentifier()
-    except ConfigError:  # py3langid, an extra, is not installed
-        return None

@@ -71,12 +71,12 @@ class Inputs:
         if self.start is not None:
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
         _ = self.validation_pairs, self.test_pairs
-        if self.refused_sides and not resuming:
-            raise DataError(self.refused_sides)
-        for name, fault in self.wrong_sides.items():
-            self.log(f"note: {name}: {fault}")
-        for note in (*(in_validation_set(asdict(overlap)) for overlap in self.overlaps), *self.tokenised):
-            self.log(f"note: {note}")
+        if not resuming:  # to look at the texts once more takes seconds
+            if self.refused_sides:
+                raise DataError(self.refused_sides)
+            faults = (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
+            for note in (*faults, *(in_validation_set(asdict(overlap)) for overlap in self.overlaps), *self.tokenised):
+                self.log(f"note: {note}")
         read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
         for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
             self.log(f"note: {note}")

@@ -45,6 +45,8 @@ class CharacterForm:
 
     def source_lines(self, text: str) -> str:
         """Return a source text of several lines in this form; line feeds and the blanks around them stay."""
+        if self.control != "keep":
+            text = text.replace("\r\n", "\n")
         return "\n".join(self._rewritten(line, self.blanks != "keep") for line in text.split("\n"))
 
     def target(self, text: str) -> str:

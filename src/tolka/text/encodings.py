@@ -3,7 +3,7 @@
 import re
 
 # Words with letters beyond ASCII have few of them in the Latin alphabet, and hardly other letters in any other script.
-_WORD = re.compile(rb"[A-Za-z\x80-\xff]*[\x80-\xff][A-Za-z\x80-\xff]*")
+_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
 _MOST_LATIN = 0.67  # share of bytes beyond ASCII in these words, as in été
 _LATIN = "WINDOWS-1252", "WINDOWS-1250", "CP850"
 _SIGN_IN_WORD = re.compile(r"[^\W\d_](?:(?![’\xad·–—…])[^\w\x00-\x7f]|[¹³])[^\W\d_]")
@@ -13,8 +13,8 @@ _OTHERS = {
     "EUC-KR": ("[가-힣]", 1.0),
     "EUC-JP": ("[ぁ-んァ-ヶー。、]", 0.6),
     "CP932": ("[ぁ-んァ-ヶー。、]", 0.6),
-    "GB18030": ("[的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能，。]", 0.3),
-    "BIG5": ("[的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能，。]", 0.3),
+    "GB18030": ("[的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能，。]", 0.15),
+    "BIG5": ("[的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能，。]", 0.15),
     "CP949": ("[가-힣]", 1.0),
     "WINDOWS-1251": (f"[{_RUSSIAN}]", 0.9),
     "KOI8-R": (f"[{_RUSSIAN}]", 0.9),
@@ -30,12 +30,12 @@ def likely_encoding(line: bytes) -> str:
 
     Windows-1252 stands for ISO-8859-1, whose letters it has: the bytes 0x80 to 0x9f are text in it alone.
     """
-    words = b"".join(_WORD.findall(line))
+    words = b"".join(word for word in _WORD.findall(line) if not word.isascii())
     beyond = sum(byte > 0x7F for byte in words)
     if beyond <= _MOST_LATIN * len(words) or beyond == 1:
         found = {name: _decoded(line, name) for name in _LATIN}
         return next((name for name, text in found.items() if text and not _SIGN_IN_WORD.search(text)), _LATIN[0])
-    shares = {name: _likeness(_decoded(words, name), *common) for name, common in _OTHERS.items()}
+    shares = {name: _likeness(_decoded(line, name), *common) for name, common in _OTHERS.items()}
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] > 0.5 else _LATIN[0]
 

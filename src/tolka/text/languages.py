@@ -1,6 +1,7 @@
 """Language identification by py3langid, if it is installed (extra `langid`)."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from tolka.errors import ConfigError
 from tolka.system import interrupts
@@ -56,6 +57,15 @@ class LanguageIdentifier:
             code = plain_code(language)
             self._confusable[language] = self._known & next((group for group in _CONFUSABLE if code in group), {code})
         return self._confusable[language]
+
+
+@cache
+def installed_identifier() -> LanguageIdentifier | None:
+    """Return an identifier, which takes a second to load; None where py3langid, an extra, is not installed."""
+    try:
+        return LanguageIdentifier()
+    except ConfigError:
+        return None
 
 
 def certain_language(likelihoods: Likelihoods) -> str | None:

@@ -21,6 +21,10 @@ class Pair:
     flaw: str = ""
 
 
+FURTHER = "further "
+"""How the flaw of a pair begins that has another variant or reference of a text which is read."""
+
+
 class PairSource(ABC):
     """A source of pairs that can be read as often as needed."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.text.lines import LineLimit
-from tolka.text.readers.xml_stream import BLOCK, RefusedError, SegmentText, XmlHandler, parse
+from tolka.text.readers.xml_stream import BLOCK, RefusedError, SegmentText, XmlHandler, normal_code, parse
 from tolka.text.scripts import plain_code
 
 _CONCEPTS, _LANGUAGES = ("termEntry", "conceptEntry"), ("langSet", "langSec")
@@ -40,7 +40,7 @@ class _Concepts(XmlHandler):
 
     def __init__(self, languages: tuple[str, str], limit: LineLimit) -> None:
         self.found: list[Concept] = []
-        self._languages = [_code(language) for language in languages]
+        self._languages = [normal_code(language) for language in languages]
         self._terms: dict[str, list[str]] = {}  # of the current concept, by language
         self._language = self._term = ""
         self._is_unwanted = False
@@ -50,7 +50,7 @@ class _Concepts(XmlHandler):
         if name in _CONCEPTS:
             self._terms = {}
         elif name in _LANGUAGES:
-            self._language = _code(attributes.get("xml:lang") or attributes.get("lang") or "")
+            self._language = normal_code(attributes.get("xml:lang") or attributes.get("lang") or "")
         elif name in _TERMS:
             self._term, self._is_unwanted = "", False
         elif name == "term" or _is_status(name, attributes):
@@ -79,10 +79,6 @@ class _Concepts(XmlHandler):
         plain = plain_code(language)
         codes = [code for code in self._terms if plain_code(code) == plain or code.startswith(f"{language}-")]
         return [term for code in codes for term in self._terms[code]]
-
-
-def _code(language: str) -> str:
-    return language.lower().replace("_", "-")
 
 
 def _is_status(name: str, attributes: dict[str, str]) -> bool:

@@ -26,6 +26,7 @@ STRICT = CleaningConfig(
         (30, {"duplicate": 35, "blank source": 35}, True),
         (20, {"set aside": 80}, False),  # as corpus.valid and corpus.test ask
         (20, {"source set aside": 80}, True),
+        (20, {"further variants not read": 80}, False),  # one of each unit's was read
     ],
 )
 def test_more_than_half(kept: int, dropped: dict[str, int], stops: bool) -> None:

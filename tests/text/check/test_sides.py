@@ -53,6 +53,7 @@ def test_by_letters(languages: tuple[str, str], source: list[str], target: list[
         (("en", "de"), ENGLISH, GERMAN, ""),
         (("en", "de"), GERMAN, ENGLISH, "corpus.source=de corpus.target=en"),
         (("de-AT", "en"), ENGLISH, GERMAN, "corpus.source=en corpus.target=de-AT"),
+        (("en", "de"), GERMAN, [ENGLISH[0], "Yes.", "No."], "corpus.source=de corpus.target=en"),
         (("en", "de"), GERMAN, GERMAN[::-1], "both sides are de: so is the source in "),
         (("nb", "nn"), ENGLISH, GERMAN, ""),
     ],

@@ -10,14 +10,13 @@ from functools import partial
 
 import numpy as np
 
-from tolka.errors import ConfigError
 from tolka.text.check.histogram import Histogram, histograms, quarters
 from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
 from tolka.text.encodings import likely_encoding
-from tolka.text.languages import LanguageIdentifier, certain_language
+from tolka.text.languages import LanguageIdentifier, certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.base import BothSides
@@ -178,7 +177,7 @@ def diagnose(
     tick(number % 1000)
     findings = [finding for finding in (*reader.findings(), *statistics.findings()) if finding.count]
     for finding in findings:
-        finding.looked_at = finding.looked_at or number
+        finding.looked_at = finding.looked_at or max(number, finding.count)  # a side may have no line at all
     first, second = (np.array(lengths, dtype=np.float64) for lengths in statistics.lengths)
     return Diagnosis(source.name, number, *statistics.sides(), findings, find_shift(first, second))
 
@@ -333,10 +332,7 @@ class _Languages:
         self._expected = languages
         self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())  # language -> lines
         self._blocks: tuple[list[str], list[str]] = ([], [])  # lines that are not identified yet
-        try:
-            self._identifier: LanguageIdentifier | None = LanguageIdentifier()
-        except ConfigError:
-            self._identifier = None
+        self._identifier = installed_identifier()
 
     def add(self, number: int, pair: Pair) -> None:
         """Identify the languages of a pair, if it is in the sample."""

@@ -1,9 +1,11 @@
 """How much of a training text cleaning may leave out before training stops and asks."""
 
+from collections import Counter
 from dataclasses import replace
 
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.pairs import FURTHER
 
 _REPETITIONS = ("duplicate", "near duplicate")
 _LEAST = 0.1  # of all pairs, when only repetitions were left out
@@ -28,11 +30,11 @@ def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> st
     """Return why so much of a training text is left out that training on the rest needs consent; "" if it does not.
 
     More than half of the pairs may not be missing. A pair that is left out because it came before is not: its text is
-    learnt from, unless nearly all pairs are repetitions. Nor is one that was set aside for validation or test.
-    max_length: batching.max_length.
+    learnt from, unless nearly all pairs are repetitions. Nor is one that was set aside for validation or test, nor a
+    further translation of a text that was read. max_length: batching.max_length.
     """
-    dropped = replace(tally, dropped=tally.dropped.copy())
-    del dropped.dropped["set aside"]
+    chosen = {why: count for why, count in tally.dropped.items() if why != "set aside" and not why.startswith(FURTHER)}
+    dropped = replace(tally, dropped=Counter(chosen))
     repeated = sum(dropped.dropped[reason] for reason in _REPETITIONS)
     missing = dropped.dropped.total() - repeated
     if cleaning.allow_loss or (missing <= tally.kept and tally.kept >= _LEAST * (tally.kept + repeated)):

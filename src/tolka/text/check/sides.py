@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from tolka.errors import ConfigError
-from tolka.text.languages import LanguageIdentifier
+from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
 from tolka.text.scripts import is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
-_MOST = 0.5  # of the pairs
+_MOST, _MANY = 0.5, 0.2  # of the pairs; a line may be too short to tell its language
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
 
@@ -39,13 +38,13 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
 
 
 def _in_words(counts: Counter[str], languages: tuple[str, str]) -> str:
-    (source, target), least = languages, _MOST * counts["pairs"]
+    (source, target), least, many = languages, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
             f"both sides are the same text in {_of(counts, 'copied')}: was one file, or one column (corpus.columns), "
             "named twice?"
         )
-    if counts["source"] > least and counts["target"] > least:
+    if max(counts["source"], counts["target"]) > least and min(counts["source"], counts["target"]) > many:
         return (
             f"the sides are swapped: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
             f"{counts['target']}; corpus.source={target} corpus.target={source} says so (where files or columns are "
@@ -81,9 +80,8 @@ def _never(text: str, side: int) -> bool:
 
 def _by_langid(languages: tuple[str, str]) -> _IsOther:
     """Return the same for languages of one script; it tells nothing where py3langid is missing."""
-    try:
-        identifier = LanguageIdentifier()
-    except ConfigError:
+    identifier = installed_identifier()
+    if identifier is None:
         return _never
 
     def is_other(text: str, side: int) -> bool:

@@ -145,8 +145,7 @@ def _pairs(message: Message, fuzzy: bool, singular: int) -> Iterator[Pair]:
     flaw = "fuzzy translation" if fuzzy else ""
     forms = {key: text for key, text in message.items() if key.startswith("msgstr[")}
     if not forms.get("msgstr[0]"):  # not a plural, or not translated
-        yield Pair(one_line(source), one_line(message.get("msgstr", "")), flaw)
-        return
+        forms = {"msgstr": message.get("msgstr", "")}
     for key, form in forms.items():
-        of = source if key == f"msgstr[{singular}]" else message.get("msgid_plural", source)
-        yield Pair(one_line(of), one_line(form), flaw)
+        of = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
+        yield Pair(one_line(of), one_line(form), flaw if form else "untranslated")

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 
 from tolka.errors import DataError
 from tolka.text.lines import BROKEN, open_bytes
@@ -34,7 +35,11 @@ class JsonFile(JsonLinesFile):
             assert between
             try:
                 if buffer[between.end() : between.end() + 1] == "]":
-                    break
+                    # Read to the end of the file, which may be a truncated one.
+                    rest = sum(bool(block.strip()) for block in chain([buffer[between.end() + 1 :]], blocks))
+                    if rest and "{" not in start[0]:
+                        raise DataError(f"{self.path}: one list is read, and more follows its end in line {line}")
+                    return
                 _, end = _DECODER.raw_decode(buffer, between.end())
             except (ValueError, RecursionError) as error:
                 block = next(blocks, "") if len(buffer) - place <= self.limit.max_bytes else ""

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from tolka.text.lines import LineLimit
-from tolka.text.pairs import Pair
+from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
-from tolka.text.scripts import is_variety
+from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, normal_code
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # they contain markup of the original document
-_FURTHER = "further variants not read"
+_FURTHER = f"{FURTHER}variants not read"
 
 
 class _Units(UnitHandler):
@@ -26,7 +25,7 @@ class _Units(UnitHandler):
         if name == "tu":
             self._variants = []
         elif name == "tuv":
-            self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").replace("_", "-").lower()
+            self._language = normal_code(attributes.get("xml:lang") or attributes.get("lang") or "")
         elif name == "seg":
             self.text = SegmentText(self.limit)
         elif name in _INLINE_CODES and self.text is not None:
@@ -57,10 +56,8 @@ class _Units(UnitHandler):
 
     def _of_language(self, language: str) -> list[tuple[str, str, str]]:
         """Return the variants in a language, the one to read first: with exactly its code, or else the first."""
-        wanted = language.replace("_", "-").lower()
-        return sorted(
-            (each for each in self._variants if is_variety(each[0], wanted)), key=lambda each: each[0] != wanted
-        )
+        found = [each for each in self._variants if self.has_language(each[0], language)]
+        return sorted(found, key=lambda each: each[0] != normal_code(language))
 
 
 @register_reader(".tmx")

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.text.lines import COMPRESSIONS, LineLimit, count_and_digest, read_lines, without_compression
-from tolka.text.pairs import Pair, PairSource
+from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
-from tolka.text.scripts import is_variety
+from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, single_spaced
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
@@ -52,7 +51,7 @@ class SgmFiles(PairSource):
 
 def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
     """Yield the name of each segment, of its document and its number in the file, and its text; DataError for none."""
-    document, number, name, parts = "", 0, "", list[str]()
+    document, number, name, parts, size = "", 0, "", list[str](), 0
     for line_number, line in enumerate(read_lines(path, limit=limit), 1):
         if found := _DOCUMENT.search(line):
             document = found[1]
@@ -64,14 +63,15 @@ def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
                 name, line = f"segment {number} (document '{document}', id '{start[1] or ''}')", line[start.end() :]
             end = _END.search(line)
             parts.append(line[: end.start()] if end else line)
-            limit.check("".join(parts) if len(parts) > 1 else parts[0], f"{path}:{line_number}", "a segment")
+            size += len(parts[-1])
+            if size > limit.max_bytes:
+                raise limit.error(f"{path}:{line_number}", "a segment")
+            if _SEGMENT.search(parts[-1]):
+                raise DataError(f"{path}:{line_number}: {name} has no end before the next one")
             if not end:
                 break
-            text = " ".join(parts)
-            if _SEGMENT.search(text):
-                break
-            yield name, " ".join(html.unescape(text).split())
-            name, parts, line = "", [], line[end.end() :]
+            yield name, single_spaced(html.unescape(" ".join(parts)))
+            name, parts, size, line = "", [], 0, line[end.end() :]
     if name:
         raise DataError(f"{path}: {name} has no end; is the file complete?")
     if not number:
@@ -103,13 +103,14 @@ class _Documents(UnitHandler):
                 self._sides[-1][2][self._number] = self.text.finished()
             self.text = None
         elif name == "doc":
-            source, target = self.languages
-            sources = [texts for kind, code, texts in self._sides if kind == "src" and is_variety(code, source)]
-            references = [texts for kind, code, texts in self._sides if kind == "ref" and is_variety(code, target)]
+            sources, references = (
+                [texts for each, code, texts in self._sides if each == kind and self.has_language(code, language)]
+                for kind, language in zip(("src", "ref"), self.languages, strict=True)
+            )
             found = sources[0] if sources else {}
             for number, text in found.items():
                 self.pairs += [
-                    Pair(text, texts.get(number, ""), "further references not read" if further else "")
+                    Pair(text, texts.get(number, ""), f"{FURTHER}references not read" if further else "")
                     for further, texts in enumerate(references or [{}])
                 ]
 

@@ -3,7 +3,6 @@
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
-from tolka.text.scripts import is_variety
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec", "cp"})  # g, pc and mrk hold text
 _OTHER_TEXTS = frozenset({"alt-trans", "seg-source", "match", "glossEntry"})  # suggestions, and the source once more
@@ -51,7 +50,7 @@ class _Units(UnitHandler):
     def _pair(self, texts: dict[str, SegmentText]) -> Pair:
         found = [texts[side].finished() if side in texts else "" for side in ("source", "target")]
         flaw = next((text.flaw for text in texts.values() if text.flaw), "")
-        if "target" not in texts or self._state in _UNTRANSLATED:
+        if not found[1] or self._state in _UNTRANSLATED:
             flaw = "untranslated"
         elif self._state.startswith("needs-"):
             flaw = "needs review"
@@ -64,7 +63,7 @@ class _Units(UnitHandler):
     def _fits(self, source: str, target: str) -> bool:
         """Return whether the file has these languages, or does not say."""
         pairs = zip(self._of_file, (source, target), strict=True)
-        return all(not code or is_variety(code.replace("_", "-").lower(), language.lower()) for code, language in pairs)
+        return all(not code or self.has_language(code, language) for code, language in pairs)
 
 
 @register_reader(".xlf", ".xliff")

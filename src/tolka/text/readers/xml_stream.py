@@ -14,14 +14,16 @@ from pathlib import Path
 from xml.parsers import expat
 
 from tolka.errors import DataError
+from tolka.text.encodings import likely_encoding
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides
 from tolka.text.readers.xml_encoding import XmlDecoder
+from tolka.text.scripts import is_variety
 
 BLOCK = 2**16
 """Bytes that are parsed at once."""
-_MAX_DEPTH = 1000  # elements that are open at once
+_MAX_DEPTH = 100  # elements that are open at once
 _TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 
 
@@ -70,9 +72,15 @@ class UnitHandler(XmlHandler):
     def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
         """languages: codes of source and target."""
         self.languages, self.limit = languages, limit
+        self._are_varieties = is_variety(*map(normal_code, languages))  # as en-GB and en-US are
         self.pairs: list[Pair] = []
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
+
+    def has_language(self, code: str, language: str) -> bool:
+        """Return whether a text with this code is one in the source's or the target's language."""
+        code, language = normal_code(code), normal_code(language)
+        return code == language or (not self._are_varieties and is_variety(code, language))
 
     def pop_pairs(self) -> list[Pair]:
         """Return the pairs of the units parsed since the last call."""
@@ -83,6 +91,11 @@ class UnitHandler(XmlHandler):
         """Add a flawed pair in place of a unit that is no XML."""
         first = self._first_lines.setdefault(reason, line)
         self.pairs.append(Pair(f"{self._path}:{line}", "", f"no XML ({reason}; first in line {first})"))
+
+
+def normal_code(code: str) -> str:
+    """Return a language code as all are compared: en-gb for en_GB."""
+    return code.replace("_", "-").lower()
 
 
 class XmlFile(BothSides):
@@ -167,7 +180,12 @@ class SegmentText:
         text = "".join(self._parts)
         if self._JOINT in text:
             text = _BETWEEN_LETTERS.sub(" ", text).replace(self._JOINT, "")
-        return " ".join(text.split())
+        return single_spaced(text)
+
+
+def single_spaced(text: str) -> str:
+    """Return the text with a single blank for what XML takes for one; a no-break space is a character as any other."""
+    return " ".join(re.findall(r"[^ \t\r\n]+", text))
 
 
 # Codes that stand alone; the others (bpt, ept, it, hi, g, bx, sc ...) are begin or end of what they mark.
@@ -240,7 +258,7 @@ class _Stream:
         parser.buffer_text = True
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         parser.UseForeignDTD(True)  # an undeclared entity is skipped, not an error: the DTD might declare it
-        self._parser, self._bytes_fed, self._lines_before = parser, 0, first_line - 1
+        self._parser, self._block, self._fed_before, self._lines_before = parser, b"", 0, first_line - 1
         for name in self._open:  # what a unit stands in; there are no handlers yet
             self._parse(f"<{name}>".encode())
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
@@ -258,8 +276,9 @@ class _Stream:
         if not isinstance(error, expat.ExpatError):
             return "a unit that is not closed"
         words = expat.ErrorString(error.code)
-        is_character = words == expat.errors.XML_ERROR_INVALID_TOKEN
-        return (is_character and self.decode is not None and self.decode.flaw) or words
+        if words != expat.errors.XML_ERROR_INVALID_TOKEN or self.decode is None:
+            return words
+        return self.decode.flaw or _not_utf8(self._block, self._parser.ErrorByteIndex - self._fed_before) or words
 
     def feed(self, block: bytes) -> None:
         """Parse the next block. ExpatError outside of units."""
@@ -267,7 +286,6 @@ class _Stream:
             if self._error is not None:
                 block = self._after_unit(block)
                 continue
-            fed_before = self._bytes_fed
             try:
                 self._parse(block)
                 return
@@ -277,7 +295,7 @@ class _Stream:
                 self._handler.give_up(self.line, self.reason(error))
                 self._error = error
                 place = error.place if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
-                block = block[max(place - fed_before, 0) :]
+                block = block[max(place - self._fed_before, 0) :]
 
     def close(self) -> None:
         """Parse the end of the file; ExpatError where something is missing."""
@@ -286,10 +304,10 @@ class _Stream:
         self._parser.Parse(b"", True)
 
     def _parse(self, block: bytes) -> None:
-        self._bytes_fed += len(block)
+        self._block, self._fed_before = block, self._fed_before + len(self._block)
         self._parser.Parse(block, False)
         # The parser buffers a tag or a comment until its end.
-        if self._bytes_fed - self._parser.CurrentByteIndex > self._limit.max_bytes + BLOCK:
+        if self._fed_before + len(block) - self._parser.CurrentByteIndex > self._limit.max_bytes + BLOCK:
             raise RefusedError(self._limit.complaint("a tag or a comment"))
 
     def _after_unit(self, block: bytes) -> bytes:
@@ -335,3 +353,15 @@ class _Stream:
 
     def _refuse(self, name: str, *_: object) -> None:
         raise RefusedError(f"it declares an entity ('{name}'), which {self._handler.kind} needs for nothing good")
+
+
+def _not_utf8(block: bytes, place: int) -> str:
+    """Return that the text around a place of a block is not UTF-8, and what it may be instead; "" if it is UTF-8."""
+    text, end, _ = block[block.rfind(b">", 0, max(place, 0)) + 1 :].partition(b"<")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        if end or error.reason != "unexpected end of data":  # else the rest of a character may be in the next block
+            encoding = likely_encoding(text)
+            return f"not UTF-8, perhaps {encoding}: iconv -f {encoding} -t UTF-8 would convert the file"
+    return ""
