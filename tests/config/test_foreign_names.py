@@ -43,6 +43,8 @@ def test_the_commonest_names_of_other_programs_are_known(name: str) -> None:
         ("mt-train learning_rate=1e-4", "unknown key 'learning_rate'. Here it is optimizer.lr=1e-4"),
         ("mt-train +lr=1e-4", "unknown key 'lr'. Here it is optimizer.lr=1e-4"),
         ("mt-train trainer.max_epochs=3", "Here it is trainer.epochs=3"),
+        ("mt-train data.train=a.en", "Here it is: corpus=files"),
+        ("mt-train --exponential-smoothing 1e-4", "Here it is: trainer.ema=0.9999, which is 1 less that number"),
         ("mt-train logger=wandb", "Here it is: tracking=wandb"),
         ("mt-train trainer=cpu", "unknown trainer 'cpu'. Here it is: trainer.device=cpu"),
         ("mt-train trainer=ddp", "Here it is: trainer.devices=2"),

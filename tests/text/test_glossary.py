@@ -66,6 +66,12 @@ def test_what_is_no_glossary_is_one_clear_line(tmp_path: Path, content: str | by
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("path", [".", "/"])
+def test_a_folder_without_a_name_is_no_glossary(path: str) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_glossary(Path(path), ("en", "de"))
+
+
 def test_a_glossary_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.tsv: there is no such file"):
         read_glossary(tmp_path / "none.tsv", EN_DE)

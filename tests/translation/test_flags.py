@@ -108,6 +108,11 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
         ("1 2 3", "1 2 2 3 3", [], ["2", "3"]),
         ("On 4.3.2024", "On April 4, 2024", ["4.3.2024"], []),
         ("At 3:30", "Um 3:40 Uhr", ["3:30"], ["3:40"]),
+        ("1½ cups and .5 mm", "1,5 Tassen und 0,5 mm", [], []),
+        ("½ cup", "eine halbe Tasse", [], []),
+        ("½ cup", "eine Tasse", ["0.5"], []),
+        ("1,234,567,898 won", "12억 3456만 7898원", [], []),  # as Korean's rules of spacing write it
+        ("30,000 in 2024", "2024년에 3만", [], []),
     ],
 )
 def test_the_numbers_that_differ(source: str, target: str, missing: list[str], invented: list[str]) -> None:

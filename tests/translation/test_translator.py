@@ -148,6 +148,18 @@ def test_what_is_no_text_is_a_clear_error(texts: Any, complaint: str) -> None:
         translator()(texts)
 
 
+def test_prefixes_and_pairs_that_would_be_cut_are_refused() -> None:
+    made = translator()
+    with pytest.raises(TypeError, match=r"prefixes must be several texts, as in \['the'\]"):
+        made.translate(["the boat"], prefixes="the")
+    with pytest.raises(ValueError, match="prefixes must be one for each text, and are 2 for 1"):
+        made.translate(["the boat"], prefixes=["the", ""])
+    pairs: list[Any] = ["ab", ("the", "boat", "home")]
+    for pair in pairs:
+        with pytest.raises(TypeError, match=r"pairs\[0\] must be a source and a target, and not"):
+            made.score([pair])
+
+
 def test_a_hundred_thousand_characters() -> None:
     text = "red birds sing. " * 6250
     (result,) = translator(max_length=40, tokens=4000).translate([text])

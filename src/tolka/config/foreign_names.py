@@ -37,7 +37,7 @@ model.layers: num_layers n_layers encoder_layers enc_depth enc_layers num_hidden
 model.decoder_layers: dec_depth dec_layers
 model.dropout: dropout dropout_rate hidden_dropout p_dropout transformer_dropout
 model.cell: rnn_type
-optimizer.lr: learning_rate lr peak_lr base_lr max_lr initial_learning_rate
+optimizer.lr: learning_rate learn_rate lr peak_lr base_lr max_lr initial_learning_rate
 optimizer.weight_decay: weight_decay wd
 optimizer.beta1: adam_beta1
 optimizer.beta2: adam_beta2
@@ -52,7 +52,7 @@ trainer.metric: best_checkpoint_metric metric_for_best_model optimized_metric mo
 trainer.accumulate: update_freq accum_count gradient_accumulation_steps accumulate_grad_batches optimizer_delay
 trainer.clip_norm: max_grad_norm gradient_clip_val grad_clip gradient_clipping_threshold clip
 trainer.label_smoothing: label_smoothing label_smoothing_factor
-trainer.ema: average_decay exponential_smoothing ema_decay
+trainer.ema: ema_decay
 trainer.keep_best: save_total_limit keep_best_checkpoints save_top_k
 trainer.keep_every: save_steps save_interval_updates save_checkpoint_steps save_freq
 trainer.average: keep_last_epochs num_checkpoints_to_average
@@ -82,6 +82,7 @@ language: l lang language_pair tgt_lang target_lang
 metrics.names: metrics metric m
 metrics.tokenizer: tokenize tok
 """
+_MOST_OWN = 3  # of our settings that end in the name, as input.format and output.format do
 _BATCH = "batching.tokens=N is a batch's padded tokens on a side, and batching.sentences=N its sentences"
 _CORPUS = "corpus=files corpus.source=en corpus.target=de corpus.train=PREFIX corpus.valid=PREFIX"
 _FILES = "texts are named as they are: mt-translate MODEL FILE, or echo ... | mt-translate MODEL"
@@ -146,9 +147,10 @@ _SENTENCES = {
         ("user_dir custom_module", "plugins=[my_module]"),
         ("push_to_hub hub_model_id", "mt-train publish MODEL OWNER/NAME, after the training"),
         (
-            "load_best_model_at_end predict_with_generate do_train do_eval train test",
+            "load_best_model_at_end predict_with_generate do_train do_eval",
             "that is always done: best/ is the best model, and it is tested",
         ),
+        ("average_decay exponential_smoothing", "trainer.ema=0.9999, which is 1 less that number"),
         ("torch_compile compile_model", "trainer.compile=default"),
         ("overwrite_output_dir overwrite force", "another run.name makes another run"),
         ("after stop_after", "trainer.epochs=N or trainer.updates=N"),
@@ -156,6 +158,7 @@ _SENTENCES = {
     ),
     "translate": (
         ("input i src source file text input_file f", _FILES),
+        ("output out o output_file", "-o FILE, which is all or nothing"),
         ("model models m path checkpoint ckpt_path", "the model comes first, as it is: mt-translate MODEL FILE"),
         ("batch_size per_device_eval_batch_size mini_batch", "decoding.tokens=N is a batch's padded source tokens"),
         (
@@ -195,8 +198,8 @@ def meaning(name: str, value: str, command: str) -> str:
             return f" Here it is: {sentences[each]}"
         if each in (ours := _ours(command)):
             return f" Here it is {ours[each]}={value or 'VALUE'}"
-    own = [key for key in known if name[:1] == "-" and f".{key}".endswith(f".{plain}")]
-    return f" Here it is {own[0]}={value or 'VALUE'}" if own else ""
+    own = [f"{key}={value or 'VALUE'}" for key in known if name[:1] == "-" and f".{key}".endswith(f".{plain}")]
+    return f" Here it is {' or '.join(own)}" if 0 < len(own) <= _MOST_OWN else ""
 
 
 @functools.cache

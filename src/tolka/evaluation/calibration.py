@@ -111,7 +111,8 @@ def calibrated(
 
     Lines with a blank side are left out. DataError if fewer than 100 are left. tick: as for `Translator.translate`.
     """
-    pairs = [pair for pair in zip(sources, references, strict=True) if all(map(str.strip, pair))]
+    form = translator.characters
+    pairs = [pair for pair in zip(sources, references, strict=True) if form.source(pair[0]) and form.target(pair[1])]
     if len(pairs) < _FEWEST:
         raise DataError(
             f"a calibration needs at least {_FEWEST} lines with both sides, and there are {len(pairs)}: add some"

@@ -74,6 +74,6 @@ def check_licence(name: str, key: str) -> None:
     if name and name not in LICENCES:
         nearest = did_you_mean(name.lower().replace(" ", "-"), LICENCES).split(" Known:")[0]
         raise ConfigError(
-            f"{key} ('{name}') is no name of a licence that the Hugging Face Hub knows, such as apache-2.0 or "
-            f"cc-by-4.0; one of your own is other.{nearest}"
+            f"{key} ('{name}') is no name of a licence on the Hugging Face Hub, as apache-2.0 and cc-by-4.0 "
+            f"are; for one that is not in its list, type other.{nearest}"
         )

@@ -58,7 +58,7 @@ def user_path(text: str) -> Path:
 
 def without_compression(path: Path) -> Path:
     """Return train.tsv for train.tsv.gz."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return path.with_suffix("") if path.suffix and path.suffix.lower() in COMPRESSIONS else path
 
 
 def refuse_pipe(path: Path) -> None:

@@ -41,7 +41,7 @@ _NUMBERS = """
 _LARGE = """
 half quarter halb dozen hundred thousand million billion twenty thirty forty fifty sixty seventy eighty ninety
 thirteen fourteen fifteen sixteen seventeen eighteen nineteen thirteenth fourteenth fifteenth twentieth dutzend
-hundert tausend million milliard zwanzig cent. mille. treize quatorze quinze vingt trente quarante cien. mil.
+hundert tausend million milliard zwanzig cent. cents. mille. treize quatorze quinze vingt trente quarante cien. mil.
 veinte treinta сто двести тысяч двадцат тридцат /
 [一二三四五六七八九两兩数數几幾][十百千萬万] [수몇일이삼사오육칠팔구][십백천만] 스무 스물 서른 마흔 쉰
 hundert tausend dreißig (?:zwan|vier|fünf|sech|sieb|acht|neun)zig (?:drei|vier|fünf|sech|sieb|acht|neun)zehn viertel

@@ -10,10 +10,10 @@ that has the word: a whole number up to 12 or a round one, a month of a date, ha
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from tolka.translation.number_words import half, large, month, scales, spelt_out
 
@@ -26,7 +26,7 @@ _OFTEN_NO_UNIT = "千兆조"  # kilo and mega in Chinese and Japanese, an articl
 _PIECE = re.compile(rf"(\d+(?:[.,]\d+)*+)({_UNIT}|$)")
 _SUM = rf"(?:\d+(?:[.,]\d+)*+{_UNIT})"  # 1억 2000만
 _RUN = re.compile(
-    rf"{_SUM}(?: ?{_SUM})*+(?:\d+(?:[.,]\d+)*+)?"
+    rf"{_SUM}(?: ?{_SUM})*+(?: ?(?!\d+ ?[년年월月일日시時])\d+(?:[.,]\d+)*+)?"  # 3456만 7898, and not 3만 2024년
     r"|\d{4}-\d\d?-\d\d?(?!\d)"
     rf"|\d+(?:[.,:/'’·٫٬h]\d+|[{_BLANKS}]\d{{3}}(?!\d))*"
 )
@@ -44,21 +44,23 @@ _HALF_OF_DAY = re.compile(r"(?:오전|오후|午前|午後|上午|下午|早上|
 _MONTH = re.compile(r" ?[월月]")
 _DECADE = re.compile(r"'?s\b|er\b|-?х\b|년대|年代")
 _RANGE = re.compile(r" ?(?:[-–~]|to|and|or|bis|und|oder) ?\d{1,9}(?:[.,]\d{1,9})?")  # 4.2-3.9 million
-_FRACTIONS = {"½": " 1/2 ", "¼": " 1/4 ", "¾": " 3/4 "}
+_FRACTION = re.compile("(\\d*)([½¼¾])")
+_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
+_QUARTERS = {"1/2": "5e-1", "1/4": "25e-2", "3/4": "75e-2"}
+_POINT = re.compile(r"(?:^|[\s(\[$€£<>=-])\.$")  # .5
 _CLOCK = re.compile(r"(\d\d?)[:.h](\d\d)(?::\d\d)?")
 _MONTHS = range(1, 13)
 _LAST_WORD = 12
 _LAST_ROMAN = 39
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A number as it stands in a text, from `place` on.
 
     readings: what it may be, the likeliest first; two numbers with one in common are equal. parts: of a date, a time, a
     ratio or version, or of what may be several numbers. word: its value, if that may be in words or Roman digits.
     month: which one it may be. is_round: whether it may be in words such as hundred. is_time: whether it may be half
-    past something. in_list: whether another number is right beside it. is_part: whether it is one of `parts`.
+    past something, or a half. in_list: whether another number is beside it. is_part: whether it is one of `parts`.
     """
 
     text: str
@@ -155,7 +157,7 @@ def _numbers(text: str, signed: bool) -> list[Number]:
     gaps = [text[one[1] : other[0]] for one, other in pairwise(spans)]
     beside = [bool(gap) and not gap.strip(" ,;") for gap in gaps]
     return [
-        replace(number, in_list=before or after)
+        number._replace(in_list=before or after)
         for number, before, after in zip(found, [False, *beside], [*beside, False], strict=True)
     ]
 
@@ -181,6 +183,8 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
         return _of_parts(run, start, groups)
     whole, fraction = decimal
     readings = [_reading(whole, fraction)]
+    if not fraction and _POINT.search(text[max(0, start - 2) : start]):
+        readings.append(_reading("", whole))
     readings += [_reading(whole, fraction, power) for power in _powers(text, end)]
     if sign := _MINUS.search(text[max(0, start - 2) : start]) if signed else None:
         negative = [f"-{reading}" for reading in readings]
@@ -200,14 +204,15 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
         value if value is not None and value <= _LAST_ROMAN else None,
         value if value in _MONTHS and _MONTH.match(text, end) else None,
         not sign and _is_round(readings[0]),
-        is_hour,
+        is_hour or readings[0] in _QUARTERS.values(),
     )
 
 
 def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
     """Return a date, a time, a ratio or a version."""
     minutes, values = _minutes(run), [group.lstrip("0") or "0" for group in groups]
-    readings = [",".join(values)] + ([minutes] if minutes else [])
+    may_have_month = _is_date(groups) and ":" not in run
+    readings = [",".join(values)] + [each for each in (minutes, _QUARTERS.get(run)) if each]
     parts = []
     for place, (group, value) in enumerate(zip(groups, values, strict=True)):
         of_part = [_reading(value)]
@@ -217,7 +222,7 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
             of_part.append(_minutes(f"{value}:00"))
         elif place == 2 and len(group) == 2:  # the year of a date
             of_part += [_reading(century + group) for century in ("20", "19")]
-        month = int(value) if _is_date(groups) and ":" not in run and len(value) < 3 else None
+        month = int(value) if may_have_month and len(value) < 3 else None
         parts.append(
             Number(
                 run,
@@ -226,7 +231,7 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
                 word=int(value) if minutes else None,
                 month=month if month in _MONTHS else None,
                 is_round=bool(minutes),
-                is_time=bool(minutes),
+                is_time=bool(minutes) or run in _QUARTERS,
                 is_part=True,
             )
         )
@@ -310,9 +315,8 @@ def _roman(value: int) -> re.Pattern[str]:
 
 
 def _in_ascii_digits(text: str) -> str:
-    """Return the text with digits of every script as ASCII ones, and ½ as 1/2."""
+    """Return the text with digits of every script as ASCII ones, and ½ as 0.5."""
     if text.isascii():
         return text
-    for fraction, spelt in _FRACTIONS.items():
-        text = text.replace(fraction, spelt)
+    text = _FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
     return "".join(str(unicodedata.digit(each)) if each.isdecimal() or "₀" <= each <= "₉" else each for each in text)

@@ -70,14 +70,15 @@ def sentences(text: str, language: str) -> list[str]:
     A part without a letter (a list's number, a stray mark) joins the sentence after it, or else the one before. One
     that ends in a title or another abbreviation joins the one after it.
     """
-    result, pending = list[str](), ""
+    result, pending, has_letter = list[str](), "", False
     code = plain_code(language) or "en"
     parts = list(_parts(text, code))
     for part, following in zip_longest(parts, parts[1:], fillvalue=""):
         pending += part
-        if _LETTER.search(pending) and not _is_abbreviated(pending, following, code):
+        has_letter = has_letter or _LETTER.search(part) is not None
+        if has_letter and not _is_abbreviated(pending, following, code):
             result.append(pending)
-            pending = ""
+            pending, has_letter = "", False
     if pending:
         result[-1:] = ["".join(result[-1:]) + pending]
     return result

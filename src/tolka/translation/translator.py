@@ -45,6 +45,16 @@ class _Call:
     scored: bool
     prefixes: Sequence[str]
 
+    @classmethod
+    def of(cls, texts: object, tick: Tick, scored: bool, prefixes: Sequence[str]) -> "_Call":
+        """Return the call; TypeError for what are no texts, ValueError for another number of prefixes."""
+        listed = _as_list(texts)
+        if isinstance(prefixes, str):
+            raise TypeError(f"prefixes must be several texts, as in [{prefixes!r:.60}]")
+        if prefixes and len(prefixes) != len(listed):
+            raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
+        return cls(listed, tick, scored, _checked(prefixes, "prefixes"))
+
 
 class Translator(Generic[E]):
     """A model with its tokenizer and a search; what computes is its engine.
@@ -151,7 +161,7 @@ class Translator(Generic[E]):
         translation, "" where it is free; none at all by default. PrefixError if one is longer than its translation may
         be, LengthError if a text is longer than what the engine can compute.
         """
-        return self._calls.call(_Call(_as_list(texts), tick, scored, _checked(prefixes, "prefixes")))
+        return self._calls.call(_Call.of(texts, tick, scored, prefixes))
 
     async def translate_async(
         self, texts: str | Iterable[str], scored: bool = True, prefixes: Sequence[str] = ()
@@ -160,7 +170,7 @@ class Translator(Generic[E]):
 
         Texts of several tasks are translated together: a call waits 2 ms for others, or until those before it are done.
         """
-        call = _Call(_as_list(texts), lambda share: None, scored, _checked(prefixes, "prefixes"))
+        call = _Call.of(texts, lambda share: None, scored, prefixes)
         return await asyncio.wrap_future(self._calls.submit(call))
 
     def stream(
@@ -177,6 +187,9 @@ class Translator(Generic[E]):
         many; any other pair is scored as a whole, however long it is.
         """
         listed = list(pairs)
+        for number, pair in enumerate(listed):
+            if isinstance(pair, str) or len(pair) != 2:
+                raise TypeError(f"pairs[{number}] must be a source and a target, and not {pair!r:.60}")
         sources, targets = ([pair[side] for pair in listed] for side in (0, 1))
         return score_given(self, _checked(sources, "sources"), _checked(targets, "targets"), tick)
 
