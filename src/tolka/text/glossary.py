@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,26 +35,21 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Terms:
-    """The terms that begin with one word. lengths: numbers of words of the forms, the longest first.
+class _Node:
+    """Some words in lower case, in a tree of terms: the words that may follow, and the terms that end here.
 
-    forms: words in lower case -> words as they are written -> targets.
+    forms: a term's words as they are written -> its targets.
     """
 
-    forms: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, None]]]
-    lengths: list[int]
+    following: "dict[str, _Node]" = field(default_factory=dict)
+    forms: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, entries: Sequence[tuple[str, Sequence[str]]]) -> "_Terms":
-        """Return those of sources and their targets."""
-        forms: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, None]]] = {}
-        for source, targets in entries:
-            words = tuple(_WORD.findall(source))
-            forms.setdefault(_folded(words), {}).setdefault(words, {}).update(dict.fromkeys(targets))
-        return cls(forms, sorted({len(words) for words in forms}, reverse=True))
-
-
-_NO_TERMS = _Terms({}, [])
+    def add(self, words: tuple[str, ...], targets: Iterable[str]) -> None:
+        """Add a term to the tree below its first word, which is this node."""
+        node = self
+        for word in _folded(words[1:]):
+            node = node.following.setdefault(word, _Node())
+        node.forms.setdefault(words, {}).update(dict.fromkeys(targets))
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class Glossary:
         Terms are split into words when a text has the first of these: to split 300 000 takes longer than a text.
         """
         self._entries: dict[str, list[tuple[str, Entry]]] = {}  # by the first word of a source, in lower case
-        self._terms: dict[str, _Terms] = {}  # of the first words that texts have had
+        self._roots: dict[str, _Node] = {}  # of the first words that texts have had
         self._characters = characters
         for entry in entries:
             for source in entry.sources:
@@ -91,30 +86,34 @@ class Glossary:
         words = [text[start:end] for start, end in spans]
         folded, found, place = _folded(words), dict[Match, None](), 0
         while place < len(words):
-            terms = self._terms_of(folded[place])
-            for length in terms.lengths:
-                forms = terms.forms.get(folded[place : place + length])
-                if forms is not None and place + length <= len(words):
-                    targets = forms.get(tuple(words[place : place + length]))
-                    if targets is None:
-                        targets = {each: None for known in forms.values() for each in known}
-                    found[Match(text[spans[place][0] : spans[place + length - 1][1]], tuple(targets))] = None
-                    place += length
-                    break
-            else:
-                place += 1
+            forms, end = self._longest(folded, place)
+            if forms:
+                targets = forms.get(tuple(words[place:end]))
+                if targets is None:
+                    targets = {each: None for known in forms.values() for each in known}
+                found[Match(text[spans[place][0] : spans[end - 1][1]], tuple(targets))] = None
+            place = end
         return _once(found)
 
-    def _terms_of(self, word: str) -> _Terms:
-        """Return the terms that begin with a word in lower case."""
-        if word not in self._entries:
-            return _NO_TERMS
-        if word not in self._terms:
-            spelt_out = [
-                (form, list(map(self._characters.target, entry.targets))) for form, entry in self._entries[word]
-            ]
-            self._terms[word] = _Terms.of(spelt_out)
-        return self._terms[word]
+    def _longest(self, folded: tuple[str, ...], place: int) -> tuple[dict[tuple[str, ...], dict[str, None]], int]:
+        """Return the forms of the longest term that begins at a place, and its end; none, and the next place."""
+        node, end = self._root(folded[place]), place + 1
+        longest: dict[tuple[str, ...], dict[str, None]] = {}
+        longest_end = end
+        while node is not None:
+            if node.forms:
+                longest, longest_end = node.forms, end
+            node = node.following.get(folded[end]) if end < len(folded) else None
+            end += 1
+        return longest, longest_end
+
+    def _root(self, word: str) -> _Node | None:
+        """Return the tree of the terms that begin with a word in lower case."""
+        if word in self._entries and word not in self._roots:
+            self._roots[word] = _Node()
+            for form, entry in self._entries[word]:
+                self._roots[word].add(tuple(_WORD.findall(form)), map(self._characters.target, entry.targets))
+        return self._roots.get(word)
 
 
 def _once(found: dict[Match, None]) -> list[Match]:
