@@ -134,6 +134,7 @@ def test_an_interruption_before_the_command_is_there() -> None:
             ["scheduler=linear", "scheduler.horizon=2"],
             ["scheduler.horizon (2) must be longer than scheduler.warmup (2)"],
         ),
+        (["model=lstm trainer.updates=2"], ["'model=lstm trainer.updates=2' has several settings"]),
         (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
         (["=5"], ["'=5' is no setting"]),
         (["+foo=1"], ["unknown key 'foo'"]),
@@ -410,6 +411,23 @@ def test_a_model_of_the_hub_without_hub(
     complaint = f"{name}: there is no such model directory{hint}"
     assert command("mt-translate", name, stdin=b"a\n").error == complaint
     assert command("mt-train", *tiny, f"run.init_from={name}").error == complaint
+
+
+def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: Path) -> None:
+    """By any name of the file: its text would be lost."""
+    for name, text in (("a.xa", "a\n"), ("a.xb", "b\n")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to(tmp_path / "a.xa")
+    source, reference = tmp_path / "a.xa", tmp_path / "a.xb"
+    for out in (source, tmp_path / "link"):
+        assert command("mt-translate", trained, source, "-o", out).error.startswith(f"{out} is read, too")
+    for out in (source, reference):
+        outcome = command("mt-eval", trained, f"source={source}", f"reference={reference}", "-o", out)
+        assert outcome.error.startswith(f"{out} is read, too")
+    assert (source.read_text(), reference.read_text()) == ("a\n", "b\n")
+    assert command("mt-eval", source, reference).error == (
+        f"files have names: mt-eval hypothesis={source} reference={reference}"
+    )
 
 
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tolka.cli.common import (
 )
 from tolka.errors import ConfigError
 from tolka.system.progress import say
+from tolka.text.lines import user_path
 from tolka.version import __version__
 
 _EXAMPLES = """examples:
@@ -58,6 +59,8 @@ def run(arguments: Sequence[str]) -> int:
         return _compare(plain[1:], settings, options.json)
     if plain[:1] == [Path("calibrate")]:
         return _calibrate(plain[1:], settings, options.json)
+    if len(plain) == 2 and all(map(Path.is_file, plain)):
+        raise ConfigError(f"files have names: mt-eval hypothesis={plain[0]} reference={plain[1]}")
     if len(plain) > 1:
         raise ConfigError(
             f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
@@ -66,14 +69,15 @@ def run(arguments: Sequence[str]) -> int:
     models = models_of(str(plain[0])) if plain else []
     if options.output and not models:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
-    if options.output:
-        check_output(options.output)
 
     from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
     from tolka.system.number_format import json_text
 
-    result = evaluate(evaluate_config(settings), models)
+    config = evaluate_config(settings)
+    if options.output:
+        check_output(options.output, [user_path(config.files.source), user_path(config.files.reference)])
+    result = evaluate(config, models)
     if options.output:
         with whole_file(options.output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)

@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     from tolka.cli.translate_input import check_files
 
     check_files(files)
-    _check_places(options.output, options.attention)
+    _check_places(options.output, options.attention, files)
 
     from tolka.cli.translate_notes import Tally
     from tolka.cli.translate_output import Journal, open_output
@@ -135,10 +135,10 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(arguments)
 
 
-def _check_places(output: Path | None, attention: Path | None) -> None:
+def _check_places(output: Path | None, attention: Path | None, inputs: Sequence[Path]) -> None:
     """Raise DataError for what cannot be written; create the folder of the attention maps."""
     if output:
-        check_output(output)
+        check_output(output, inputs)
     if attention:
         if attention.exists() and not attention.is_dir():
             raise DataError(f"{attention} is a file; --attention takes a folder to write to")

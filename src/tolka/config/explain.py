@@ -54,6 +54,8 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
             return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
+        if re.search(r"\s[\w.@/]+=", value):
+            return f"'{override}' has several settings: each is a text of its own, without quotes around them all"
         if not _parses(quote(override)):
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
