@@ -524,7 +524,7 @@ def test_fewer_updates_than_a_run_has_are_no_fault_of_its_warm_up(command: Comma
     assert "scheduler.warmup=2 (not 400)" in command("mt-train", *settings, "trainer.updates=20").err
     outcome = command("mt-train", *settings, "trainer.updates=1")
     assert outcome.code == 0, outcome.err
-    assert "training ends at update 20: trainer.updates (1) are done; raise it to go on" in outcome.err
+    assert "training ends at update 20: trainer.updates (1) are fewer than it has; for a new training" in outcome.err
 
 
 def test_a_mistyped_path_is_reported_before_other_differences(

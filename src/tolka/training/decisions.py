@@ -61,6 +61,8 @@ class Decisions:
             return self.stop.reason
         if state.update >= config.updates:
             done = f"trainer.epochs ({config.epochs:g})" if config.epochs else f"trainer.updates ({config.updates})"
+            if state.update > config.updates:  # of a run that was longer
+                return f"{done} are fewer than it has; for a new training choose another run.name"
             return f"{done} are done; raise it to go on"
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
