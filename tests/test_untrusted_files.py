@@ -177,7 +177,8 @@ def vouch(folder: Path, changed: Path) -> None:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=500, derandomize=True, database=None, phases=[Phase.generate])  # a seed has no simpler one
+# A seed has no simpler one.
+@settings(max_examples=500, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
 def test_whatever_is_in_a_file(reader: tuple[Reader, Path], seed: int) -> None:
     found, valid = reader
     folder, draw = copied(valid, valid.parent / "damaged"), random.Random(seed)
