@@ -95,7 +95,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
         translator = open_translator(model, config.search, config.decoding)
     with bar("translating", len(sources[1]), " lines") as progress:
         hypotheses = translator(sources[1], progress.update)
-    pairs = [Pair(s.strip(), r.strip()) for s, r in zip(sources[1], references[1], strict=True)]
+    pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters

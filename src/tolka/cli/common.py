@@ -22,7 +22,6 @@ from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
 DONE, FAILED, USAGE = 0, 1, 2
-_BREAK = "\n"
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
@@ -132,7 +131,8 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 def _failed(error: object, code: int) -> tuple[int, str]:
     if isinstance(error, TolkaError) and error.reported:
         return code, ""
-    return code, f"error: {printable(str(error), kept=_BREAK).replace(_BREAK, ' ')}"
+    message = printable(str(error), kept="\n").replace("\n", " ")
+    return code, f"error: {message}"
 
 
 def _stopped(number: int) -> tuple[int, str]:

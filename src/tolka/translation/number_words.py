@@ -119,6 +119,6 @@ def _words(listed: str, whole: int) -> re.Pattern[str]:
         f"{each.rstrip('.')}(?![{_LETTERS}])" if each[-1] == "." or (len(each) < whole and each.isascii()) else each
         for each in beginnings.split()
     ]
-    # "5 thousand" is no number in words.
+    # The "thousand" of "5 thousand" belongs to the digits before it.
     after_blank = rf"(?<!\d[\s-])(?<![{_LETTERS}])(?:{'|'.join(starts)})"
     return re.compile("|".join([after_blank, *others.split()]), re.IGNORECASE)
