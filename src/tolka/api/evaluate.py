@@ -13,7 +13,8 @@ from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
-from tolka.metrics.scores import Comparison, Score, compare, score
+from tolka.metrics.scores import Score, score
+from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY

@@ -120,7 +120,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         ]
         print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
-    from tolka.metrics.scores import paired_test
+    from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
 
     rows_shown = [
