@@ -6,7 +6,7 @@ from itertools import islice
 
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import is_known, letters_of
+from tolka.text.scripts import is_in_other_script, is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST, _MANY = 0.5, 0.2  # of the pairs; a line may be too short to tell its language
@@ -69,9 +69,9 @@ def _by_script(languages: tuple[str, str]) -> _IsOther | None:
     None for languages that are written in the same letters.
     """
     letters = [letters_of(language) for language in languages]
-    if None in letters or letters[0].pattern == letters[1].pattern:
+    if None in letters or letters[0] == letters[1]:
         return None
-    return lambda text, side: len(letters[1 - side].findall(text)) > 2 * len(letters[side].findall(text))
+    return lambda text, side: is_in_other_script(text, languages[side], languages[1 - side])
 
 
 def _never(text: str, side: int) -> bool:
