@@ -26,6 +26,7 @@ from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
+from tolka.translation.results import blank_translations_note
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
@@ -103,10 +104,12 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
+    written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
     notes = [
         blank_note([sources, references]),
         language_note(sources, source_language),
         copied_note(translations, sources),
+        blank_translations_note(sum(not text.strip() for text in written), len(written)),
         *notes_on([translations], references, config.metrics, language),
         references_note(references[1], characters.unicode, references[0])
         or unlike_note(dict([translations, references])),
@@ -162,7 +165,10 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
 
 
 def _lines(path: str, limit: LineLimit) -> list[str]:
-    lines = list(read_lines(user_path(path), limit=limit))
+    file = user_path(path)
+    if file.is_fifo() and file.parts[:2] != ("/", "dev"):  # a process writes to what a shell names /dev/fd/63
+        raise DataError(f"{path}: a pipe, for which nobody may ever write: give a file, or <(COMMAND)")
+    lines = list(read_lines(file, limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines

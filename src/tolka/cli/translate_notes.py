@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tolka.system.progress import say
-from tolka.text.scripts import letters_of
+from tolka.text.scripts import is_in_other_script
+from tolka.translation.results import blank_translations_note
 
 if TYPE_CHECKING:
     from tolka.cli.translate_formats import Result
@@ -19,6 +20,8 @@ _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and 
 class Counts:
     """Lines: all, with several sentences (apart: treated one by one; whole: scored at once, as the translation has more
     or fewer), too long, cut, in the target's script, without a term of the glossary (missing), with a banned phrase.
+
+    with_text: that are not blank; blank: those of them whose translation is.
     """
 
     lines: int = 0
@@ -30,6 +33,8 @@ class Counts:
     missing: int = 0
     banned: int = 0
     whole: int = 0
+    with_text: int = 0
+    blank: int = 0
 
 
 class Tally:
@@ -42,14 +47,13 @@ class Tally:
         """
         self.counts = Counts(**before)
         self._languages, self._scored = languages, scored
-        self._source_letters, self._target_letters = map(letters_of, languages)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as plain values."""
         return asdict(self.counts)
 
     def add(self, results: "Iterable[Result]") -> None:
-        """Count translated lines."""
+        """Count the unusual ones among translated lines."""
         for result in results:
             self._add(result.source, result.translation)
 
@@ -63,52 +67,45 @@ class Tally:
         counts.cut += not translation.complete
         counts.missing += bool(translation.candidates[0].missing)
         counts.banned += bool(translation.candidates[0].banned)
-        counts.reversed += self._is_in_target_script(source)
-
-    def _is_in_target_script(self, source: str) -> bool:
-        """Return whether a text has more letters of the target language than of the source language."""
-        if self._source_letters is None or self._target_letters is None:
-            return False
-        text = source[:_LOOKED_AT]
-        of_target = len(self._target_letters.findall(text))
-        return of_target > 0 and of_target > len(self._source_letters.findall(text))
+        counts.reversed += is_in_other_script(source[:_LOOKED_AT], *self._languages)
+        counts.with_text += bool(translation.segments)
+        counts.blank += bool(translation.segments) and not translation.text.strip()
 
     def conclude(self, is_complete: bool = True) -> None:
         """Print the notes. is_complete: whether the input was read to its end, without an error."""
-        counts = self.counts
-        of_lines = f"of {counts.lines} lines"
-        if counts.apart:
-            done = "scored" if self._scored else "translated"
-            say(f"note: {counts.apart} {of_lines} have several sentences, {done} one by one (decoding.split)")
-        if counts.whole:
-            say(
-                f"note: {counts.whole} {of_lines} have several sentences, and their translation has more or fewer: "
-                "scored whole, which the model was not trained for"
-            )
-        if counts.together:
-            say(
-                f"note: {counts.together} {of_lines} have several sentences, translated at once: the model does not "
-                "say what it was trained on; try decoding.split=sentences if the translations lack some"
-            )
-        if counts.long:
-            treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
-            say(f"note: {counts.long} {of_lines} were longer than the model was trained for: {treated}")
+        counts, (source, target) = self.counts, self._languages
+        done = "scored" if self._scored else "translated"
+        treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
+        of_lines = (
+            (counts.apart, f"have several sentences, {done} one by one (decoding.split)"),
+            (
+                counts.whole,
+                "have several sentences, and their translation has more or fewer: scored whole, which the model was "
+                "not trained for",
+            ),
+            (
+                counts.together,
+                "have several sentences, translated at once: the model does not say what it was trained on; try "
+                "decoding.split=sentences if the translations lack some",
+            ),
+            (counts.long, f"were longer than the model was trained for: {treated}"),
+            (counts.missing, "lack a translation that the glossary (search.glossary) has for them"),
+            (counts.banned, "contain a banned phrase (search.banned)"),
+            (
+                counts.reversed if counts.reversed > _SHARE_NOTED * counts.lines else 0,
+                f"are in the script of {target}, and the model translates from {source} to {target}; is it the one for "
+                "the other direction?",
+            ),
+        )
+        for count, words in of_lines:
+            if count:
+                say(f"note: {count} of {counts.lines} lines {words}")
         if counts.cut:
             say(
                 f"note: {counts.cut} of {counts.lines} translations reached the length limit "
                 "(search.max_length_factor) and may be cut"
             )
-        if counts.missing:
-            say(
-                f"note: {counts.missing} {of_lines} lack a translation that the glossary (search.glossary) has for them"
-            )
-        if counts.banned:
-            say(f"note: {counts.banned} {of_lines} contain a banned phrase (search.banned)")
-        if counts.reversed > _SHARE_NOTED * counts.lines:
-            source, target = self._languages
-            say(
-                f"note: {counts.reversed} {of_lines} are in the script of {target}, and the model translates from "
-                f"{source} to {target}; is it the one for the other direction?"
-            )
+        if blank := "" if self._scored else blank_translations_note(counts.blank, counts.with_text):
+            say(f"note: {blank}")
         if is_complete and not counts.lines:
             say(f"note: there was no line to {'score' if self._scored else 'translate'}")
