@@ -81,14 +81,12 @@ def test_blank_translations_are_noted(
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes that a shell makes")
 def test_a_pipe_with_a_name_is_refused_and_that_of_a_process_is_read(command: Command, tmp_path: Path) -> None:
-    """As a pipe is everywhere, for which nobody may ever write; sacrebleu waits. <(...) has a process that writes."""
+    """Nobody may ever write to it, and other commands refuse it; sacrebleu waits. <(...) has a process that writes."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "reference").write_text("a b c d\n")
     for others in ([f"hypothesis={tmp_path / 'pipe'}"], ["compare", tmp_path / "reference", tmp_path / "pipe"]):
         error = command("mt-eval", *others, f"reference={tmp_path / 'reference'}").error
-        assert (
-            error == f"{tmp_path / 'pipe'}: it is a pipe, for which nobody may ever write: give a file, or <(COMMAND)"
-        )
+        assert error.startswith(f"{tmp_path / 'pipe'}: it is a pipe or a device, and must be a file")
     reader, writer = os.pipe()
     os.write(writer, b"a b c d\n")
     os.close(writer)

@@ -23,7 +23,7 @@ from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import bar, say
-from tolka.text.lines import LineLimit, read_lines, user_path
+from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
 from tolka.translation.results import blank_translations_note
@@ -166,8 +166,8 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
 
 def _lines(path: str, limit: LineLimit) -> list[str]:
     file = user_path(path)
-    if file.is_fifo() and file.parts[:2] != ("/", "dev"):  # a process writes to what a shell names /dev/fd/63
-        raise DataError(f"{path}: a pipe, for which nobody may ever write: give a file, or <(COMMAND)")
+    if file.parts[:2] != ("/", "dev"):  # a process writes to /dev/fd/63, which a shell makes of <(...)
+        refuse_pipe(file)
     lines = list(read_lines(file, limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")

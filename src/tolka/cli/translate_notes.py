@@ -10,10 +10,21 @@ from tolka.translation.results import blank_translations_note
 
 if TYPE_CHECKING:
     from tolka.cli.translate_formats import Result
-    from tolka.translation.results import Translation
 
 _LOOKED_AT = 200  # characters of a line that show its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and loanwords
+# What is noted of each of Counts, if there is any, after "5 of 9"; done, treated: what was done with the lines.
+_NOTES = {
+    "apart": "lines have several sentences, {done} one by one (decoding.split)",
+    "whole": "lines have several sentences, and their translation has more or fewer: scored whole, which the model was "
+    "not trained for",
+    "together": "lines have several sentences, translated at once: the model does not say what it was trained on; try "
+    "decoding.split=sentences if the translations lack some",
+    "long": "lines were longer than the model was trained for: {treated}",
+    "cut": "translations reached the length limit (search.max_length_factor) and may be cut",
+    "missing": "lines lack a translation that the glossary (search.glossary) has for them",
+    "banned": "lines contain a banned phrase (search.banned)",
+}
 
 
 @dataclass
@@ -54,56 +65,34 @@ class Tally:
 
     def add(self, results: "Iterable[Result]") -> None:
         """Count the unusual ones among translated lines."""
+        counts = self.counts
         for result in results:
-            self._add(result.source, result.translation)
-
-    def _add(self, source: str, translation: "Translation") -> None:
-        several, counts = translation.sentences > 1, self.counts
-        counts.lines += 1
-        counts.apart += several and translation.split == "sentences"
-        counts.together += several and translation.split == "unknown"
-        counts.whole += several and translation.split == "never" and self._scored
-        counts.long += translation.too_long
-        counts.cut += not translation.complete
-        counts.missing += bool(translation.candidates[0].missing)
-        counts.banned += bool(translation.candidates[0].banned)
-        counts.reversed += is_in_other_script(source[:_LOOKED_AT], *self._languages)
-        counts.with_text += bool(translation.segments)
-        counts.blank += bool(translation.segments) and not translation.text.strip()
+            translation, best = result.translation, result.translation.candidates[0]
+            several = translation.sentences > 1
+            counts.lines += 1
+            counts.apart += several and translation.split == "sentences"
+            counts.together += several and translation.split == "unknown"
+            counts.whole += several and translation.split == "never" and self._scored
+            counts.long += translation.too_long
+            counts.cut += not translation.complete
+            counts.missing += bool(best.missing)
+            counts.banned += bool(best.banned)
+            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._languages)
+            counts.with_text += bool(best.segments)
+            counts.blank += bool(best.segments) and not best.text.strip()
 
     def conclude(self, is_complete: bool = True) -> None:
         """Print the notes. is_complete: whether the input was read to its end, without an error."""
         counts, (source, target) = self.counts, self._languages
         done = "scored" if self._scored else "translated"
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
-        of_lines = (
-            (counts.apart, f"have several sentences, {done} one by one (decoding.split)"),
-            (
-                counts.whole,
-                "have several sentences, and their translation has more or fewer: scored whole, which the model was "
-                "not trained for",
-            ),
-            (
-                counts.together,
-                "have several sentences, translated at once: the model does not say what it was trained on; try "
-                "decoding.split=sentences if the translations lack some",
-            ),
-            (counts.long, f"were longer than the model was trained for: {treated}"),
-            (counts.missing, "lack a translation that the glossary (search.glossary) has for them"),
-            (counts.banned, "contain a banned phrase (search.banned)"),
-            (
-                counts.reversed if counts.reversed > _SHARE_NOTED * counts.lines else 0,
-                f"are in the script of {target}, and the model translates from {source} to {target}; is it the one for "
-                "the other direction?",
-            ),
-        )
-        for count, words in of_lines:
-            if count:
-                say(f"note: {count} of {counts.lines} lines {words}")
-        if counts.cut:
+        for kind, words in _NOTES.items():
+            if count := getattr(counts, kind):
+                say(f"note: {count} of {counts.lines} {words.format(done=done, treated=treated)}")
+        if counts.reversed > _SHARE_NOTED * counts.lines:
             say(
-                f"note: {counts.cut} of {counts.lines} translations reached the length limit "
-                "(search.max_length_factor) and may be cut"
+                f"note: {counts.reversed} of {counts.lines} lines are in the script of {target}, and the model "
+                f"translates from {source} to {target}; is it the one for the other direction?"
             )
         if blank := "" if self._scored else blank_translations_note(counts.blank, counts.with_text):
             say(f"note: {blank}")

@@ -27,7 +27,7 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
     counts: Counter[str] = Counter()
     tell: _IsOther = _never
     if all(map(is_known, languages)):
-        tell = _by_script(languages) or _by_langid(languages)
+        tell = _by_langid(languages) if letters_of(languages[0]) == letters_of(languages[1]) else _by_script(languages)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
@@ -63,14 +63,8 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counts['pairs']} pairs looked at"
 
 
-def _by_script(languages: tuple[str, str]) -> _IsOther | None:
-    """Return a function that tells whether a side's text has the other language's letters rather than its own.
-
-    None for languages that are written in the same letters.
-    """
-    letters = [letters_of(language) for language in languages]
-    if None in letters or letters[0] == letters[1]:
-        return None
+def _by_script(languages: tuple[str, str]) -> _IsOther:
+    """Return a function that tells whether a side's text has more of the other language's letters than of its own."""
     return lambda text, side: is_in_other_script(text, languages[side], languages[1 - side])
 
 
