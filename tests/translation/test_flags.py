@@ -113,6 +113,7 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
         ("Two thirds were lost.", "2/3 gingen verloren.", [], []),
         ("2/5 of the water", "deux cinquièmes de l'eau", [], []),
         ("1/3 of the land", "un tiers des terres", [], []),
+        ("1/3 of it", "jedna trzecia z tego", [], []),
         ("⅓ cup", "eine drittel Tasse", [], []),
         ("⅔ cup", "2/3 Tasse", [], []),
         ("3⅓ cups", "3 1/3 Tassen", [], []),

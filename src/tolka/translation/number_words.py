@@ -13,7 +13,7 @@ _NUMBERS = """
 0: zero zéro cero null nul noll no none not kein keine keinen nicht ноль нул sıfır शून्य صفر / 영 零 〇 ゼロ
 1: one once first single a an ein eine eins einen einem einer erst un une prem uno una prim um uma een één eerst et
     en ett först først jed pierw один одн перв оди перш bir ilk satu pertama yksi ensi egy első ένα μία μια واحد أول
-    एक पहल một / 一 한 하나 첫 ひと eineinhalb anderthalb
+    jeden. jedn एक पहल một / 一 한 하나 첫 ひと eineinhalb anderthalb
 2: two twice twin second both double pair zwei zwo beid doppel paar deux deuxi dos segund ambos due secondo entramb
     dois duas twee två andra dwa dwie dwó dwu drug dva dvě два две дву двух двум втор друг обе оба iki dua kaksi kah
     két kett δύο δυο اثن दो दूसर hai / [二两兩] 두 둘 ふた
