@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tolka
 from tolka.config.command_line import translate_config
@@ -35,6 +36,11 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
         ({"corpus": {"train": ["a,b", Path("c")]}}, ["corpus.train=['a,b','c']"]),
         ({"tokenizer": {"symbols": ["%s", "it's"]}}, ["tokenizer.symbols=['%s','it\\'s']"]),
         ({"reference": "test.de", "legacy": True}, ["reference=test.de", "legacy=true"]),
+        ({"legacy": np.bool_(True), "search": {"beam_size": np.int8(3)}}, ["legacy=true", "search.beam_size=3"]),
+        ({"trainer": {"ema": np.float32(0.1), "updates": np.array(5)}}, ["trainer.ema=0.1", "trainer.updates=5"]),
+        ({"decoding": {"weights": np.array([0.5, 2.0])}}, ["decoding.weights=[0.5,2.0]"]),
+        ({"metrics": {"names": [np.str_("bleu")]}, "a": [np.bool_(False)]}, ["metrics.names=['bleu']", "a=[false]"]),
+        ({"model": {"layers": torch.tensor(2)}}, ["model.layers=2"]),
     ],
 )
 def test_keywords_are_settings(settings: dict[str, object], typed: list[str]) -> None:

@@ -42,6 +42,20 @@ def is_variety(code: str, language: str) -> bool:
     return bool(first == second)
 
 
+def is_in_other_script(text: str, language: str, other: str = "") -> bool:
+    """Return whether a text has more letters of the other language's scripts than of those of its own language.
+
+    other: "" for letters of all other scripts. False where a code is unknown, and where both have the same letters.
+    """
+    own, others = letters_of(language), letters_of(other or language)
+    if own is None or others is None:
+        return False
+    letters = "".join([character for character in text if character.isalpha()])
+    count = len(own.findall(letters))
+    return (len(others.findall(letters)) if other else len(letters) - count) > count
+
+
+@cache
 def letters_of(language: str) -> Any:
     """Return a pattern that matches a letter of the language's scripts; None for an unknown code."""
     import langcodes

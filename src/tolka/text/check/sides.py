@@ -6,7 +6,7 @@ from itertools import islice
 
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import is_known, letters_of
+from tolka.text.scripts import is_in_other_script, is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST, _MANY = 0.5, 0.2  # of the pairs; a line may be too short to tell its language
@@ -27,7 +27,7 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
     counts: Counter[str] = Counter()
     tell: _IsOther = _never
     if all(map(is_known, languages)):
-        tell = _by_script(languages) or _by_langid(languages)
+        tell = _by_langid(languages) if letters_of(languages[0]) == letters_of(languages[1]) else _by_script(languages)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
@@ -63,15 +63,9 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counts['pairs']} pairs looked at"
 
 
-def _by_script(languages: tuple[str, str]) -> _IsOther | None:
-    """Return a function that tells whether a side's text has the other language's letters rather than its own.
-
-    None for languages that are written in the same letters.
-    """
-    letters = [letters_of(language) for language in languages]
-    if None in letters or letters[0].pattern == letters[1].pattern:
-        return None
-    return lambda text, side: len(letters[1 - side].findall(text)) > 2 * len(letters[side].findall(text))
+def _by_script(languages: tuple[str, str]) -> _IsOther:
+    """Return a function that tells whether a side's text has more of the other language's letters than of its own."""
+    return lambda text, side: is_in_other_script(text, languages[side], languages[1 - side])
 
 
 def _never(text: str, side: int) -> bool:

@@ -5,7 +5,8 @@ from pathlib import Path
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, normal_code
+from tolka.text.readers.xml_segment import SegmentText
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile, normal_code
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # they contain markup of the original document
 _FURTHER = f"{FURTHER}variants not read"

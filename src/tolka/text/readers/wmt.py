@@ -11,7 +11,8 @@ from tolka.errors import DataError
 from tolka.text.lines import COMPRESSIONS, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, single_spaced
+from tolka.text.readers.xml_segment import SegmentText, single_spaced
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.

@@ -2,7 +2,8 @@
 
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
+from tolka.text.readers.xml_segment import SegmentText
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec", "cp"})  # g, pc and mrk hold text
 _OTHER_TEXTS = frozenset({"alt-trans", "seg-source", "match", "glossEntry"})  # suggestions, and the source once more
