@@ -168,7 +168,7 @@ def diagnose(
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
     """
     reader = _LenientReader(source)
-    statistics = _Statistics(languages, held_out, reader.count())
+    statistics = _Statistics(languages, held_out, reader.count(), "line" if source.has_lines else "text")
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
@@ -250,13 +250,13 @@ class _LenientReader:
 class _Statistics:
     """Facts and problems of the pairs added so far."""
 
-    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
-        """pairs: about how many there will be."""
+    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int, unit: str) -> None:
+        """pairs: about how many there will be. unit: of the file, a line or a text."""
         self.lengths = (array("I"), array("I"))
         self._words = [0, 0]
         self._held_out = held_out
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
-        self._broken, self._returns = Finding("broken encoding"), Finding("a carriage return inside a line")
+        self._broken, self._returns = Finding("broken encoding"), Finding(f"a carriage return inside a {unit}")
         self._steps = [
             (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
         ]
