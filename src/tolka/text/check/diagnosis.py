@@ -42,7 +42,7 @@ _STEPS = {
     "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
     "another script": CleaningConfig(script=True, max_characters=0),
 }
-_GUESSES = 100  # lines whose encoding is guessed
+_SAMPLE_LINES = 129  # that are not UTF-8, by which their encoding is recognised
 Tick = Callable[[int], object]
 
 
@@ -190,7 +190,7 @@ class _LenientReader:
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
-        self._guesses = [Counter[str](), Counter[str]()]  # likely encodings of such lines
+        self._samples = [b"", b""]  # such lines, by which the encoding is recognised
         if isinstance(source, ParallelFiles):
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
@@ -227,10 +227,11 @@ class _LenientReader:
             yield from self._source.read()
 
     def _repair(self, side: int, number: int, line: bytes) -> str:
-        guesses, finding = self._guesses[side], self._undecoded[side]
-        if guesses.total() < _GUESSES:
-            guesses[likely_encoding(line)] += 1
-            ((finding.encoding, _),) = guesses.most_common(1)
+        finding = self._undecoded[side]
+        if finding.count < _SAMPLE_LINES:
+            self._samples[side] += line + b"\n"
+            if finding.count.bit_count() == 1 or not finding.count:  # 0, 1, 2, 4, 8 and so on
+                finding.encoding = likely_encoding(self._samples[side])
         text = line.decode(finding.encoding, errors="replace")
         finding.add(number, Pair(text, "") if side == 0 else Pair("", text))
         self._repaired[side] = True

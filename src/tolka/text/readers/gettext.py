@@ -109,6 +109,10 @@ class _Transcoded:
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream, self._encoding = stream, encoding
 
+    def seekable(self) -> bool:
+        """Return False: only lines can be read."""
+        return False
+
     def readline(self, size: int) -> bytes:
         """Return the next line, of at most `size` bytes before conversion."""
         line = self._stream.readline(size)
