@@ -11,6 +11,7 @@ from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
+from tolka.text.readers.json_document import JsonFile
 from tolka.text.readers.jsonl import JsonLinesFile
 
 WORDS = [
@@ -234,3 +235,12 @@ def test_an_error_in_a_file_of_messages_costs_its_message(tmp_path: Path) -> Non
         assert (found.pairs, flawed.count, "a.po:" in flawed.examples[0][1]) == (3, 1, True), error
         with pytest.raises(DataError, match=r"a.po:[45]: "):  # as msgfmt, which makes nothing of such a file
             list(source.read())
+
+
+def test_what_is_no_row_is_shown_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('en,de\n"a\n b"\n', encoding="utf-8")
+    (tmp_path / "a.json").write_text('[[{"en": "a",\n "de": "b"}]]', encoding="utf-8")
+    for reader in (CsvFile, JsonFile):
+        name = "a.csv" if reader is CsvFile else "a.json"
+        (finding,) = examined(reader(tmp_path / name, "a", ("en", "de"), [])).findings
+        assert "\n" not in finding.examples[0][1], name
