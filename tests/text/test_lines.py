@@ -262,3 +262,9 @@ def is_utf8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def test_the_encoding_is_recognised_by_the_lines_that_follow_too(tmp_path: Path) -> None:
+    (tmp_path / "a.cs").write_bytes("Dobře.\nPříliš žluťoučký kůň.\n".encode("cp1250"))
+    with pytest.raises(DataError, match=r"a.cs:1: not UTF-8 .* iconv -f WINDOWS-1250"):
+        list(read_lines(tmp_path / "a.cs"))

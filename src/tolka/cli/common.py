@@ -35,6 +35,8 @@ def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a command as `main`, in a process that does nothing else: a signal at its very end changes nothing."""
     interrupts.take_process()
+    if sys.stderr is None:  # closed, as by 2>&-
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     interrupts.leave(_exit_code(command, sys.argv[1:]))
 
 

@@ -20,6 +20,7 @@ _CURES = {
     "source not UTF-8": (0.0, "convert the source: iconv -f ENCODING -t UTF-8", ""),
     "target not UTF-8": (0.0, "convert the target: iconv -f ENCODING -t UTF-8", ""),
     "line not UTF-8": (0.0, "convert the file: iconv -f ENCODING -t UTF-8", ""),
+    "a carriage return inside a text": (0.0, "cleaning.control=strip, as cleaning=standard does", "control"),
     "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
     "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
     "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),

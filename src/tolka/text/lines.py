@@ -25,6 +25,7 @@ from tolka.text.file_types import binary_kind
 
 UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
 _WIDE_BOMS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *UTF32_BOMS
+_SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
 _BOM_AND_LINE_END = len(codecs.BOM_UTF8) + len(b"\r\n")
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
@@ -83,12 +84,14 @@ def open_bytes(path: Path) -> IO[bytes]:
 _MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
 
 
-def _cut_or_other(error: UnicodeDecodeError) -> str:
-    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be."""
+def _cut_or_other(error: UnicodeDecodeError, stream: IO[bytes]) -> str:
+    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be. stream: after the line."""
     before = error.object[: error.start]
     if error.reason == "unexpected end of data" and not before.isascii():
         return "the line ends inside a character: was the text cut by bytes?"
-    return f"convert the file first, for example: iconv -f {likely_encoding(error.object)} -t UTF-8"
+    following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""  # a pipe may have no more for a while
+    encoding = likely_encoding(error.object + b"\n" + following.rpartition(b"\n")[0])
+    return f"convert the file first, for example: iconv -f {encoding} -t UTF-8"
 
 
 Repair = Callable[[int, bytes], str]
@@ -160,7 +163,7 @@ def decode_lines(
                     continue
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error))
+                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error, stream))
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text

@@ -23,6 +23,8 @@ class Pair:
 
 FURTHER = "further "
 """How the flaw of a pair begins that has another variant or reference of a text which is read."""
+NO_PAIR = "no pair in "
+"""How the flaw begins of a unit that is not in both languages, of a file that has more of them."""
 
 
 class PairSource(ABC):
@@ -30,6 +32,8 @@ class PairSource(ABC):
 
     name: str
     """short name for tables and logs"""
+    has_lines = False
+    """whether a line of a file is a text or a row"""
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
@@ -65,6 +69,8 @@ class PairStream(ABC):
 
 class ParallelFiles(PairSource):
     """Two files whose lines are pairs; their line counts are compared before the first pair is read."""
+
+    has_lines = True
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.limit = name, limit

@@ -10,6 +10,8 @@ from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
+from tolka.text.readers.gettext import GettextFile
+from tolka.text.readers.json_document import JsonFile
 from tolka.text.readers.jsonl import JsonLinesFile
 
 WORDS = [
@@ -213,3 +215,32 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
 def test_line_ends_of_old_macs_are_told_of(tmp_path: Path) -> None:
     source = write(tmp_path, [Pair("one\rtwo\rthree", "eins\rzwei\rdrei"), Pair("four", "vier")])
     assert counts(examined(source))["a carriage return inside a line"] == 1
+    (tmp_path / "a.jsonl").write_text('{"en": "a\\rb", "de": "c"}\n', encoding="utf-8")
+    found = examined(JsonLinesFile(tmp_path / "a.jsonl", "a", ("en", "de"), []))
+    assert counts(found)["a carriage return inside a text"] == 1  # whose end it is not
+
+
+def test_an_error_in_a_file_of_messages_costs_its_message(tmp_path: Path) -> None:
+    good = 'msgid "{0}"\nmsgstr "{0}"\n\n'
+    for error in (
+        'msgid "x\nmsgstr "y"\n\n',
+        'msgid "x"\nmsgstr y\n',
+        'msgid "x"\nmsgid "y"\nmsgstr "z"\n',
+        'msgid "x"\nmsgstr "y" z\n',
+    ):
+        (tmp_path / "a.po").write_text(good.format("a") + error + good.format("b"), encoding="utf-8")
+        source = GettextFile(tmp_path / "a.po", "a", ("en", "de"), [])
+        found = examined(source)
+        (flawed,) = (finding for finding in found.findings if finding.what.startswith("a flaw"))
+        assert (found.pairs, flawed.count, "a.po:" in flawed.examples[0][1]) == (3, 1, True), error
+        with pytest.raises(DataError, match=r"a.po:[45]: "):  # as msgfmt, which makes nothing of such a file
+            list(source.read())
+
+
+def test_what_is_no_row_is_shown_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('en,de\n"a\n b"\n', encoding="utf-8")
+    (tmp_path / "a.json").write_text('[[{"en": "a",\n "de": "b"}]]', encoding="utf-8")
+    for reader in (CsvFile, JsonFile):
+        name = "a.csv" if reader is CsvFile else "a.json"
+        (finding,) = examined(reader(tmp_path / name, "a", ("en", "de"), [])).findings
+        assert "\n" not in finding.examples[0][1], name

@@ -208,7 +208,7 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     pairs = read(path)
     assert pairs == [
         Pair("One bold word & more.", "Ein fettes Wort."),
-        Pair("Alone.", "", "no variant in de, but in en, fr"),
+        Pair("Alone.", "", "no pair in en and de (the first such unit is in en, fr)"),
         Pair("First.", "Erstes."),
         Pair("Second.", "Erstes.", "further variants not read"),
     ]
@@ -217,9 +217,8 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    assert tally.summary() == (
-        "4 pairs, 2 kept, 2 left out: 1 further variants not read, 1 no variant in de, but in en, fr"
-    )
+    left_out = "1 further variants not read, 1 no pair in en and de (the first such unit is in en, fr)"
+    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {left_out}"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -389,7 +388,7 @@ def test_two_varieties_of_one_language_are_told_apart(tmp_path: Path) -> None:
         assert next(reader(path, "t", ("en-US", "en-GB"), ()).read()) == Pair("a", "b")
         assert next(reader(path, "t", ("en-GB", "en-US"), ()).read()) == Pair("b", "a")
     flawed = list(TmxFile(files[0], "t", ("en-GB", "en-US"), ()).read())[1:]
-    assert flawed == [Pair("", "a", "no variant in en-GB, but in en, en-us")]
+    assert flawed == [Pair("", "a", "no pair in en-GB and en-US (the first such unit is in en, en-us)")]
 
 
 @pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
@@ -660,13 +659,37 @@ def test_languages_of_xliff(tmp_path: Path) -> None:
     reader = reader_of(path)
     assert reader
     assert list(reader(path, "t", ("de", "en-GB"), ()).read()) == [Pair("b", "a")]
-    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [Pair("a", "b", "from en to de-DE")]
+    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [
+        Pair("a", "b", "no pair in en and ko (the first such unit is from en to de-DE)")
+    ]
 
 
 def test_test_sets_of_wmt(tmp_path: Path) -> None:
     path = write(tmp_path / "a.xml", wmt(["a &amp; b", "c"], ["d", "e"], ["f", "g"]))
     further = "further references not read"
     assert read(path) == [Pair("a & b", "d"), Pair("a & b", "f", further), Pair("c", "e"), Pair("c", "g", further)]
+
+
+@pytest.mark.parametrize("bad", ["b & c", "\x0b", "&#0;", "a <b> c", "1 < 2", "\ufffe"])
+def test_what_is_no_xml_in_a_test_set_costs_its_segment(tmp_path: Path, bad: str) -> None:
+    sides = [f"s{n}" for n in range(5000)], [f"t{n}" for n in range(5000)]  # more than a block is read
+    sides[0][1] = sides[1][2] = bad
+    path = write(tmp_path / "a.xml", wmt(*sides).replace("<seg", "\n<seg"))
+    pairs = read(path)
+    assert [pair.source if pair.flaw else pair.target for pair in pairs] == [
+        *("t0", f"{path}:3", "s2"),
+        *(f"t{n}" for n in range(3, 5000)),
+    ]
+    assert pairs[2].target == f"{path}:5004"
+    assert {pair.flaw.partition("(")[0] for pair in pairs} == {"", "no XML "}
+
+
+def test_a_segment_that_is_not_closed_costs_its_document(tmp_path: Path) -> None:
+    good = wmt(["a"], ["b"])
+    doc = good[good.index("<doc") : good.index("</dataset>")]
+    for gone in ("</seg>", "</seg></p></src>", "</seg></p></ref>"):
+        path = write(tmp_path / "a.xml", good.replace("</dataset>", f"\n{doc.replace(gone, '', 1)}{doc}</dataset>"))
+        assert [pair.flaw.partition("(")[0] for pair in read(path)] == ["", "no XML ", ""], gone
 
 
 SGM = """<srcset setid="newstest" srclang="any">

@@ -69,6 +69,8 @@ class CleaningConfig:
         return CharacterForm(self.unicode, self.control, self.blanks)
 
 
+RULES = {"control": 2, "markup": 2, "numbers": 2}
+"""Setting -> version of what it does to a pair, raised with each change: text prepared by another is prepared again."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
 

@@ -53,6 +53,8 @@ class BothSides(PairSource):
     """One file with sources and targets. has_columns: whether corpus.columns chooses among several texts of a row."""
 
     has_columns = True
+    version = ""
+    """of what the reader makes of a file, raised with each change: text read by another is prepared again"""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class BothSides(PairSource):
 
     def fingerprint(self) -> str:
         self._digest = self._digest or digest_of(self.path)
-        parts = [type(self).__name__, self._digest, *self.languages, *self.columns]
+        parts = [type(self).__name__ + self.version, self._digest, *self.languages, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @cached_property

@@ -22,6 +22,7 @@ class TsvFile(BothSides):
     """
 
     separators = "tabs"
+    has_lines = True
 
     def read(self) -> Iterator[Pair]:
         rows = self.rows()
@@ -37,7 +38,7 @@ class TsvFile(BothSides):
                 continue
             if max(numbers) > len(cells):
                 if self.repair is not None:
-                    yield Pair(" ".join(cells), "", "too few columns")
+                    yield Pair(one_line(" ".join(cells)), "", "too few columns")
                     continue
                 raise DataError(
                     f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
@@ -84,6 +85,7 @@ class CsvFile(TsvFile):
     """
 
     separators = "commas, semicolons or tabs"
+    has_lines = False  # a quoted cell may have several
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()

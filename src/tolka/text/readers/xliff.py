@@ -59,7 +59,7 @@ class _Units(UnitHandler):
             return Pair(found[0], found[1], flaw)
         if self._fits(*reversed(self.languages)):
             return Pair(found[1], found[0], flaw)
-        return Pair(found[0], found[1], f"from {self._of_file[0]} to {self._of_file[1]}")
+        return Pair(found[0], found[1], self.no_pair(f"from {self._of_file[0]} to {self._of_file[1]}"))
 
     def _fits(self, source: str, target: str) -> bool:
         """Return whether the file has these languages, or does not say."""

@@ -27,11 +27,12 @@ class XmlHandler(ABC):
     """What a reader does with the elements of a file.
 
     roots: names of its first element. units: of the elements that are left out alone where they are no XML; if none,
-    that is an error of the file.
+    that is an error of the file. parts: of elements of a unit of which the same is true, unless they are not closed.
     """
 
     roots: frozenset[str]
     units: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
     kind = "a translation memory"
     text: SegmentText | None = None  # of the current segment; None outside of segments
 
@@ -44,7 +45,7 @@ class XmlHandler(ABC):
         """Handle an end tag."""
 
     def give_up(self, line: int, reason: str) -> None:
-        """Leave out the current unit, which is no XML in this line."""
+        """Leave out the current part, or else the current unit, which is no XML in this line."""
         raise NotImplementedError
 
 
@@ -82,7 +83,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
 
 
 class _Stream:
-    """A parser that goes on after a unit that is no XML."""
+    """A parser that goes on after a unit, or a part of one, that is no XML."""
 
     def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
         self.found_root = False
@@ -90,10 +91,13 @@ class _Stream:
         self._handler, self._limit = handler, limit
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
+        self._part_depth: int | None = None  # of that of its current part
         self._error: Exception | None = None  # while the end of a unit that is no XML is looked for
+        self._error_facts = 0, ""  # its line and reason
         self._skipped = b""  # the end of what was skipped since
-        names = "|".join(handler.units)
-        self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{names})\s*>|<(?=(?:\w+:)?(?:{names})[\s>])".encode())
+        units, parts = "|".join(handler.units), "|".join(handler.parts)
+        self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{units})\s*>|<(?=(?:\w+:)?(?:{units})[\s>])".encode())
+        self._part_edge = re.compile(rf"</(?:\w+:)?(?:{parts})\s*>|<(?=/?(?:\w+:)?(?:{parts}|{units})[\s>])".encode())
         self._new_parser(first_line=1)
 
     def _new_parser(self, first_line: int) -> None:
@@ -135,10 +139,10 @@ class _Stream:
             except (expat.ExpatError, _NotClosedError) as error:
                 if self._unit_depth is None:
                     raise
-                self._handler.give_up(self.line, self.reason(error))
-                self._error = error
+                self._error, self._error_facts = error, (self.line, self.reason(error))
                 place = error.place if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
-                block = block[max(place - self._fed_before, 0) :]
+                start = max(place - self._fed_before, 0)
+                block = block[start - 2 * (block[max(start - 2, 0) : start] == b"</") :]  # an end tag that fits none
 
     def close(self) -> None:
         """Parse the end of the file; ExpatError where something is missing."""
@@ -154,17 +158,25 @@ class _Stream:
             raise RefusedError(self._limit.complaint("a tag or a comment"))
 
     def _after_unit(self, block: bytes) -> bytes:
-        """Return what follows the unit that is no XML, for a parser of its own; b"" where its end is not in sight."""
+        """Return what follows what is no XML, for a parser of its own; b"" where its end is not in sight."""
         data, line = self._skipped + block, self.line
-        edge = self._unit_edge.search(data)
+        edge = (self._unit_edge if self._part_depth is None else self._part_edge).search(data)
         if edge is None:
             self._skipped = data[-TAG_BYTES:]
             self._lines_before += data[:-TAG_BYTES].count(b"\n")
             return b""
+        if self._part_depth is not None and not edge[0].startswith(b"</"):  # it is not closed: the unit is left out
+            self._part_depth, self._skipped, self._handler.text = None, data, None
+            return self._after_unit(b"")
         rest = data[edge.end() if edge[0].startswith(b"</") else edge.start() :]
+        self._handler.give_up(*self._error_facts)
         assert self._unit_depth is not None
-        del self._open[self._unit_depth :]
-        self._error, self._skipped, self._unit_depth, self._handler.text = None, b"", None, None
+        if self._part_depth is None:
+            del self._open[self._unit_depth :]
+            self._unit_depth = None
+        else:
+            del self._open[self._part_depth :]
+        self._error, self._skipped, self._part_depth, self._handler.text = None, b"", None, None
         self._new_parser(line + data[: len(data) - len(rest)].count(b"\n"))
         return rest
 
@@ -174,6 +186,10 @@ class _Stream:
             if self._unit_depth is not None:
                 raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
+        elif local in self._handler.parts and self._unit_depth is not None:
+            if self._part_depth is not None:
+                raise _NotClosedError(self._parser.CurrentByteIndex)
+            self._part_depth = len(self._open)
         if len(self._open) > _MAX_DEPTH:
             raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
         self.found_root |= local in self._handler.roots
@@ -184,6 +200,8 @@ class _Stream:
         self._open.pop()
         if self._unit_depth == len(self._open):
             self._unit_depth = None
+        if self._part_depth == len(self._open):
+            self._part_depth = None
         self._handler.end(name.rpartition(":")[2] if ":" in name else name)
 
     def _characters(self, text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
-from tolka.text.pairs import Pair
+from tolka.text.pairs import NO_PAIR, Pair
 from tolka.text.readers.base import BothSides
 from tolka.text.readers.xml_parser import BLOCK, TAG_BYTES, XmlHandler, parse
 from tolka.text.scripts import is_variety
@@ -25,6 +25,7 @@ class UnitHandler(XmlHandler):
         self.pairs: list[Pair] = []
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
+        self._first_of_others = ""  # languages of the first unit that is not in both
 
     def has_language(self, code: str, language: str) -> bool:
         """Return whether a text with this code is one in the source's or the target's language."""
@@ -38,8 +39,17 @@ class UnitHandler(XmlHandler):
 
     def give_up(self, line: int, reason: str) -> None:
         """Add a flawed pair in place of a unit that is no XML."""
+        self.pairs.append(self.no_xml(line, reason))
+
+    def no_xml(self, line: int, reason: str) -> Pair:
+        """Return a flawed pair that has the place of what is no XML as its source."""
         first = self._first_lines.setdefault(reason, line)
-        self.pairs.append(Pair(f"{self._path}:{line}", "", f"no XML ({reason}; first in line {first})"))
+        return Pair(f"{self._path}:{line}", "", f"no XML ({reason}; first in line {first})")
+
+    def no_pair(self, languages: str) -> str:
+        """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
+        self._first_of_others = self._first_of_others or languages
+        return f"{NO_PAIR}{' and '.join(self.languages)} (the first such unit is {self._first_of_others})"
 
 
 def normal_code(code: str) -> str:
@@ -51,6 +61,7 @@ class XmlFile(BothSides):
     """A file of translation units; one that is no XML is a flawed pair."""
 
     has_columns = False
+    version = "2"
     handler: type[UnitHandler]
 
     def read(self) -> Iterator[Pair]:
