@@ -35,6 +35,7 @@ class GettextFile(BothSides):
     """
 
     has_columns = False
+    exchange = "exchange corpus.source and corpus.target"
 
     def read(self) -> Iterator[Pair]:
         self.refuse_columns()
