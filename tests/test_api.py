@@ -89,6 +89,27 @@ def test_models_and_texts_of_a_wrong_type() -> None:
         tolka.translate("runs/mine", 3)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("key", ["hypothesis", "reference", "source", "language"])
+def test_a_list_in_place_of_a_file_is_a_type_error(key: str) -> None:
+    files = {"hypothesis": "a", "reference": "b", key: ["A text."]}
+    with pytest.raises(TypeError, match=f"{key} is one name or path, and not a list: texts are read from the file"):
+        tolka.evaluate(**files)
+    for settings in ({"run": {"name": ["a"]}}, {"corpus": {"source": ["en"]}}, {"search": {"glossary": ["a"]}}):
+        with pytest.raises(TypeError, match="is one name or path"):
+            as_overrides(settings)
+
+
+def test_python_m_tolka_runs_a_command_or_says_which_there_are() -> None:
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([sys.executable, "-m", "tolka", *arguments], capture_output=True, text=True, check=False)
+
+    done = run("translate", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: nowhere: there is no such model directory")
+    assert run("mt-eval", "--version").stdout == f"{tolka.__version__}\n"
+    assert run("translat").stderr == "error: 'translat' is none of them: python -m tolka train, translate or eval\n"
+
+
 def test_python_m_tolka_names_the_commands() -> None:
     done = subprocess.run([sys.executable, "-m", "tolka"], capture_output=True, text=True, check=True)
     assert re.findall(r"^  (\S+)", done.stdout, re.MULTILINE) == ["mt-train", "mt-translate", "mt-eval"]

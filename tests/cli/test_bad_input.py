@@ -162,7 +162,7 @@ def test_wrong_usage_of_translate(command: Command, trained: Path) -> None:
     for arguments, complaint in (
         (["search.beam_sze=3"], "Did you mean 'search.beam_size'?"),
         (["search.beam_size=0"], "search.beam_size (0) must be at least 1"),
-        (["model=transformer_big"], "unknown key 'model'. Here it is: the model comes first"),
+        (["model=transformer_big"], "unknown key 'model'. Here, the model comes first"),
         (["decoding.max_length=-1"], "decoding.max_length (-1) must be 0"),
         (["decoding.device=gpu"], "decoding.device (gpu) is no device; allowed: auto, cpu"),
     ):

@@ -1,8 +1,9 @@
-"""Which script a text is in, as three notes on exchanged or wrong files judge it."""
+"""Language codes and what is typed in their place, and which script a text is in."""
 
 import pytest
 
-from tolka.text.scripts import is_in_other_script
+from tolka.errors import ConfigError
+from tolka.text.scripts import check_code, code_named, is_in_other_script
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,32 @@ from tolka.text.scripts import is_in_other_script
 )
 def test_a_text_has_more_letters_of_the_other_script(text: str, language: str, other: str, expected: bool) -> None:
     assert is_in_other_script(text, language, other) == expected
+
+
+@pytest.mark.parametrize("code", ["de", "eng", "en-GB", "zh_Hans", "eng_Latn", "xa", "xb", "x-mine", "qaa-x-a", "no"])
+def test_codes(code: str) -> None:
+    check_code("corpus.source", code)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("english", "en"),
+        ("Korean", "ko"),
+        ("germann", "de"),
+        ("Greek", "el"),
+        ("mandarin", "cmn"),
+        ("haitian_creole", "ht"),
+        ("Thai", "th"),
+        ("jp", "ja"),
+        ("cn", "zh"),
+        ("cz", "cs"),
+        ("phoneme", ""),
+        ("en_US.UTF-8", ""),
+        ("source", ""),
+    ],
+)
+def test_names_of_languages_and_countries_are_no_codes(typed: str, meant: str) -> None:
+    assert code_named(typed) == meant
+    with pytest.raises(ConfigError, match=rf"k \('{typed}'\) is no language code.*{meant}"):
+        check_code("k", typed)

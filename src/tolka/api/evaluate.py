@@ -22,6 +22,7 @@ from tolka.model_directory.read import Folders, languages, load_model
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
+from tolka.system.number_format import counted
 from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
@@ -137,7 +138,9 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
         (model,) = model
     sources, references = _lines(files.source, limit), _lines(files.reference, limit)
     if len(sources) != len(references):
-        raise DataError(f"{files.source} has {len(sources)} lines but {files.reference} has {len(references)}")
+        raise DataError(
+            f"{files.source} has {counted(len(sources), 'line')} but {files.reference} has {len(references)}"
+        )
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding)

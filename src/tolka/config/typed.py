@@ -115,6 +115,9 @@ def _typed(key: str, value: Any) -> str:
     if isinstance(value, Real):
         return str(value)
     if isinstance(value, list | tuple):
+        kind = literal_kind(key if "." in key else f"files.{key}") if key else None
+        if kind and not kind.is_list:
+            raise TypeError(f"{key} is one name or path, and not a list: texts are read from the file that it names")
         return f"[{','.join(_typed('', each) for each in value)}]"
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")

@@ -7,6 +7,7 @@ import regex
 
 from tolka.errors import DataError
 from tolka.metrics.scores import MetricsConfig, language_notes
+from tolka.system.number_format import counted
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import is_in_other_script, is_known
 
@@ -75,7 +76,8 @@ def count_error(given: Named, references: Named) -> DataError:
     (name, lines), (other, wanted) = given, references
     times, rest = divmod(len(lines), max(len(wanted), 1))
     hint = "" if rest or times < 2 else f": {times} each, as in an n-best list, of which one line each can be scored"
-    return DataError(f"{name} has {len(lines)} lines but {other} has {len(wanted)}; scores compare line by line{hint}")
+    count = counted(len(lines), "line")
+    return DataError(f"{name} has {count} but {other} has {len(wanted)}; scores compare line by line{hint}")
 
 
 def blank_note(texts: Iterable[Named]) -> str:

@@ -11,7 +11,9 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -268,8 +270,27 @@ def _nul_error(name: str, number: int) -> DataError:
     return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
+def near_path(path: Path) -> str:
+    """Return a question whether a path was meant that is like one that is not there; "" if none is like it."""
+    near = _nearest(path)
+    return f". Did you mean '{near}'?" if near else ""
+
+
+def _nearest(path: Path) -> Path | None:
+    """Return the path that is there whose last name, or whose folder's, is like that of one that is not."""
+    folder = path.parent if path.parent.is_dir() else _nearest(path.parent)
+    if folder is None or (folder / path.name).exists():
+        return folder and folder / path.name
+    with suppress(OSError):  # a folder that may not be listed
+        for near in get_close_matches(path.name, [each.name for each in folder.iterdir()], n=1, cutoff=0.75):
+            return folder / near
+    return None
+
+
 def _neighbours(path: Path) -> str:
-    """Return a hint for a missing file: what its folder contains."""
+    """Return a hint for a missing file: one of a name like it, or what its folder contains."""
+    if near := near_path(path):
+        return near
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())

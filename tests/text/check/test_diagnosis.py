@@ -146,7 +146,23 @@ def test_other_languages(tmp_path: Path) -> None:
     pairs = [Pair(f"{english} {n}", f"{french if n % 33 == 0 else german} {n}") for n in range(1000)]
     found = examined(write(tmp_path, pairs))
     assert counts(found) == {"target surely in another language": 31}
+    assert found.findings[0].looked_at == found.pairs == 1000  # as of every other kind of problem
     assert found.target.languages == pytest.approx({"de": 0.969, "fr": 0.031})
+
+
+def test_the_share_of_lines_in_another_language_is_that_of_all_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("py3langid")
+    french = "Ceci est une phrase écrite en français, et elle est assez longue."
+    pairs = [Pair(f"No {n}.", f"Nein {n}.") for n in range(90)] + [Pair("A good word", french)] * 10
+    found = {each.what: each for each in examined(write(tmp_path, pairs)).findings}
+    other = found["target surely in another language"]
+    assert (other.count, other.looked_at) == (10, 100)
+    monkeypatch.setattr("tolka.text.check.diagnosis._IDENTIFIED_PAIRS", 10)  # one in ten
+    found = {each.what: each for each in examined(write(tmp_path, pairs)).findings}
+    other = found["target surely in another language"]
+    assert (other.count, other.looked_at) == (1, 10)
 
 
 def test_short_lines_are_identified_together(tmp_path: Path) -> None:
@@ -201,7 +217,7 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
     assert found.pairs == 44
     faults = {what: count for what, count in counts(found).items() if not what.startswith("numbers")}
     assert faults == {"line not UTF-8, others are": 1, "a flaw that the file itself names": 1, "a blank side": 1}
-    with pytest.raises(DataError, match=r"all.tsv:8: 1 columns"):
+    with pytest.raises(DataError, match=r"all.tsv:8: 1 column, "):
         list(source.read())
     (tmp_path / "all.csv").write_bytes("de\u00e9,en,de\nx,a,b\n".encode("latin-1"))
     first = examined(CsvFile(tmp_path / "all.csv", "all", ("en", "de"), []))

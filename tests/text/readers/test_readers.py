@@ -399,7 +399,7 @@ def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, 
     assert read(path) == [Pair("An caf&eacut;.", "Ein café.", "undeclared entity")]
     tally = Tally()
     assert list(clean(read(path), CleaningConfig(), LANGUAGES, tally)) == []
-    assert tally.summary() == "1 pairs, 0 kept, 1 left out: 1 undeclared entity"
+    assert tally.summary() == "1 pair, 0 kept, 1 left out: 1 undeclared entity"
 
 
 BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><tmx><body>&b;</body></tmx>'
@@ -466,7 +466,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     ("name", "content", "columns", "complaint"),
     [
         ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
-        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 columns, and column 2 is wanted"),
+        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 column, and column 2 is wanted"),
         ("a.tsv", "a\tb\n", ("0", "1"), "columns are counted from 1"),
         ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
         ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
@@ -478,7 +478,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: no CSV \(unexpected end of data\); is a quotation mark"),
-        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 columns, and column 2 is wanted"),
+        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 column, and column 2 is wanted"),
         ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
         ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
         ("a.tmx", "<tmx></tmx>", ("1", "2"), "has no columns"),
@@ -770,8 +770,10 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: str | bytes, complain
 def test_the_separator_that_excel_names_first(tmp_path: Path, first: str) -> None:
     path = write(tmp_path / "a.csv", f'{first}\r\nen;de\r\n"a, b, c";d\r\n')
     assert read(path) == [Pair("a, b, c", "d")]
-    with pytest.raises(DataError, match=r"a.csv:3: 1 columns, and column 2 is wanted"):
+    with pytest.raises(DataError, match=r"a.csv:3: 1 column, and column 2 is wanted"):
         read(write(tmp_path / "a.csv", f"{first}\nen;de\na\n"))
+    with pytest.raises(DataError, match=r"a.csv:2: no column is called 'de'"):
+        read(write(tmp_path / "a.csv", f"{first}\nen;german\na\n"))
 
 
 def test_columns_of_one_file_among_others(tmp_path: Path) -> None:

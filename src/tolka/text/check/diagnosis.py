@@ -48,7 +48,7 @@ Tick = Callable[[int], object]
 
 @dataclass
 class Finding:
-    """One kind of problem, in `count` of the `looked_at` pairs.
+    """One kind of problem, in `count` of the `looked_at` pairs: all of the text, or a sample of them.
 
     examples: number (from 1), source and target. encoding: that of lines that are not UTF-8, probably.
     """
@@ -341,11 +341,9 @@ class _Languages:
             return
         for side, text in enumerate((pair.source, pair.target)):
             self._add_to_block(self._identifier, side, text)
+            self.findings[side].looked_at += self._every > 1  # without a sample, the share is that of all pairs
             likelihoods = self._identifier.likelihoods(text)
-            if likelihoods is None:
-                continue
-            self.findings[side].looked_at += 1
-            if self._identifier.is_other(likelihoods, self._expected[side]):
+            if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
 
     def _add_to_block(self, identifier: LanguageIdentifier, side: int, text: str) -> None:

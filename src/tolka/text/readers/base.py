@@ -79,6 +79,8 @@ class BothSides(PairSource):
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+        if self.has_columns:
+            self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.languages))}]"
 
     def refuse_columns(self) -> None:
         """Raise ConfigError where columns are named of a file that has none."""

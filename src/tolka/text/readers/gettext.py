@@ -37,6 +37,7 @@ class GettextFile(BothSides):
 
     has_columns = False
     version = "2"
+    exchange = "exchange corpus.source and corpus.target"
 
     def read(self) -> Iterator[Pair]:
         self.refuse_columns()
