@@ -58,7 +58,6 @@ SETTINGS = [
     "scheduler.warmup=10",
     "metrics.bootstrap=0",
     "report.page=false",
-    "report.plots=false",
 ]
 MODELS = {
     "transformer": ["model=transformer_tiny", "model.heads=2", "model.layers=1"],

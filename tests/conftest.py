@@ -37,7 +37,6 @@ TINY = [
     "metrics.bootstrap=0",
     "trainer.samples=0",
     "report.page=false",
-    "report.plots=false",
     "trainer.device=cpu",
     "trainer.precision=fp32",
 ]

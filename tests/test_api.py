@@ -34,7 +34,7 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
         ({"run": {"name": "a=b (1)"}}, ["run.name=a=b (1)"]),
         ({"corpus": {"train": ["a,b", Path("c")]}}, ["corpus.train=['a,b','c']"]),
         ({"tokenizer": {"symbols": ["%s", "it's"]}}, ["tokenizer.symbols=['%s','it\\'s']"]),
-        ({"reference": "test.de", "legacy": True}, ["reference=test.de", "legacy=true"]),
+        ({"reference": "test.de", "report": {"page": False}}, ["reference=test.de", "report.page=false"]),
     ],
 )
 def test_keywords_are_settings(settings: dict[str, object], typed: list[str]) -> None:

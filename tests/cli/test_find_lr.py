@@ -24,7 +24,7 @@ def test_a_recommendation_then_the_training_as_if_nothing_had_been(
     command: Command, tiny: list[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    found = command("mt-train", *tiny, "report.plots=true", "trainer.find_lr=true")
+    found = command("mt-train", *tiny, "report.page=true", "trainer.find_lr=true")
     assert (found.code, found.out) == (0, "")
     last = found.err.splitlines()[-1]
     assert last.startswith("optimizer.lr=0.")
@@ -58,7 +58,7 @@ def test_a_run_that_has_begun_is_not_touched(command: Command, tiny: list[str], 
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_there_is_a_recommendation(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    found = command("mt-train", *tiny, "report.plots=true", "trainer.find_lr=true")
+    found = command("mt-train", *tiny, "report.page=true", "trainer.find_lr=true")
     assert found.code == 0
     assert "no plots: matplotlib is not installed" in found.err
     assert found.err.splitlines()[-1].startswith("optimizer.lr=0.")

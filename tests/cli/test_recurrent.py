@@ -37,7 +37,7 @@ def test_every_rung_trains_goes_on_translates_and_is_scored(
 def test_gradient_flow_is_recorded_and_drawn(command: Command, tiny: list[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     arguments = [*small(tiny, "lstm"), "trainer.gradient_flow=true", "model.layers=2", "model.bidirectional=true"]
-    arguments.append("report.plots=true")
+    arguments.append("report.page=true")
     assert command("mt-train", *arguments).code == 0
     assert command("mt-train", *arguments, "trainer.updates=10").code == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

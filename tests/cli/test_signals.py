@@ -79,7 +79,7 @@ def leftovers(folder: Path) -> list[Path]:
 def test_every_stage_of_a_training_ends_and_the_same_command_goes_on(
     command: Command, tiny: list[str], tmp_path: Path, stage: str, number: signal.Signals
 ) -> None:
-    arguments = [*tiny, *{"report": ["report.page=true"], "plots": ["report.plots=true"]}.get(stage, [])]
+    arguments = [*tiny, *(["report.page=true"] if stage in ("report", "plots") else [])]
     with pytest.MonkeyPatch.context() as patch:
         reaching(patch, *STAGES[stage], number)
         outcome = command("mt-train", *arguments)
@@ -130,7 +130,7 @@ def test_ctrl_c_that_a_module_of_matplotlib_makes_an_import_error_of(
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", interrupted)
-    outcome = command("mt-train", *tiny, "report.plots=true")
+    outcome = command("mt-train", *tiny, "report.page=true")
     assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "interrupted")
     assert "not installed" not in outcome.err
 

@@ -33,13 +33,6 @@ def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) 
     assert json.loads((folder / "01.json").read_text("utf-8"))["source"] == "harbour ."
 
 
-def test_a_character_without_a_font_is_said(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr("tolka.report.attention.families_for", lambda pieces: (["DejaVu Sans"], "나"))
-    complaint = show(Translator.load(trained, GreedyConfig()), ["ferry ."], {}, tmp_path / "shown")
-    assert complaint.startswith("no font on this machine has 나: drawn as boxes; install one, such as fonts-noto-cjk")
-
-
 def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     translator = Translator.load(trained, GreedyConfig())

@@ -74,7 +74,7 @@ class Job:
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base), one.config.report.plots)}")
+                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base))}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
         return outcome.value
@@ -111,11 +111,8 @@ def _share_threads(jobs: int) -> None:
         torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
-def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome], plots: bool) -> Path:
-    """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named.
-
-    plots: whether it has pictures.
-    """
+def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome]) -> Path:
+    """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named."""
     folders = {each.label: each.folder for each in planned}
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
     others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
@@ -123,4 +120,4 @@ def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome], p
     shown = {**{folder.name: folder for folder in others}, **folders}
     finished = [label for label, folder in shown.items() if label not in failed and (folder / PAGE).is_file()]
     runs = [read_run(shown[label], label) for label in finished]
-    return write_page(base, base.resolve().name, runs, failed, plots)
+    return write_page(base, base.resolve().name, runs, failed)

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from tolka.errors import ConfigError, TolkaError
-from tolka.options.settings import setting
+from tolka.errors import TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
@@ -28,30 +27,18 @@ class ReportConfig:
     RESUMABLE: ClassVar[bool] = True
 
     page: bool = True
-    """whether report.html is written: scores, curves, and some sentences with their translation and attention"""
-    sentences: list[str] = setting(default_factory=list, literal=True, needs=("report.page", "report.page"))
-    """sentences to show, in the source language; [] = three of the test set: a short, a middling and a long one"""
-    plots: bool = True
-    """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow, learning-rate test"""
-
-    def __post_init__(self) -> None:
-        if not all(sentence.strip() for sentence in self.sentences):
-            raise ConfigError("report.sentences has a blank one: leave it out, or write [] for three of the test set")
-        if len(set(self.sentences)) < len(self.sentences):
-            raise ConfigError("report.sentences has a sentence twice: name each once")
+    """whether report.html is written (scores, curves, three test sentences with their attention), and plots/ drawn"""
 
 
-def write_page(
-    folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str], plots: bool = True
-) -> Path:
+def write_page(folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str]) -> Path:
     """Write report.html into a folder, with its plots as SVG in the page and as PNG in `plots/`; return its path.
 
-    runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. plots: whether there
-    are pictures (report.plots). Without matplotlib the page has none, and says so.
+    runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. Without matplotlib
+    the page has no pictures, and says so.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        pictures, note = compare_runs(runs, folder / "plots") if plots else [], ""
+        pictures, note = compare_runs(runs, folder / "plots"), ""
     except TolkaError as error:
         pictures, note = [], str(error)
     common = _common_facts(runs)

@@ -47,8 +47,8 @@ class Plots(Callback):
             self.draw("gradient flow", gradient_flow_curves)
 
     def draw(self, what: str, plot: Callable[[Path], Path]) -> None:
-        """Draw one plot if report.plots asks for plots, and log its path, or why there is none."""
-        if not self.config.report.plots:
+        """Draw one plot if report.page asks for it, and log its path, or why there is none."""
+        if not self.config.report.page:
             return
         try:
             self.run.log(f"{what}: {plot(self.run.path)}")
@@ -70,7 +70,7 @@ class ReportPage(Callback):
             return
         self._show()
         title = self.config.run.name or self.run.path.name
-        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {}, self.config.report.plots)
+        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {})
         self.run.log(f"report: {page}")
 
     def _show(self) -> None:
@@ -78,7 +78,6 @@ class ReportPage(Callback):
         known = [*self.inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
         translator = Translator.of(load_model(self.run.best), self.config.search, self.decoding)
         references = {pair.source: pair.target for pair in known}
-        sentences = self.config.report.sentences or choose_sentences(known)
-        complaint = show(translator, sentences, references, self.run.path / SHOWN)
+        complaint = show(translator, choose_sentences(known), references, self.run.path / SHOWN)
         if complaint:
             self.run.log(f"note: {complaint}")
