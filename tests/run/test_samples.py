@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.run.samples import choose_sentences, show
+from tolka.run.results import choose_sentences, show
 from tolka.search.greedy import GreedyConfig
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
