@@ -161,7 +161,7 @@ def main() -> None:
     hypothesis, reference = work / f"hypothesis.{languages[1]}", work / f"test.{languages[1]}"
     hypothesis.write_text("".join(f"{processor.decode(line.split())}\n" for line in lines), encoding="utf-8")
     files = [f"reference={reference}", f"language={languages[1]}"]
-    subprocess.run(["mt-eval", f"hypothesis={hypothesis}", *files, "legacy=true"], check=True)
+    subprocess.run(["mt-eval", f"hypothesis={hypothesis}", *files, "metrics.names=[bleu,bleu-lc]"], check=True)
     ours = arguments.run / "samples" / f"test.{languages[1]}.txt"
     subprocess.run(["mt-eval", "compare", hypothesis, ours, *files], check=True)
 

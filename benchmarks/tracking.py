@@ -1,10 +1,9 @@
-"""What an experiment tracker costs a training: processor seconds, which other work on the machine does not change.
+"""What an experiment tracker costs a training.
 
     python benchmarks/tracking.py OUT tensorboard wandb [key=value ...]
 
 Trains on the embedded corpus once for each tracker that is named, and prints the seconds of training (validation
-included), the time that training waited in the tracker's methods, and the processor time of its thread. A process that
-the tracker starts, as W&B does, is not counted.
+included), and how long training waited in the tracker's methods, at the start and afterwards.
 """
 
 import argparse
@@ -15,9 +14,8 @@ from typing import Any
 
 import tolka
 from tolka.tracking.base import Tracker
-from tolka.tracking.outbox import Outbox
 
-waited, worked = 0.0, 0.0
+waited: dict[str, float] = {}
 
 
 def count_waiting(method: str) -> None:
@@ -25,24 +23,11 @@ def count_waiting(method: str) -> None:
     real = getattr(Tracker, method)
 
     def counted(self: Tracker, *arguments: Any) -> None:
-        global waited
         begun = time.perf_counter()
         real(self, *arguments)
-        waited += time.perf_counter() - begun
+        waited[method] = waited.get(method, 0.0) + time.perf_counter() - begun
 
     setattr(Tracker, method, counted)
-
-
-def count_working() -> None:
-    """Add up the processor time of the trackers' threads."""
-    real = Outbox._work
-
-    def counted(self: Outbox) -> None:
-        global worked
-        real(self)
-        worked += time.thread_time()
-
-    Outbox._work = counted  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -55,15 +40,14 @@ def main() -> None:
     os.environ.setdefault("TRACKIO_DIR", str(options.out / "trackio"))
     for method in ("on_start", "on_update", "on_validation"):
         count_waiting(method)
-    count_working()
-    global waited, worked
     for tracker in trackers:
-        waited = worked = 0.0
+        waited.clear()
         own = ["experiment=sample", f"run.dir={options.out / tracker}", f"tracking={tracker}", *settings]
         seconds = tolka.train(own).state.seconds
+        start = waited.pop("on_start")
         print(
-            f"{tracker}: training {seconds:.1f} s; it waited {waited:.3f} s ({waited / seconds:.2%}); thread "
-            f"{worked:.2f} s of processor time",
+            f"{tracker}: training {seconds:.1f} s; it waited {start:.3f} s at the start, and "
+            f"{sum(waited.values()):.3f} s afterwards",
             flush=True,
         )
 

@@ -16,4 +16,4 @@ wait "$other"
 trap - INT TERM EXIT
 python "$(dirname "$0")/results_row.py" --each runs/multi30k_best-adamw runs/multi30k_best-muon
 mt-eval runs/multi30k_best-adamw,runs/multi30k_best-muon \
-    "source=$corpus/test_2016_flickr.en" "reference=$corpus/test_2016_flickr.de" legacy=true
+    "source=$corpus/test_2016_flickr.en" "reference=$corpus/test_2016_flickr.de" "metrics.names=[bleu,chrf++,bleu-lc]"

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
-from tolka.evaluation.robustness import LossByPosition, loss_by_position
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
@@ -19,6 +18,7 @@ from tolka.translation.options import DecodingConfig
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from transformer_figures.common import BLUE, FP32, GREY, ORANGE, Numbers, Sample, table, train
+from transformer_figures.exposure_bias import LossByPosition, loss_by_position
 
 LAYERS, D_MODEL, TOKENS, UPDATES, WARMUP, PEAK, SEED = 2, 64, 1024, 1000, 100, 0.005, 1
 LOOKS = {"half-way": UPDATES // 2, "at the end": UPDATES}

@@ -1,4 +1,4 @@
-"""mt-train --check, and corpus.check=true: the faults of a text, what to do, and what training would take."""
+"""mt-train --check: the faults of a text, what to do, and what training would take."""
 
 import json
 import re
@@ -75,57 +75,13 @@ def test_text_that_cannot_be_trained_on(command: Command, tiny: list[str], corpu
     assert "This text cannot be trained on yet:" in (tmp_path / "run" / "check.html").read_text("utf-8")
 
 
-def test_a_training_begins_with_it_once_and_trains_the_same(
-    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
-) -> None:
-    append(corpus, "train", "<b>ferry</b>", "<b>fjon</b>")
-    plain = [f"run.dir={tmp_path / 'plain'}" if setting.startswith("run.dir=") else setting for setting in tiny]
-    assert command("mt-train", *plain).code == 0
-    outcome = command("mt-train", *tiny, "corpus.check=true")
-    assert outcome.code == 0
-    page, log = tmp_path / "run" / "check.html", tmp_path / "run" / "train.log"
-    assert outcome.err.index(f"the text, checked: {page}") < outcome.err.index("training ends at update 5")
-    assert "61: <b>ferry</b>" in log.read_text("utf-8")
-    assert "&lt;b&gt;ferry" in page.read_text("utf-8")
-    weights = [(tmp_path / run / "last" / "model.safetensors").read_bytes() for run in ("plain", "run")]
-    assert weights[0] == weights[1]
-
-    page.write_text("as it was")
-    again = command("mt-train", *tiny, "corpus.check=true", "trainer.updates=6")
-    assert "resuming from update 5" in again.err
-    assert f"the text was checked when this run began: {page}" in again.err
-    assert page.read_text() == "as it was"
-    assert "resuming from update 6" in command("mt-train", *tiny, "trainer.updates=7").err  # no setting differs
-    assert not (tmp_path / "plain" / "check.html").exists()
-
-
 def test_a_text_that_is_checked_can_then_be_trained_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
     assert command("mt-train", "--check", *tiny).code == 0
-    page = tmp_path / "run" / "check.html"
-    page.write_text("of another text")
-    outcome = command("mt-train", *tiny, "corpus.check=true")
-    assert outcome.code == 0
-    assert "the text was checked" not in outcome.err  # this run had not begun
-    assert "of another text" not in page.read_text("utf-8")
+    assert command("mt-train", *tiny).code == 0
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "check.html").touch()
     (tmp_path / "other" / "mine.txt").touch()
     assert "is not empty" in command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}").error
-
-
-def test_a_text_that_cannot_be_read_is_an_error_after_the_check(
-    command: Command, tiny: list[str], corpus: Path, tmp_path: Path
-) -> None:
-    append(corpus, "train", "ferry", "fjon\nfjon")
-    outcome = command("mt-train", *tiny, "corpus.check=true")
-    assert outcome.code == 1
-    assert "line by line they are not pairs" in outcome.error
-    assert "lines that the target has more" in (tmp_path / "run" / "check.html").read_text("utf-8")
-
-
-def test_each_of_several_is_checked(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    assert command("mt-train", "-m", *tiny, "corpus.check=true", "run.seed=1,2").code == 0
-    assert all((tmp_path / "run" / f"seed={seed}" / "check.html").is_file() for seed in "12")
 
 
 def test_what_does_not_go_together(command: Command, tiny: list[str]) -> None:

@@ -75,21 +75,19 @@ def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str],
 
 
 def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    """The rungs of unlike kinds, the sentences asked for, and what did not finish."""
+    """The rungs of unlike kinds, and what did not finish."""
     kept = [setting for setting in tiny if not setting.startswith(("model", "report.page"))]
     other = tmp_path / "run" / "rnn"
     other.mkdir(parents=True)
     (other / "notes.txt").write_text("not a run\n")
-    shown = "report.sentences=[ferry lantern .]"
-    arguments = ["-m", *kept, "model=rnn,lstm_attention,transformer_tiny", "model.parameters=20000", shown]
+    arguments = ["-m", *kept, "model=rnn,lstm_attention,transformer_tiny", "model.parameters=20000"]
     outcome = command("mt-train", *arguments, "batching.max_length=32")
     assert outcome.code == 1
     assert re.search(r"^lstm_attention +\d+,\d+ +5 ", outcome.err, re.MULTILINE)
     assert outcome.err.count("all so far: ") == 3
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "<b>rnn</b> failed" in page
-    assert page.count('<section class="card">') == 2
-    assert "ferry lantern ." in page
+    assert page.count('<section class="card') == 2 * 3  # sentences
     assert page.index("lstm_attention</th>") < page.index("transformer_tiny</th>")
     assert (tmp_path / "run" / "lstm_attention" / "report.html").is_file()
     assert (tmp_path / "run" / "transformer_tiny" / "shown" / "01.json").is_file()
@@ -97,7 +95,7 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    kept = [*(setting for setting in tiny if not setting.startswith("report.page")), "report.sentences=[ferry]"]
+    kept = [setting for setting in tiny if not setting.startswith("report.page")]
     assert command("mt-train", "-m", *kept, "run.seed=1,2").code == 0
     (tmp_path / "run" / "seed=1" / "last" / "manifest.json").unlink()
     outcome = command("mt-train", "-m", *kept, "run.seed=1,2")

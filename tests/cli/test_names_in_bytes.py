@@ -22,7 +22,7 @@ def odd(corpus: Path) -> Path:
     return corpus
 
 
-@pytest.mark.parametrize("more", [[], pytest.param(["report.page=true", "corpus.check=true"], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("more", [[], pytest.param(["report.page=true"], marks=pytest.mark.slow)])
 def test_training_on_such_files_and_going_on(
     command: Command, tiny: list[str], odd: Path, tmp_path: Path, more: list[str]
 ) -> None:
@@ -53,9 +53,9 @@ def test_translating_and_scoring_such_files(command: Command, trained: Path, odd
         (["mt-train", "--print-config", f"run.dir=run{BYTE}"], 2, r"'run.dir=run\udce9' is not UTF-8"),
         (["mt-train", "--rerun", f"model{BYTE}"], 2, r"run.name (model\udce9-again) is not UTF-8"),
         (
-            ["mt-train", "--print-config", f"report.sentences=caf{BYTE}"],
+            ["mt-train", "--print-config", f"tracking.project=caf{BYTE}"],
             2,
-            r"'report.sentences=caf\udce9' is not UTF-8",
+            r"'tracking.project=caf\udce9' is not UTF-8",
         ),
         (["mt-translate", "model", f"search{BYTE}=beam"], 1, r"search\udce9=beam: there is no such file"),
         (["mt-eval", f"hypothesis=no{BYTE}", "reference=file"], 1, "file: there is no such file"),

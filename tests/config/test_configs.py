@@ -107,7 +107,7 @@ def test_promised_names() -> None:
         ("corpus.train=말뭉치/a=b(1)", "corpus.train='말뭉치/a=b(1)'"),
         ("corpus.train=it's", r"corpus.train='it\'s'"),
         ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
-        ("report.sentences=[Grüße aus Köln.,I'm here.]", r"report.sentences=['Grüße aus Köln.','I\'m here.']"),
+        ("corpus.columns=[Grüße aus Köln.,I'm here.]", r"corpus.columns=['Grüße aus Köln.','I\'m here.']"),
         ("corpus.train='as it is'", "corpus.train='as it is'"),
         ("corpus.train=[[a b,2,4],[c(1),d],e]", "corpus.train=[['a b','2','4'],['c(1)','d'],'e']"),
         ("corpus.train=[['a,b',\"[c]\"],[ab]*.tsv]", "corpus.train=[['a,b',\"[c]\"],'[ab]*.tsv']"),
@@ -119,12 +119,13 @@ def test_paths_are_quoted_for_hydra(override: str, quoted: str) -> None:
     assert quote(override) == quoted
 
 
-def test_sentences_arrive_as_they_were() -> None:
-    assert train_config(["report.sentences=[나는 너를 사랑해.,'A, b.']"]).report.sentences == [
-        "나는 너를 사랑해.",
-        "A, b.",
-    ]
-    assert train_config(["report.sentences=You, too."]).report.sentences == ["You, too."]
+def test_a_list_of_names_arrives_as_it_was() -> None:
+    def columns(typed: str) -> list[str]:
+        config: Any = train_config(["corpus=files", f"corpus.columns={typed}"]).corpus
+        return list(config.columns)
+
+    assert columns("[나는 너를 사랑해.,'A, b.']") == ["나는 너를 사랑해.", "A, b."]
+    assert columns("You, too.") == ["You, too."]
 
 
 def test_quoted_paths_arrive_as_they_were() -> None:
@@ -186,7 +187,6 @@ def test_complaints_of_several_groups_come_together() -> None:
         ("trainer.simcut_words=0.2", "trainer.simcut=3"),
         ("model.max_positions=600", "model.positions=learned"),
         ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
-        ("report.sentences=[ferry.]", "report.page=true"),
     ],
 )
 def test_an_option_without_effect_is_said(
@@ -235,7 +235,7 @@ def test_no_number_is_below_its_range_and_no_word_is_unknown(group: str, cls: ty
         *("model.dropout=1", "model.layerdrop=1", "model.embedding_dropout=-0.5", "optimizer.beta1=1"),
         *("scheduler=cosine scheduler.floor=1.5", "search=sampling search.top_p=1.1", "search.beam_size=1000001"),
         *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),
-        *("metrics.seed=0", "corpus.temperature=0.5", "corpus.valid=0.6", "corpus.weights=[-1]", "corpus.caps=[-1]"),
+        *("corpus.temperature=0.5", "corpus.valid=0.6", "corpus.weights=[-1]"),
         *("attention.head=-1", "decoding.weights=[-1]"),
     ],
 )
@@ -283,9 +283,9 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     """True of a list of texts, and of a file that is only read, whose name may be any bytes."""
     literal = literal_keys()
     assert {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")} >= literal.keys()
-    texts, read = {key for key, (is_list, _) in literal.items() if is_list}, ("root_train", "root_valid", "root_test")
-    splits = {f"corpus.{key}" for key in ("train", "valid", "test", *read)}
-    assert texts == splits | {"corpus.columns", "report.sentences", "tokenizer.model"}
+    texts = {key for key, (is_list, _) in literal.items() if is_list}
+    splits = {f"corpus.{key}" for key in ("train", "valid", "test")}
+    assert texts == splits | {"corpus.columns", "tokenizer.model"}
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
     read_only = {"input.prefix", "search.glossary", "search.banned"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only

@@ -1,4 +1,4 @@
-"""Several texts in one epoch: as often as weights, temperature and caps say."""
+"""Several texts in one epoch: as often as weights and temperature say."""
 
 import numpy as np
 import pytest
@@ -38,40 +38,6 @@ def test_temperature_by_hand() -> None:
     # 100 ** 0.5 = 10 and 10000 ** 0.5 = 100: one part in eleven of 10100 pairs.
     assert Mixture.of([100, 10_000], temperature=2).draws == (918, 9182)
     assert Mixture.of([100, 10_000], temperature=1).draws == (100, 10_000)
-
-
-def test_a_cap_takes_others_in_each_epoch() -> None:
-    mixture = Mixture.of([5, 1000], caps=[0, 50])
-    assert mixture.draws == (5, 50)
-    first, second = (set(mixture.draw(RNG(seed)).tolist()) for seed in (1, 2))
-    assert set(range(5)) < first & second
-    assert first != second
-    assert len(first) == 55
-
-
-def test_beside_caps_weights_keep_their_shares_and_an_epoch_its_length() -> None:
-    mixture = Mixture.of([1000, 3000], weights=[1, 3], caps=[0, 100])
-    assert mixture.draws == (275, 825)  # a quarter and three quarters of 1000 + 100
-    drawn = mixture.draw(RNG(1))
-    often = np.bincount(drawn, minlength=4000)
-    assert ((often[:1000] > 0).sum(), often[:1000].max()) == (275, 1)
-    assert sorted(often[1000:][often[1000:] > 0].tolist()) == [8] * 75 + [9] * 25  # 100 pairs, 825 times
-    assert set(drawn.tolist()) != set(mixture.draw(RNG(2)).tolist())
-    assert mixture.summary(["a", "b"]) == "a 275 of 1000, b 825 of 100 (of 3000)"
-
-
-def test_beside_caps_a_temperature_keeps_its_shares() -> None:
-    # What the caps leave, 100 and 10000 pairs, by hand above.
-    mixture = Mixture.of([1000, 10_000], temperature=2, caps=[100, 0])
-    assert mixture.draws == (918, 9182)
-    drawn = mixture.draw(RNG(1))
-    assert len(set(drawn[drawn < 1000].tolist())) == 100
-
-
-def test_a_cap_above_what_there_is_changes_nothing() -> None:
-    capped, plain = Mixture.of([10, 20], weights=[3, 1], caps=[50, 20]), Mixture.of([10, 20], weights=[3, 1])
-    assert capped == plain
-    assert capped.draw(RNG(1)).tolist() == plain.draw(RNG(1)).tolist()
 
 
 def test_nothing_left_of_what_has_a_weight() -> None:

@@ -20,7 +20,7 @@ from tolka.interchange.export_marian import export_marian
 from tolka.interchange.folder import ModelFolder
 from tolka.interchange.import_marian import import_marian, load_marian
 from tolka.interchange.marian import CONFIG_KEYS
-from tolka.interchange.parity import TolkaSide, compare
+from tolka.interchange.parity import LIMIT, Threshold, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy
 from tolka.model_directory.read import SavedModel, character_form, load_model
 from tolka.search.greedy import GreedyConfig
@@ -32,15 +32,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremo
 KINDS: dict[str, dict[str, Any]] = {
     "as on the Hub": {},
     "two vocabularies": {"separate": True, "sizes": Sizes(layers=1, decoder_layers=2)},
-    "tags": {"tags": True},
-    "unscaled gelu": {"scale_embedding": False, "activation_function": "gelu"},
-    "three matrices": {
+    "tags, three matrices, relu": {
+        "tags": True,
         "share_encoder_decoder_embeddings": False,
         "tie_word_embeddings": False,
         "activation_function": "relu",
     },
-    "two matrices": {"share_encoder_decoder_embeddings": False},
+    "two matrices, unscaled, gelu": {
+        "share_encoder_decoder_embeddings": False,
+        "scale_embedding": False,
+        "activation_function": "gelu",
+        "init_std": 0.5,
+    },
 }
+LINES = 15  # one batch of transformers, which takes a millisecond for each layer of each token
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -55,24 +60,24 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def theirs(folder: Path, saved: SavedModel) -> TransformersSide:
-    return TransformersSide(folder, saved.tokenizer.vocabularies[-1])
+    return TransformersSide(folder, saved.tokenizer.vocabularies[-1], min(LIMIT, saved.sources.longest))
 
 
-def lines_for(folder: Path, count: int = 60) -> list[str]:
+def lines_for(folder: Path, count: int = LINES) -> list[str]:
     """Lines, with language tags where the vocabulary has them."""
     lines = mixed_lines(count)
     tagged = TAGS[0] in json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     return [f"{TAGS[n % 2]} {line}" for n, line in enumerate(lines)] if tagged else lines
 
 
-def test_translations_and_logits_are_those_of_transformers(folder: Path) -> None:
-    saved, lines = load_marian(folder), lines_for(folder)
-    found = compare(TolkaSide(saved), theirs(folder, saved), lines)
+def alike(saved: SavedModel, folder: Path, lines: list[str]) -> None:
+    """Assert that both sides translate alike, with a model that does not say the same of everything."""
+    ours = TolkaSide(saved, min(LIMIT, saved.sources.longest))
+    found = compare(ours, theirs(folder, saved), lines, ours.beginning)
     assert found.first is None
-    assert found.share == 1.0
     assert found.logits is not None
-    assert found.logits < 1e-5
-    assert len({*TolkaSide(saved).translate(lines)}) > 10, "a model that says the same of everything shows nothing"
+    assert found.logits < 3e-5
+    assert len({*ours.translate(lines)}) > LINES / 2
 
 
 def test_ids_are_those_of_the_tokenizer(folder: Path) -> None:
@@ -95,8 +100,10 @@ def test_ids_are_those_of_the_tokenizer(folder: Path) -> None:
     assert unknown > 0
 
 
-def test_a_folder_comes_back_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+    """It translates as in transformers, and comes back as it was."""
     said: list[str] = []
+    alike(load_marian(folder), folder, lines_for(folder))
     import_marian(folder, tmp_path / "model", None, lines_for(folder), said.append)
     export_marian(tmp_path / "model", tmp_path / "back", "float32", lines_for(folder), said.append)
     before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "back"))
@@ -113,10 +120,10 @@ def test_a_folder_comes_back_byte_for_byte(folder: Path, tmp_path: Path) -> None
     assert {key: one[key] for key in one if key in other and key not in ("max_position_embeddings", "init_std")} == {
         key: other[key] for key in one if key in other and key not in ("max_position_embeddings", "init_std")
     }
-    assert sum("translate 60 identically (greedy)" in line for line in said) == 2
+    assert sum("translate 15 identically (greedy)" in line for line in said) == 2
     assert "note: generation_config.json asks for num_beams=6" in "\n".join(said)
     for place in (tmp_path / "model", tmp_path / "back"):
-        assert "## Parity\n\nOf 60 lines, transformers" in (place / "README.md").read_text(encoding="utf-8")
+        assert "## Parity\n\nOf 15 lines, transformers" in (place / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_folder_of_an_order_of_its_own(usual: Path, tmp_path: Path) -> None:
@@ -129,8 +136,8 @@ def test_the_folder_of_an_order_of_its_own(usual: Path, tmp_path: Path) -> None:
     config = json.loads((usual / "config.json").read_bytes())
     config |= {"eos_token_id": 5, "forced_eos_token_id": 5, "pad_token_id": 4, "decoder_start_token_id": 4}
     (tmp_path / "in" / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    import_marian(tmp_path / "in", tmp_path / "model", None, mixed_lines(20), lambda line: None)
-    export_marian(tmp_path / "model", tmp_path / "back", "float32", mixed_lines(20), lambda line: None)
+    import_marian(tmp_path / "in", tmp_path / "model", None, mixed_lines(5), lambda line: None)
+    export_marian(tmp_path / "model", tmp_path / "back", "float32", mixed_lines(5), lambda line: None)
     before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "in", tmp_path / "back"))
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert json.loads((tmp_path / "back" / "vocab.json").read_bytes()) == moved
@@ -156,14 +163,16 @@ def test_weights_in_several_files_and_pickled_ones(usual: Path, tmp_path: Path) 
         assert all(torch.equal(found[key], tensor) for key, tensor in expected.items()), name
 
 
-def test_half_precision_comes_in_and_goes_out(usual: Path, tmp_path: Path) -> None:
+def test_half_precision_comes_in_and_goes_out(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a model that nothing has trained, rounding decides on whole lines.
+    monkeypatch.setitem(exporting._THRESHOLDS, "bfloat16", Threshold(identical=0.0, bleu=0.0, logits=1.0))
     shutil.copytree(usual, tmp_path / "half")
     tensors = {name: tensor.half() for name, tensor in load_file(usual / "model.safetensors").items()}
     save_file(tensors, tmp_path / "half" / "model.safetensors", {"format": "pt"})
-    export_marian(tmp_path / "half", tmp_path / "back", "float16", mixed_lines(20), lambda line: None)
+    export_marian(tmp_path / "half", tmp_path / "back", "float16", mixed_lines(5), lambda line: None)
     after = load_file(tmp_path / "back" / "model.safetensors")
     assert all(torch.equal(after[name], tensor) for name, tensor in tensors.items())
-    export_marian(tmp_path / "half", tmp_path / "bf16", "bfloat16", mixed_lines(20), lambda line: None)
+    export_marian(tmp_path / "half", tmp_path / "bf16", "bfloat16", mixed_lines(5), lambda line: None)
     assert {tensor.dtype for tensor in load_file(tmp_path / "bf16" / "model.safetensors").values()} == {torch.bfloat16}
 
 
@@ -180,24 +189,24 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         "cleaning.control=strip",
         "cleaning.blanks=space",
         *request.param,
-        "trainer.updates=300",
-        "optimizer.lr=0.005",
+        "trainer.updates=80",
+        "trainer.validate_every=80",
+        "optimizer.lr=0.01",
         "model.d_model=32",
+        "model.heads=2",
+        "model.layers=1",
+        "model.decoder_layers=1",
     ]
     assert guarded(train.run, [*arguments[1:], *changed]) == 0
     return folder / "run"
 
 
-def test_a_model_trained_here_translates_alike_in_transformers(own: Path, tmp_path: Path) -> None:
+def test_a_model_trained_here_translates_alike_in_transformers_and_comes_back(own: Path, tmp_path: Path) -> None:
     """Ids are the same, too, but for the order of special tokens; unknown characters are spelt as bytes."""
-    said: list[str] = []
-    lines = mixed_lines(60)
-    export_marian(own, tmp_path / "out", "float32", lines, said.append)
+    lines = mixed_lines(LINES)
+    export_marian(own, tmp_path / "out", "float32", lines[:5], lambda line: None)
     saved = load_model(own)
-    found = compare(TolkaSide(saved), theirs(tmp_path / "out", saved), lines)
-    assert found.first is None
-    assert found.logits is not None
-    assert found.logits < 1e-5
+    alike(saved, tmp_path / "out", lines)
     tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path / "out"))
     form = character_form(saved.config)
     assert form.source("a\xa0\u200bb") == "a b"
@@ -207,15 +216,9 @@ def test_a_model_trained_here_translates_alike_in_transformers(own: Path, tmp_pa
     auto = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(tmp_path / "out"))
     assert type(auto).__name__ == "MarianMTModel"
     assert isinstance(transformers.AutoTokenizer.from_pretrained(str(tmp_path / "out")), transformers.MarianTokenizer)
-
-
-def test_a_model_trained_here_comes_back(own: Path, tmp_path: Path) -> None:
-    export_marian(own, tmp_path / "out", "float32", mixed_lines(5), lambda line: None)
-    lines = mixed_lines(40)
-    one, other = TolkaSide(load_model(own)), TolkaSide(load_marian(tmp_path / "out"))
-    found = [text.strip() for text in one.translate(lines)]  # Marian's tokenizer strips translations, ours does not
-    assert found == other.translate(lines)
-    assert len({*found}) > 5
+    one, other = TolkaSide(saved, 30), TolkaSide(load_marian(tmp_path / "out"), 30)
+    # Marian's tokenizer strips translations, ours does not.
+    assert [text.strip() for text in one.translate(lines)] == other.translate(lines)
 
 
 def test_what_does_not_translate_alike_is_not_written(
@@ -230,7 +233,7 @@ def test_what_does_not_translate_alike_is_not_written(
 
     monkeypatch.setattr(exporting, "_tensors", spoilt)
     with pytest.raises(CheckpointError) as caught:
-        export_marian(usual, tmp_path / "out", "float32", mixed_lines(20), lambda line: None)
+        export_marian(usual, tmp_path / "out", "float32", mixed_lines(5), lambda line: None)
     assert "does not translate like tolka: " in str(caught.value)
     assert "logits differ by" in str(caught.value)
     assert "First line that differs: " in str(caught.value)
@@ -239,13 +242,15 @@ def test_what_does_not_translate_alike_is_not_written(
 
 def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Command) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in usual.iterdir()}
-    lines = mixed_lines(12)
+    lines = mixed_lines(6)
     (tmp_path / "in.xa").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    done = command("mt-translate", usual, tmp_path / "in.xa", "search=greedy")
+    limits = {"max_length_factor": 0.0, "max_length_extra": 38}  # as many tokens as the folder has positions
+    greedy = ["search=greedy", *(f"search.{key}={value}" for key, value in limits.items())]
+    done = command("mt-translate", usual, tmp_path / "in.xa", *greedy)
     assert done.code == 0
     assert done.out.splitlines() == [*theirs(usual, load_marian(usual)).translate(lines)]
-    assert tolka.load(usual, search="greedy")(lines) == done.out.splitlines()
-    resumable = [usual, tmp_path / "in.xa", "search=greedy", "-o", tmp_path / "out.xb", "resume=true"]
+    assert tolka.load(usual, search={"name": "greedy", **limits})(lines) == done.out.splitlines()
+    resumable = [usual, tmp_path / "in.xa", *greedy, "-o", tmp_path / "out.xb", "resume=true"]
     assert command("mt-translate", *resumable).code == 0
     assert command("mt-translate", *resumable).code == 0
     assert (tmp_path / "out.xb").read_text(encoding="utf-8") == done.out
@@ -253,10 +258,14 @@ def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Comman
     assert scored.code == 0
     assert "PPL" in scored.out
     assert {path.name: path.stat().st_mtime_ns for path in usual.iterdir()} == before
-    assert command("mt-train", "import", usual, "-o", tmp_path / "model").code == 0
-    again = command("mt-translate", tmp_path / "model", tmp_path / "in.xa", "search=greedy")
+    sample = ["--sample", tmp_path / "in.xa"]
+    assert command("mt-train", "import", usual, "-o", tmp_path / "model", *sample).code == 0
+    again = command("mt-translate", tmp_path / "model", tmp_path / "in.xa", *greedy)
     assert again.out == done.out
-    assert command("mt-train", "export", tmp_path / "model", "--to", "huggingface", "-o", tmp_path / "back").code == 0
+    assert (
+        command("mt-train", "export", tmp_path / "model", "--to", "huggingface", "-o", tmp_path / "back", *sample).code
+        == 0
+    )
     assert (tmp_path / "back" / "model.safetensors").exists()
 
 
@@ -266,14 +275,14 @@ def test_fine_tuning_begins_with_a_folder(usual: Path, tmp_path: Path, command: 
     kept = [text for text in arguments if not text.startswith(("model", "tokenizer", "trainer.updates"))]
     done = command("mt-train", *kept, f"run.init_from={usual}", "trainer.updates=5", "batching.sampling=0.3")
     assert done.code == 0, done.err
-    start, tuned = load_marian(usual), load_model(tmp_path / "run")
+    start, tuned = load_marian(usual), load_model(tmp_path / "run" / "last")
     assert start.tokenizer.digests == tuned.tokenizer.digests
     moved = [
         float((start.model.state_dict()[name] - tensor).abs().max())
         for name, tensor in tuned.model.state_dict().items()
     ]
     assert 0 < max(moved) < 0.5
-    export_marian(tmp_path / "run", tmp_path / "back", "float32", mixed_lines(20), lambda line: None)
+    export_marian(tmp_path / "run" / "last", tmp_path / "back", "float32", mixed_lines(5), lambda line: None)
     vocabularies = [json.loads((path / "vocab.json").read_bytes()) for path in (usual, tmp_path / "back")]
     assert vocabularies[0] == vocabularies[1]
 
@@ -338,14 +347,17 @@ def test_config_keys_are_those_that_are_written(usual: Path, tmp_path: Path) -> 
     assert {*written} - {"dtype"} == {*CONFIG_KEYS}
 
 
-@pytest.mark.parametrize("positions", [8, 16, 10**7])
-def test_few_and_many_positions_are_compared(usual: Path, tmp_path: Path, positions: int) -> None:
+@pytest.mark.parametrize("positions", [8, 10**7])
+def test_few_and_many_positions_are_compared(
+    usual: Path, tmp_path: Path, positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """transformers computes a table of 10**7 in minutes, and has no position for a token after the last one."""
+    monkeypatch.setattr("tolka.interchange.parity.LINES", 8)
     folder, said = shutil.copytree(usual, tmp_path / "in"), list[str]()
     config = json.loads((folder / "config.json").read_bytes())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": positions}), encoding="utf-8")
     import_marian(folder, tmp_path / "model", None, [], said.append)
-    assert "translate 64 identically (greedy)" in said[0]
+    assert "translate 8 identically (greedy)" in said[0]
     assert load_model(tmp_path / "model").sources.longest == positions - 1
 
 

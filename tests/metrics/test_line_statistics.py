@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics import line_statistics
 from tolka.metrics.line_statistics import exchanged, resampled, totals
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.scores import PRINTED_NAMES, MetricsConfig, score
 from tolka.metrics.significance import compare
 
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning"]
@@ -52,7 +52,7 @@ def test_sums_do_not_end_where_32_bits_do() -> None:
 
 
 def test_chunks_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = MetricsConfig(bootstrap=60, legacy=True)
+    config = MetricsConfig(names=[*PRINTED_NAMES], bootstrap=60)
     a, b, references = (lines(33, seed) for seed in (1, 2, 3))
     b[:20] = references[:20]
     whole = score(b, references, config), compare(a, b, references, config)

@@ -47,20 +47,17 @@ WINDOWS = {
 def test_the_plain_font_of_each_system(
     installed: dict[str, str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = {"k": KOREAN, "j": JAPANESE, "c": CHINESE}
-    has = {family: frozenset("".join(texts[script] for script in scripts)) for family, scripts in installed.items()}
     monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked(installed))
-    monkeypatch.setattr(fonts, "_characters", lambda family: has.get(family, frozenset("ab ")))
     for family in wanted:
         for script in installed[family]:
-            assert families_for(["ab", texts[script]]) == (["DejaVu Sans", family], "")
+            _, *families = families_for(["ab", {"k": KOREAN, "j": JAPANESE, "c": CHINESE}[script]])
+            assert next(each for each in families if script in installed[each]) == family
 
 
 def test_fonts_without_glyphs_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have every character, as a box."""
-    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset() if family == "DejaVu Sans" else {"친"})
     monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked([".LastResort", "Last Resort High-Efficiency"]))
-    assert families_for(["친"]) == (["DejaVu Sans"], "친")
+    assert families_for(["친"]) == ["DejaVu Sans"]
 
 
 def test_one_note_and_no_warning_for_what_no_font_has(
@@ -68,8 +65,7 @@ def test_one_note_and_no_warning_for_what_no_font_has(
 ) -> None:
     pytest.importorskip("matplotlib")
     # The second has no regular weight, which matplotlib reports as well.
-    monkeypatch.setattr(fonts, "_installed", lambda: ((), ("DejaVu Sans Light",)))
-    fonts._characters.cache_clear()
+    monkeypatch.setattr(fonts, "_installed", lambda: ["DejaVu Sans Light"])
     each = {"map": "m", "head": "mean", "rows": list(KOREAN), "columns": [*KOREAN, "a"], "weights": [[0.25] * 4] * 3}
     folder = AttentionFolder(tmp_path)
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
@@ -82,14 +78,10 @@ def test_one_note_and_no_warning_for_what_no_font_has(
     assert folder.complaint.count("drawn as boxes") == 1
 
 
-def test_fonts_are_found_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    assert families_for(["plain text", "▁ä ж"]) == (["DejaVu Sans"], "")
-    has = {"DejaVu Sans": "abc", "Noto Sans CJK KR": "한국어", "Mono": "ab", "Other": "語日"}
-    monkeypatch.setattr(fonts, "_installed", lambda: (("Noto Sans CJK KR",), ("Mono", "Other")))
-    monkeypatch.setattr(fonts, "_characters", lambda family: frozenset(has[family]))
-    assert families_for(["ab 한"]) == (["DejaVu Sans", "Noto Sans CJK KR"], " ")
-    assert families_for(["日한", "語𝛀"]) == (["DejaVu Sans", "Noto Sans CJK KR", "Other"], "𝛀")
+def test_other_fonts_are_taken_only_where_the_usual_one_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fonts, "_installed", lambda: ["Noto Sans CJK KR"])
+    assert families_for(["plain text", "▁ä ж"]) == ["DejaVu Sans"]
+    assert families_for(["plain text", "अ"]) == ["DejaVu Sans", "Noto Sans CJK KR"]
 
 
 def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

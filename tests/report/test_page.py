@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError
 from tolka.report import comparison
 from tolka.report.comparison import compare_runs
-from tolka.report.page import ReportConfig, write_page
+from tolka.report.page import write_page
 from tolka.report.runs import SHOWN, FinishedRun, read_run
 
 SIGNATURE = "nrefs:1|case:mixed|<tok>"
@@ -137,11 +137,6 @@ def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
         "nll_over_minutes.png",
         "nll_over_updates.png",
     ]
-
-
-def test_no_plots_where_none_are_wanted(tmp_path: Path) -> None:
-    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}, plots=False).read_text("utf-8")
-    assert ("<svg " in text, (tmp_path / "plots").exists()) == (False, False)
 
 
 def test_a_run_alone_has_a_line_for_each_test_set(tmp_path: Path) -> None:
@@ -273,12 +268,6 @@ def test_short_runs_have_no_rate_and_slow_ones_keep_their_digits(tmp_path: Path)
     page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
     assert page.rows[1][-2:] == ["3.46 ", "0.33 "]
     assert page.rows[3][1:] == ["1,234 ", "3 ", "0.1 ", ""]
-
-
-@pytest.mark.parametrize(("sentences", "complaint"), [([" "], "has a blank one"), (["a", "a"], "a sentence twice")])
-def test_sentences_that_cannot_be_shown(sentences: list[str], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        ReportConfig(sentences=sentences)
 
 
 def test_runs_that_cannot_be_read(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.run.samples import choose_sentences, show
+from tolka.run.results import choose_sentences, show
 from tolka.search.greedy import GreedyConfig
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
@@ -31,13 +31,6 @@ def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) 
     show(translator, ["harbour ."], {}, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["01.json", "01.png"]
     assert json.loads((folder / "01.json").read_text("utf-8"))["source"] == "harbour ."
-
-
-def test_a_character_without_a_font_is_said(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr("tolka.report.attention.families_for", lambda pieces: (["DejaVu Sans"], "나"))
-    complaint = show(Translator.load(trained, GreedyConfig()), ["ferry ."], {}, tmp_path / "shown")
-    assert complaint.startswith("no font on this machine has 나: drawn as boxes; install one, such as fonts-noto-cjk")
 
 
 def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) -> None:

@@ -7,21 +7,29 @@ import json
 import os
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from tolka.metrics.validation import Validation
+from tolka.metrics.validation import Sample, Validation
+from tolka.tracking.base import TrackedRun, Tracker
 from tolka.tracking.tensorboard import TensorBoard
 from tolka.training.callbacks import Beginning, Ending
 from tolka.training.trainer import Trainer
 
 Command = Callable[..., Any]
 Curves = Mapping[str, list[tuple[int, float]]]
-INSTALLED = [name for name in ("tensorboard", "wandb", "mlflow", "trackio") if find_spec(name)]
+TRACKERS = ("tensorboard", "wandb", "mlflow", "trackio")
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not find_spec(name), reason=f"{name} is not installed: scripts/test_trackers.sh tests it")
+
+
+EACH = [pytest.param(name, marks=needs(name)) for name in TRACKERS]
 
 
 def of_tensorboard(run: Path) -> Curves:
@@ -122,7 +130,7 @@ def tracked(tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize("name", EACH)
 def test_every_curve_is_there_once_after_a_resume(
     name: str, command: Command, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +166,7 @@ def test_every_curve_is_there_once_after_a_resume(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize("name", EACH)
 def test_a_finished_run_is_sent_as_a_whole(name: str, command: Command, tracked: list[str], tmp_path: Path) -> None:
     assert command("mt-train", *tracked).code == 0
     assert command("mt-train", *tracked, f"tracking={name}").code == 0
@@ -169,25 +177,24 @@ def test_a_finished_run_is_sent_as_a_whole(name: str, command: Command, tracked:
     assert len(found["test/test/bleu"]) == 1
 
 
-@pytest.mark.skipif("mlflow" not in INSTALLED, reason="mlflow is not installed")
+@needs("mlflow")
 @pytest.mark.filterwarnings("ignore")
 def test_a_server_that_is_not_there(
     command: Command, tracked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setattr("tolka.tracking.base._LAST_SECONDS", 3.0)
     outcome = command("mt-train", *tracked, "tracking=mlflow")
     assert outcome.code == 0
-    assert outcome.err.count("training goes on, and it is tried again") == 1
-    assert "messages are not sent" in outcome.err
+    assert outcome.err.count("warning: tracking=mlflow: nothing more is sent (MlflowException: ") == 1
+    assert "and the same command sends what is missing" in outcome.err
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert command("mt-train", *tracked, "tracking=mlflow").code == 0
     found = of_mlflow(tmp_path / "run")
     assert [update for update, _ in found["train/loss"]] == [2, 4, 6, 8, 10]
 
 
-@pytest.mark.skipif("tensorboard" not in INSTALLED, reason="tensorboard is not installed")
+@needs("tensorboard")
 @pytest.mark.filterwarnings("ignore")
 def test_points_of_updates_that_training_took_back_are_replaced(
     command: Command, tracked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -212,7 +219,7 @@ def test_points_of_updates_that_training_took_back_are_replaced(
         assert [value for _, value in found[curve]] == pytest.approx([value for _, value in points[curve]], rel=1e-6)
 
 
-@pytest.mark.skipif("tensorboard" not in INSTALLED, reason="tensorboard is not installed")
+@needs("tensorboard")
 @pytest.mark.filterwarnings("ignore")
 def test_what_follows_a_return_is_kept_whatever_kind_of_line_comes_first(tmp_path: Path) -> None:
     """Back from 40 to 10, past a validation: neither the new training lines nor the new validation drop the other."""
@@ -238,3 +245,41 @@ def test_what_follows_a_return_is_kept_whatever_kind_of_line_comes_first(tmp_pat
     other.on_update({"update": 40, "train_loss": 4.0}, 1.0)
     other.on_end(Ending(tmp_path))
     assert of_tensorboard(tmp_path)["train/loss"] == [(10, 10.0), (20, 20.0), (30, 30.0), (40, 4.0)]
+
+
+class Diary(Tracker):
+    """Remembers what it is given, until it fails."""
+
+    name, package = "diary", "json"
+    lines: ClassVar[list[int]] = []
+    full_after: ClassVar[int] = 2
+
+    def open(self, run: TrackedRun) -> None:
+        self.lines.append(0)
+
+    def log(self, values: Mapping[str, float], update: int) -> None:
+        if len(self.lines) > self.full_after:
+            raise OSError("no space\nleft")
+        self.lines.append(update)
+
+    def note(self, name: str, text: str, update: int) -> None: ...
+    def samples(self, samples: Sequence[Sample], update: int) -> None: ...
+    def picture(self, path: Path, update: int) -> None: ...
+    def close(self, error: str) -> None: ...
+
+
+def test_after_a_failure_nothing_is_sent_until_the_same_command_comes_again(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [{"update": update, "train_loss": 1.0} for update in (10, 20, 30, 40)]
+    config, log = {"tracking": {"project": "p", "model": False}}, list[str]()
+    first, again = Diary(), Diary()
+    first.on_start(Beginning(tmp_path, config, log.append))
+    for line in lines:
+        first.on_update(line, 1.0)
+    first.on_end(Ending(tmp_path))
+    assert Diary.lines == [0, 10, 20]
+    (said,) = log
+    assert said.startswith("warning: tracking=diary: nothing more is sent (OSError: no space left); training goes on")
+    Diary.lines, Diary.full_after = [], 9
+    again.on_start(Beginning(tmp_path, config, log.append, update=40, history=lines))
+    again.on_end(Ending(tmp_path))
+    assert (Diary.lines, log) == ([0, 30, 40], [said])

@@ -50,8 +50,8 @@ def use(config: Any) -> None:
     elif isinstance(config, SchedulerConfig):
         rates = [config.paced(update, 0.5, 20000).rate(update, 0.001) for update in (1, 2, 20000, 10**9)]
         assert all(map(math.isfinite, rates))
-    elif hasattr(config, "caps"):
-        Mixture.of([3, 4], config.weights, config.temperature, config.caps)
+    elif hasattr(config, "temperature") and hasattr(config, "weights"):
+        Mixture.of([3, 4], config.weights, config.temperature)
     elif hasattr(config, "lr"):
         weights = RnnConfig(d_model=4, share_embeddings="none").build(9, 9, True)
         optimizer = config.build(weights)

@@ -184,7 +184,7 @@ def test_an_update_goes_in_as_few_batches_as_there_is_room_for(
 
 def test_resized_batches_are_those_of_a_loader_of_that_size(tmp_path: Path) -> None:
     small, large = (
-        Loader(STORE, BatchingConfig(tokens=tokens, max_length=16), seed=3, mixture=Mixture.of([40], caps=[30]))
+        Loader(STORE, BatchingConfig(tokens=tokens, max_length=16), seed=3, mixture=Mixture.of([30, 10], [3, 2]))
         for tokens in (32, 64)
     )
     assert len(small.plan(1)) > len(large.plan(1))

@@ -20,7 +20,6 @@ from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
-from tolka.run.data_check import check_first
 from tolka.run.inputs import Inputs, open_corpus
 from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
@@ -99,8 +98,6 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
             pipeline.claim()
             if pipeline.ranks.size > 1:
                 move_native_lines(rank_log(config.run.folder, pipeline.ranks.rank))
-            if config.corpus.check:
-                check_first(pipeline)
             state, tests = pipeline.complete()
         finally:
             pipeline.run.release()

@@ -28,7 +28,7 @@ _EXAMPLES = """examples:
   mt-eval compare a.de b.de reference=test.de             is b better than a? a paired test
   mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
                                                           let mt-translate estimate the quality of each line
-source, hypothesis, reference and language are short for files.source and so on, legacy for metrics.legacy.
+source, hypothesis, reference and language are short for files.source and so on.
 
 settings (key=value):
 """

@@ -11,7 +11,7 @@ from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.upgrade import gone_settings, upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
 from tolka.options.parsing import brief
@@ -194,6 +194,8 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     known = upgrade_config(values)
+    if gone := gone_settings(known):
+        raise ConfigError("; ".join(gone))
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}

@@ -8,7 +8,6 @@ from tolka.config.translate_schema import TRANSLATE_GROUPS, TranslateConfig
 
 _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
-    "legacy": "metrics.legacy",
     "alignments": "attention.alignments",
     "resume": "output.resume",
     "search.prefix": "input.prefix",

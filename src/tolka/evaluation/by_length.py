@@ -37,7 +37,7 @@ def bleu_by_length(
     """
     unit = "words" if has_spaces(source_language) else "characters"
     lengths = [len(source.split() if unit == "words" else source) for source in sources]
-    config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap, seed=metrics.seed)
+    config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap)
     results = []
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]

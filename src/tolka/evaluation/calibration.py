@@ -4,7 +4,8 @@ Shapes: L lines, F features of a line.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,9 @@ def calibrated(
             f"a calibration needs different lines, and of {len(pairs)} there are {len(set(features))} with estimates "
             f"of their own, and {len(set(chrf))} values of chrF: give it other text"
         )
-    return fitted(features, chrf, repr(translator.engine.config))
+    search = translator.engine.config
+    named = replace(search, glossary=Path(search.glossary).name, banned=Path(search.banned).name)
+    return fitted(features, chrf, repr(named))  # without folders: it may be published
 
 
 def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]) -> list[float]:

@@ -27,7 +27,7 @@ from tolka.interchange.marian import (
     tensor_names,
 )
 from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
-from tolka.interchange.transformers_side import TransformersSide, has_transformers
+from tolka.interchange.transformers_side import TransformersSide, has_transformers, not_compared
 from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.file_names import CARD, WEIGHTS
@@ -76,12 +76,9 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Cal
         if has_transformers():
             ours, side = TolkaSide(saved), TransformersSide(work, vocabularies[-1], shown=out)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
-            parity.check(_THRESHOLDS[dtype])
-            section = parity.as_markdown()
-            say(section.splitlines()[-1])
+            section = parity.passed(_THRESHOLDS[dtype], say)
         else:
-            section = "## Parity\n\nNot compared with transformers, which was not installed.\n"
-            say("note: transformers is not installed, so that its translations were not compared with tolka's")
+            section = not_compared(say)
         card = model_card(
             saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
         )

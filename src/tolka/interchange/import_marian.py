@@ -34,7 +34,7 @@ from tolka.interchange.marian import (
     whole,
 )
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
-from tolka.interchange.transformers_side import TransformersSide, checked_copy, has_transformers
+from tolka.interchange.transformers_side import TransformersSide, checked_copy, has_transformers, not_compared
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import MANIFEST, TrainingSources
@@ -113,13 +113,9 @@ def import_marian(
         config = _with_positions(described, max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1)
         with checked_copy(described.folder, config, described.about) as copy:
             ours, side = TolkaSide(saved, limit), TransformersSide(copy, saved.tokenizer.vocabularies[-1], limit, path)
-        parity = compare(ours, side, sample, ours.beginning)
-        parity.check(FP32)
-        section = parity.as_markdown()
-        say(section.splitlines()[-1])
+        section = compare(ours, side, sample, ours.beginning).passed(FP32, say)
     else:
-        section = "## Parity\n\nNot compared with transformers, which was not installed.\n"
-        say("note: transformers is not installed, so that its translations were not compared with tolka's")
+        section = not_compared(say)
     for name in (CONFIG, GENERATION_CONFIG):
         if noted := _noted(described.folder, name):
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")

@@ -152,6 +152,13 @@ class Parity:
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
         )
 
+    def passed(self, threshold: Threshold, say: Callable[[str], None]) -> str:
+        """Check as `check` does; say what was compared, and return the section of a model card."""
+        self.check(threshold)
+        section = self.as_markdown()
+        say(section.splitlines()[-1])
+        return section
+
     def check(self, threshold: Threshold) -> None:
         """Raise CheckpointError, with the first line that differs, if the sides are less alike than the threshold."""
         reasons = []

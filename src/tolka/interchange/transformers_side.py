@@ -4,7 +4,7 @@ import importlib.util
 import json
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,6 +60,12 @@ def _link(file: Path, place: Path) -> None:
 def has_transformers() -> bool:
     """Return whether transformers is installed."""
     return importlib.util.find_spec("transformers") is not None
+
+
+def not_compared(say: Callable[[str], None]) -> str:
+    """Say that transformers is not installed, and return the section of a model card."""
+    say("note: transformers is not installed, so that its translations were not compared with tolka's")
+    return "## Parity\n\nNot compared with transformers, which was not installed.\n"
 
 
 class TransformersSide:

@@ -13,10 +13,10 @@ from tolka.metrics.line_statistics import Counts, line_statistics, resampled, to
 from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
-PRINTED_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER"}
-_DEFAULT_NAMES = tuple(PRINTED_NAMES)
-_REGISTERED: dict[str, Callable[[], Any]] = {}  # metrics beside these four
-LEGACY_NAME = "BLEU-4 lc tok"
+PRINTED_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER", "bleu-lc": "BLEU-4 lc tok"}
+_DEFAULT_NAMES = ("bleu", "chrf", "chrf++", "ter")
+_REGISTERED: dict[str, Callable[[], Any]] = {}  # metrics beside these five
+SEED = 12345  # of resamples and trials: the sacrebleu command's
 # spm, flores101, flores200 and spBLEU-1K are missing on purpose: they download a model when first used.
 TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none")
 # Below this, sacrebleu's "95%" interval cuts nothing off: it is the smallest and the largest resample.
@@ -72,17 +72,13 @@ class MetricsConfig:
     RESUMABLE: ClassVar[bool] = True
 
     names: list[str] = field(default_factory=lambda: list(_DEFAULT_NAMES))
-    """Scores to compute, in this order: any of bleu, chrf, chrf++, ter."""
+    """Scores to compute, in this order: bleu, chrf, chrf++, ter, bleu-lc (lower-cased, unsmoothed, of old papers)."""
     tokenizer: str = setting("auto", resumable=False)
     """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, ko-mecab, char, intl and none fix it."""
     bootstrap: int = 1000
     """Resamples for 95% intervals, and trials of a comparison's test: at least 40, or 0 for no intervals."""
     significance: str = "paired-ar"
     """Test of a comparison: paired-ar, approximate randomisation; paired-bs, sacreBLEU's bootstrap (see score.md)."""
-    seed: int = 12345
-    """Seed of the resampling, at least 1; 12345 is what the sacrebleu command uses."""
-    legacy: bool = False
-    """Adds lower-cased, tokenised, unsmoothed BLEU-4, to compare with papers that report it."""
 
     def __post_init__(self) -> None:
         if not self.names:
@@ -96,9 +92,6 @@ class MetricsConfig:
         if self.bootstrap != 0 and self.bootstrap < FEWEST_RESAMPLES:
             allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}"
             raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")
-        # sacrebleu's paired test takes 0 for "no seed" and would give another p-value each time.
-        if self.seed < 1:
-            raise ConfigError(f"metrics.seed ({self.seed}) must be at least 1; sacrebleu's own is 12345")
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +174,7 @@ def score(
     check_counts(hypotheses, references)
     metrics = metrics_of(config, language)
     statistics = [each for (each,) in statistics_of(metrics, [hypotheses], references)]
-    samples = resampled(statistics, config.bootstrap, config.seed) if config.bootstrap else [None] * len(metrics)
+    samples = resampled(statistics, config.bootstrap, SEED) if config.bootstrap else [None] * len(metrics)
     scores = []
     for (name, metric), counts, sums in zip(metrics.items(), statistics, samples, strict=True):
         result, interval = metric._compute_score_from_stats(totals(counts)), None
@@ -227,15 +220,14 @@ def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
         "chrf": lambda: CHRF(),
         "chrf++": lambda: CHRF(word_order=2),
         "ter": lambda: TER(normalized=by_character, asian_support=by_character),
+        "bleu-lc": lambda: BLEU(lowercase=True, tokenize=tokenizer, smooth_method="none", force=True),
         **_REGISTERED,
     }
     metrics = {PRINTED_NAMES[name]: make[name]() for name in config.names}
-    if config.legacy:
-        metrics[LEGACY_NAME] = BLEU(lowercase=True, tokenize=tokenizer, smooth_method="none", force=True)
     for metric in metrics.values():
         metric.num_refs = 1
         if config.bootstrap:  # of these two the signature tells
-            metric.n_bootstrap, metric.seed = config.bootstrap, str(config.seed)
+            metric.n_bootstrap, metric.seed = config.bootstrap, str(SEED)
         if not isinstance(metric, BLEU):
             _of_one_kind(metric)
     return metrics

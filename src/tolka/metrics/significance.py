@@ -11,6 +11,7 @@ from tolka.errors import ConfigError
 from tolka.metrics.line_statistics import Counts, Sums, Totals, exchanged, resampled, totals
 from tolka.metrics.scores import (
     FEWEST_RESAMPLES,
+    SEED,
     MetricsConfig,
     Score,
     check_counts,
@@ -58,10 +59,10 @@ def compare(
     check_counts(b, references)
     metrics = metrics_of(config, language)
     statistics = statistics_of(metrics, [a, b], references)
-    samples = resampled([counts for pair in statistics for counts in pair], config.bootstrap, config.seed)
+    samples = resampled([counts for pair in statistics for counts in pair], config.bootstrap, SEED)
     trials: Sequence[tuple[Totals, Totals] | None] = [None] * len(metrics)
     if config.significance == "paired-ar":
-        trials = exchanged([(a, b) for a, b in statistics], config.bootstrap, config.seed)
+        trials = exchanged([(a, b) for a, b in statistics], config.bootstrap, SEED)
     return [
         _comparison(name, metric, statistics[number], samples[2 * number : 2 * number + 2], trials[number])
         for number, (name, metric) in enumerate(metrics.items())

@@ -12,8 +12,9 @@ from typing import Any
 import yaml
 
 from tolka.metrics.tables import between
-from tolka.model_directory.card_values import DATA_SET, MEASURED, PARITY, check_values
-from tolka.model_directory.file_names import CONFIG
+from tolka.model_directory.card_values import DATA_SET, MEASURED, PARITY
+from tolka.model_directory.file_names import CONFIG, SCORES
+from tolka.model_directory.manifest import as_written
 from tolka.system.number_format import shown
 
 
@@ -27,22 +28,22 @@ def model_card(
     marks_lines: bool = True,
     parity: str = "",
 ) -> str:
-    """Return the model card as Markdown; CheckpointError, with file and key, if a value is of another kind.
+    """Return the model card as Markdown; CheckpointError, with the reason, if a value is of another kind.
 
     facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it goes there.
     has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate tells which lines to check,
     as it does with torch. parity: `parity_section` of the model that this one is made from.
     """
-    check_values(config, scores)
-    metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
-    sections = [
-        _title(config, facts),
-        _training(facts, scores, has_config),
-        _use(repository),
-        _scores(scores),
-        _limits(facts, marks_lines),
-        *([[PARITY, "", parity]] if parity else []),
-    ]
+    with as_written(f"{CONFIG} or {SCORES}"):
+        metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
+        sections = [
+            _title(config, facts),
+            _training(facts, scores, has_config),
+            _use(repository),
+            _scores(scores),
+            _limits(facts, marks_lines),
+            *([[PARITY, "", parity]] if parity else []),
+        ]
     return f"---\n{metadata}---\n\n" + "\n".join("\n".join(lines) + "\n" for lines in sections)
 
 

@@ -1,4 +1,4 @@
-"""What a model card is made of: settings, facts and scores of a model directory, checked, and its former card."""
+"""What a model card is made of: facts of a model directory, and its former card."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from tolka.errors import CheckpointError
-from tolka.model_directory.file_names import CARD, CONFIG, SCORES
+from tolka.model_directory.file_names import CARD, SCORES
+from tolka.model_directory.manifest import as_written
 from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
 
@@ -16,61 +16,15 @@ MEASURED = "measured"  # the key in scores.json of what was measured, where that
 DATA_SET, MADE_OF = "data set", "made of"  # facts: the training text on the Hub; the models of a combined one
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
 PARITY = "## Parity"  # the section of an imported model
-NUMBER = (int, float, type(None))
-"""A kind of values, for `check_kinds`; null stands for NaN and inf, which JSON does not have."""
-_METRIC = {"name": str, "score": NUMBER, "signature": str, "interval?": [NUMBER, NUMBER]}
-_CONFIG = {"run": {"name": str, "licence?": str}, "corpus": {"source": str, "target": str}}
-_SCORES = {
-    "facts?": {"*": object},
-    "update?": int,
-    "mean_of_updates?": [int],
-    "validation?": {"*": NUMBER},
-    "signatures?": {"*": str},
-    "test?": {"*": {"metrics": [_METRIC], "perplexity": {"ppl": NUMBER}}},
-}
-_NAMES = {str: "a text", int: "a number", list: "a list", dict: "a mapping"}
-
-
-def check_values(config: Any, scores: Any, folder: Path = Path()) -> None:
-    """Raise CheckpointError, with file and key, if what a card is made of is missing or of another kind.
-
-    folder: of the files, for the message.
-    """
-    check_kinds(config, _CONFIG, f"{folder / CONFIG}:", " ")
-    check_kinds(scores, _SCORES, f"{folder / SCORES}:", " ")
-    if scores.get("validation") and not scores.get("mean_of_updates"):
-        check_kinds(scores.get("update"), int, f"{folder / SCORES}: update")
-
-
-def check_kinds(value: Any, kind: Any, place: str, separator: str = ".") -> None:
-    """Raise CheckpointError if a value is not of a kind. place: of the value; separator: before its keys.
-
-    In a mapping, a key with ? may be missing or null, and * is any key; [x] is a list of x, and [x, x] one of two.
-    """
-    # A list is a tuple before it is JSON.
-    types: Any = (list, tuple) if isinstance(kind, list) else dict if isinstance(kind, dict) else kind
-    length = len(kind) if isinstance(kind, list) and len(kind) > 1 else 0
-    if not isinstance(value, types) or (length and len(value) != length):
-        name = _NAMES[types[0] if isinstance(types, tuple) else types]
-        found = "is missing" if value is None else f"is {value!r:.60}"
-        raise CheckpointError(f"{place} {found}, and must be {name}{f' of {length}' if length else ''}")
-    if isinstance(kind, list):
-        for number, each in enumerate(value):
-            check_kinds(each, kind[0], f"{place}[{number}]")
-    if isinstance(kind, dict):
-        for key, part in kind.items():
-            for name in list(value) if key == "*" else [key.removesuffix("?")]:
-                if not key.endswith("?") or value.get(name) is not None:
-                    check_kinds(value.get(name), part, f"{place}{separator}{name}")
 
 
 def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts of a model directory; CheckpointError as `check_values`.
+    """Return the facts of a model directory.
 
     In earlier versions the card alone named a data set of the Hub; it is right where training wrote it.
     """
-    check_values(config, scores, folder)
-    facts = dict(scores.get("facts") or {})
+    with as_written(f"{folder / SCORES}: facts"):
+        facts = dict(scores.get("facts") or {})
     path = config["corpus"].get("path")
     is_as_trained = MADE_OF not in facts and MEASURED not in scores
     if path and is_as_trained and _metadata_of(folder / CARD).get("datasets") == [path]:

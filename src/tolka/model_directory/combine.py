@@ -86,8 +86,9 @@ def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
 
 
 def _named(folder: Path) -> str:
-    """Return the folder for a list of several, in quotes where it would seem two."""
-    return f'"{folder}"' if ", " in str(folder) else str(folder)
+    """Return the name of a model or its run, without the folders of this machine: the fact may be published."""
+    path = folder.resolve()
+    return path.parent.name if path.name == "best" else path.name
 
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:

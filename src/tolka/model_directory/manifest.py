@@ -7,7 +7,8 @@ import hashlib
 import json
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,18 @@ def verified_manifest(folder: Path) -> Manifest:
         )
     manifest.require([CONFIG, WEIGHTS, SCORES])
     return manifest
+
+
+@contextmanager
+def as_written(what: str) -> Iterator[None]:
+    """Raise CheckpointError where values that were read are not of the kinds that tolka writes. what: the files."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if "memory" in str(error):  # torch's RuntimeError
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CheckpointError(f"{what} is damaged ({reason:.200})") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A copy of a model directory for everybody: without resume state, and without the folders of the machine it is from.
 
 A path becomes its last name: /home/ann/texts/train becomes train. config.yaml has them in its settings, scores.json in
-its facts and the names of test sets, a SentencePiece model in the options that it was trained with.
+the names of test sets, a SentencePiece model in the options that it was trained with. Facts have none: they are written
+without.
 """
 
 import re
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import chain, count
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import yaml
@@ -21,7 +22,7 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import DATA_SET, MADE_OF, REPOSITORY, facts_of, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
-from tolka.model_directory.manifest import read_json, verified_manifest
+from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
 from tolka.model_directory.write import finish
 from tolka.text.tokenizer.coders import processor_of
@@ -35,15 +36,6 @@ _PATHS = {
 }
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
 _ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model that is no folder
-_NAME = r"[^/\\\s,;'\"<>]+"
-_ROOT = r"(?:file:|~(?:[A-Za-z_][\w.-]*)?|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|[A-Za-z]:|[\w.-]+@[\w.-]+:)"
-# In any text: below a root, or two names and more, since one tells no folder, and "1 /2" is no path.
-_ABSOLUTE = re.compile(
-    rf"(?<![\w.@:~$%/\\-])(?:{_ROOT}[/\\]+(?:{_NAME}[/\\]+)*|(?:[\w.-]+:(?=/(?!/)))?[/\\]+(?:{_NAME}[/\\]+)+)"
-    rf"(?P<last>{_NAME})[/\\]*"
-)
-_BETWEEN_MODELS = re.compile(r'((?:^|(?<= ))"[^"]*"|^the mean of |, | with the adapter of | merged into it$)')
-_IN_OPTIONS = re.compile(r"\b(?P<key>glossary|banned)=(?P<quote>['\"])(?P<path>.*?)(?P=quote)(?=[,)])")
 _FILES_OF_TRAINING = (
     *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
     *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
@@ -64,14 +56,18 @@ class PublicCopy:
     left_out: list[str] = field(default_factory=list)
 
     def without_folders(self, value: Any, place: str) -> Any:
-        """Return the value with its paths shortened; add the places where there were any to `shortened`."""
+        """Return settings with their paths shortened; add the places where there were any to `shortened`."""
         if isinstance(value, Mapping):
-            names = [self._shortened(key, f"{place}.{key}") if isinstance(key, str) else key for key in value]
-            pairs = zip(_numbered(names), value.items(), strict=True)
-            return {name: self.without_folders(each, f"{place}.{key}") for name, (key, each) in pairs}
+            return {key: self.without_folders(each, f"{place}.{key}".lstrip(".")) for key, each in value.items()}
         if isinstance(value, list):
             return [self.without_folders(each, place) for each in value]
-        return self._shortened(value, place) if isinstance(value, str) else value
+        if not isinstance(value, str) or (place == "corpus.path" and value == self.data_set):
+            return value
+        is_path = place.rpartition(".")[2] in _PATHS or _is_absolute(value)
+        short = _last_name(value) if is_path else value
+        if short != value and place not in self.shortened:
+            self.shortened.append(place)
+        return short
 
     def with_short_test_names(self, scores: dict[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
         """Return scores whose test sets of one file name are numbered, not told apart by their folders."""
@@ -107,25 +103,6 @@ class PublicCopy:
         self.shortened.append(f"{name} ({', '.join(cleared)})")
         return bytes(model.SerializeToString())
 
-    def _shortened(self, text: str, place: str) -> str:
-        key = place.rpartition(".")[2]
-        if key == "path" and text == self.data_set:
-            short = text
-        elif key in _PATHS:
-            short = _last_name(text)
-        elif key == MADE_OF:
-            parts = _BETWEEN_MODELS.split(text)  # models, and every second time what is between them
-            short = "".join(
-                part if number % 2 and '"' not in part else _last_name(part) for number, part in enumerate(parts)
-            )
-        elif place.endswith("quality.search"):  # the options as Python writes them
-            short = _IN_OPTIONS.sub(lambda found: f"{found['key']}={_last_name(found['path'])!r}", text)
-        else:
-            short = _ABSOLUTE.sub(r"\g<last>", text)
-        if short != text and place.lstrip(".") not in self.shortened:
-            self.shortened.append(place.lstrip("."))
-        return short
-
 
 def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "") -> PublicCopy:
     """Verify a model directory, or the `best/` of a run, and write its copy into the empty folder `out`.
@@ -147,7 +124,15 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:
                 _link(folder / name, out / name)
-    scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
+    if "/" in facts.get(MADE_OF, ""):  # written by an earlier version
+        facts[MADE_OF] = "other models"
+        made.shortened.append("scores.facts.made of")
+    quality = scores.get(QUALITY)
+    if isinstance(quality, dict) and "/" in str(quality.get("search")):  # likewise
+        quality["search"] = str(quality["search"]).partition("(")[0]
+        made.shortened.append("scores.quality.search")
+    with as_written(str(folder / SCORES)):
+        scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
     config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")
     if licence:
         config["run"]["licence"] = licence
@@ -160,6 +145,11 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
 def _last_name(path: str) -> str:
     """Return the last name of a path; of a model on the Hub all of it."""
     return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
+
+
+def _is_absolute(text: str) -> bool:
+    """Return whether all of a text is a path that says where it begins: /home, ~/texts, C:\\texts."""
+    return text.startswith("~") or PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
 
 
 def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:

@@ -1,16 +1,14 @@
 """The state from which a training resumes, in `last/` of its run directory."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import STATE_FACTS, STATE_SHARDS, STATE_TENSORS
-from tolka.model_directory.manifest import read_json, verified_manifest
+from tolka.model_directory.manifest import as_written, read_json, verified_manifest
 from tolka.model_directory.weights import read_tensors
 
 if TYPE_CHECKING:  # torch's distributed checkpoints take a second to import
@@ -29,16 +27,9 @@ class ResumeState:
     shards: "Shards | None" = None
 
 
-@contextmanager
-def restoring(folder: Path) -> Iterator[None]:
+def restoring(folder: Path) -> AbstractContextManager[None]:
     """Raise CheckpointError where the values of a state are not those that a training wrote. folder: `last/`."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if "memory" in str(error):  # torch's RuntimeError
-            raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise CheckpointError(f"{folder / STATE_FACTS} or {STATE_TENSORS} is damaged ({reason:.200})") from error
+    return as_written(f"{folder / STATE_FACTS} or {STATE_TENSORS}")
 
 
 def load_state(folder: Path) -> ResumeState:

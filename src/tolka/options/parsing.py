@@ -62,13 +62,16 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INT
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and _in_float32(value)
-    if kind is str:
-        return isinstance(value, str)
+    if kind in (str, types.NoneType):
+        return isinstance(value, kind)
     if isinstance(kind, types.UnionType):
         return any(_fits(value, each) for each in typing.get_args(kind))
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
         return all(_fits(each, item) for each in (value if isinstance(value, list) else [value]))
+    if typing.get_origin(kind) is dict:
+        _, item = typing.get_args(kind)
+        return isinstance(value, dict) and all(_fits(each, item) for each in value.values())
     return True
 
 

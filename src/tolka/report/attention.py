@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.errors import TolkaError
 from tolka.report.fonts import WHERE_TO_GET, families_for
-from tolka.report.plots import new_figure, save_figure
+from tolka.report.plots import new_figure, write_figure
 from tolka.system.atomic import replace_text
 from tolka.system.number_format import json_text
 
@@ -38,7 +38,7 @@ class AttentionFolder:
             self._too_large.append(stem)
         elif maps:
             try:
-                self._missing_characters |= set(_draw(self.path / f"{stem}.png", maps))
+                self._missing_characters |= _draw(self.path / f"{stem}.png", maps)
             except TolkaError as error:  # the JSON file has been written
                 self._plot_error = str(error)
 
@@ -63,7 +63,7 @@ def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     return columns * (2.2 + _SIDE * map_columns), panel_rows * (1.8 + _SIDE * map_rows)
 
 
-def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
+def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> set[str]:
     """Draw a heat map of each map; return the characters that no font on this machine has.
 
     TolkaError when matplotlib is not installed.
@@ -72,7 +72,7 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
     panel_rows = -(-len(maps) // columns)
     figure = new_figure(*_size(maps))
     panels = figure.subplots(panel_rows, columns, squeeze=False).flatten()
-    families, missing = families_for(subword for each in maps for subword in (*each["rows"], *each["columns"]))
+    families = families_for(subword for each in maps for subword in (*each["rows"], *each["columns"]))
     for axes, each in zip(panels, maps, strict=False):
         image = axes.imshow(each["weights"], vmin=0.0, vmax=1.0, cmap="Blues", aspect="equal")
         axes.set_xticks(range(len(each["columns"])), each["columns"], rotation=60, ha="left", rotation_mode="anchor")
@@ -85,5 +85,4 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> str:
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share of the attention")
-    save_figure(figure, path)
-    return missing
+    return write_figure(figure, path)

@@ -154,7 +154,7 @@ def _draw(
     if len(runs) > 1:
         columns = 3 if max(len(run.label) for run in runs) <= _SHORT_LABEL else 2
         legend = figure.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
-        families, _ = families_for(run.label for run in runs)
+        families = families_for(run.label for run in runs)
         for text in legend.get_texts():
             text.set_fontfamily(families)
     svg = svg_of(figure)  # the page has the signatures already; the file may be shown without it

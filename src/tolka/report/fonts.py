@@ -2,13 +2,15 @@
 
 import importlib.util
 import logging
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-_DEFAULT = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
+_DEFAULT = "DejaVu Sans"  # comes with matplotlib
+_OF_DEFAULT = re.compile("[\0-\u06ff\u2000-\u2bff]*")  # Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
 # East Asian families as FreeType names them, the plainest first: a plain face before brush, serif and monospaced ones.
 # Korean ones come last, since many of them have kana and some Chinese characters too.
 _PREFERRED = (
@@ -37,48 +39,33 @@ _PACKAGES = ("mplfonts", "koreanize_matplotlib", "japanize_matplotlib")
 WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the Python package mplfonts"
 
 
-def families_for(texts: Iterable[str]) -> tuple[list[str], str]:
-    """Return font families that have every character of the texts, in order of use, and the characters that none has.
-
-    matplotlib takes each glyph from the first of them that has it.
-    """
-    missing = {character for text in texts for character in text if character.isprintable()} - _characters(_DEFAULT)
-    families = [_DEFAULT]
-    if not missing:
-        return families, ""
-    preferred, others = _installed()
-    # The preferred family that has most of the characters, so that a text is seldom set in several.
-    ordered = sorted(preferred, key=lambda family: -len(missing & _characters(family)))
-    for family in (*ordered, *others):
-        if not missing:
-            break
-        covered = missing & _characters(family)
-        if covered:
-            families.append(family)
-            missing -= covered
-    return families, "".join(sorted(missing))
+def families_for(texts: Iterable[str]) -> list[str]:
+    """Return the font families to draw texts with; matplotlib takes each glyph from the first of them that has it."""
+    return [_DEFAULT] if all(map(_OF_DEFAULT.fullmatch, texts)) else [_DEFAULT, *_installed()]
 
 
 @contextmanager
-def quiet_fonts() -> Iterator[None]:
-    """Suppress matplotlib's warnings about missing glyphs and font weights.
-
-    `families_for` returns the characters that no font has.
-    """
-    log = logging.getLogger("matplotlib.font_manager")
+def quiet_fonts() -> Iterator[set[str]]:
+    """Suppress matplotlib's complaints about fonts; yield a set, afterwards of the characters that none has."""
+    log, missing = logging.getLogger("matplotlib.font_manager"), set[str]()
     level = log.level
     log.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-            yield
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield missing
     finally:
         log.setLevel(level)
+    for each in caught:
+        if glyph := re.match(r"Glyph (\d+) .* missing from", str(each.message)):
+            missing.add(chr(int(glyph[1])))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 @cache
-def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the families on this machine and of font packages: preferred ones in their order, and the others."""
+def _installed() -> list[str]:
+    """Return the families on this machine and of font packages: preferred ones in their order, then the others."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
@@ -89,11 +76,11 @@ def _installed() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return _ranked({entry.name for entry in font_manager.fontManager.ttflist})
 
 
-def _ranked(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the preferred families in the order of _PREFERRED, and the others, without any that has no glyphs."""
+def _ranked(names: Iterable[str]) -> list[str]:
+    """Return the preferred families in the order of _PREFERRED, then the others, without any that has no glyphs."""
     usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
     preferred = [name for start in _PREFERRED for name in usable if name.startswith(start)]
-    return tuple(dict.fromkeys(preferred)), tuple(name for name in usable if name not in preferred)
+    return list(dict.fromkeys([*preferred, *usable]))
 
 
 def _packaged() -> list[str]:
@@ -104,17 +91,3 @@ def _packaged() -> list[str]:
         for folder in (spec.submodule_search_locations or []) if spec else []:
             paths += [str(path) for path in sorted(Path(folder, "fonts").glob("*.[ot]tf"))]
     return paths
-
-
-@cache
-def _characters(family: str) -> frozenset[str]:
-    """Return the characters of the family's regular font."""
-    from matplotlib import font_manager
-    from matplotlib.ft2font import FT2Font
-
-    try:
-        with quiet_fonts():
-            path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
-        return frozenset(chr(code) for code in FT2Font(path).get_charmap())
-    except (ValueError, RuntimeError, OSError):  # a font that matplotlib knows of and cannot open
-        return frozenset()

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from tolka.errors import ConfigError, TolkaError
-from tolka.options.settings import setting
+from tolka.errors import TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.render import render
@@ -28,17 +27,9 @@ class ReportConfig:
     RESUMABLE: ClassVar[bool] = True
 
     page: bool = True
-    """whether report.html is written: scores, curves, and some sentences with their translation and attention"""
-    sentences: list[str] = setting(default_factory=list, literal=True, needs=("report.page", "report.page"))
-    """sentences to show, in the source language; [] = three of the test set: a short, a middling and a long one"""
+    """whether report.html is written: scores, curves, and three test sentences with their attention"""
     plots: bool = True
     """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow, learning-rate test"""
-
-    def __post_init__(self) -> None:
-        if not all(sentence.strip() for sentence in self.sentences):
-            raise ConfigError("report.sentences has a blank one: leave it out, or write [] for three of the test set")
-        if len(set(self.sentences)) < len(self.sentences):
-            raise ConfigError("report.sentences has a sentence twice: name each once")
 
 
 def write_page(

@@ -104,12 +104,18 @@ def new_figure(width: float, height: float) -> Any:
 
 def save_figure(figure: Any, path: Path) -> Path:
     """Write a figure as PNG, into a folder that is created if need be; return its path."""
+    write_figure(figure, path)
+    return path
+
+
+def write_figure(figure: Any, path: Path) -> set[str]:
+    """Write a figure as `save_figure` does; return the characters that no font on this machine has."""
     path.parent.mkdir(exist_ok=True)
     picture = BytesIO()
-    with quiet_fonts():
+    with quiet_fonts() as missing:
         figure.savefig(picture, format="png", dpi=120)
     replace_bytes(path, picture.getvalue())
-    return path
+    return missing
 
 
 def svg_of(figure: Any) -> str:

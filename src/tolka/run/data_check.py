@@ -7,7 +7,6 @@ from typing import Any
 
 from tolka.config.schemas import TrainConfig
 from tolka.errors import DataError
-from tolka.report.data_check import health_report
 from tolka.report.data_check_page import write_check_page
 from tolka.run.inputs import Inputs
 from tolka.run.pipeline import Pipeline
@@ -19,7 +18,6 @@ from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
-from tolka.training.run_folder import CHECK_PAGE
 from tolka.training.time_estimate import TrainingEstimate
 
 _Sets = dict[str, list[Pair]]
@@ -80,20 +78,6 @@ def check(config: TrainConfig) -> DataCheck:
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))))
-
-
-def check_first(pipeline: Pipeline) -> None:
-    """Examine the text before a claimed run trains, into its log and folder; a resumed run is not checked again.
-
-    DataError as `check`; whatever else is found, the run may train.
-    """
-    page, log = pipeline.run.path / CHECK_PAGE, pipeline.run.log
-    if pipeline.resuming and page.is_file():
-        log(f"the text was checked when this run began: {page}")
-        return
-    found, config = _examine(pipeline), pipeline.config
-    log(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
-    log(f"the text, checked: {write_page(config, found)}")
 
 
 def write_page(config: TrainConfig, found: DataCheck) -> Path:

@@ -309,7 +309,7 @@ class Inputs:
         return TrainingSources(max(before.longest, longest), either, ratio)
 
     def loader(self) -> Batches:
-        """Return batches of the training text, its parts mixed as corpus.weights, temperature and caps say."""
+        """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""
         corpus, prepared = self.config.corpus, self.prepared
         if self.corpus.stream:
             return StreamLoader(
@@ -323,7 +323,7 @@ class Inputs:
                 self._sampler(),
                 self._ranks,
             )
-        mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature, corpus.caps)
+        mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature)
         for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
             if weight and not rows:
                 self.log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")

@@ -1,23 +1,28 @@
-"""What a training leaves in its folder for people: translations, plots, and the report page."""
+"""What a training leaves in its folder for people: translations, plots, the report page and its sentences."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
-from tolka.errors import TolkaError
+from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.validation import Validation
 from tolka.model_directory.read import load_model
+from tolka.report.attention import AttentionFolder
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
 from tolka.report.runs import SHOWN, read_run
 from tolka.run.inputs import Inputs
-from tolka.run.samples import choose_sentences, show
+from tolka.text.pairs import Pair
 from tolka.training.callbacks import Callback, Ending
 from tolka.training.run_folder import RunFolder
+from tolka.translation.attention_maps import AttentionConfig, AttentionReader
 from tolka.translation.options import DecodingConfig
+from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
+
+_SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
 
 
 class ValidationTexts(Callback):
@@ -85,7 +90,35 @@ class ReportPage(Callback):
         known = [*self.inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
         translator = Translator.of(load_model(self.run.best), self.config.search, self.decoding)
         references = {pair.source: pair.target for pair in known}
-        sentences = self.config.report.sentences or choose_sentences(known)
-        complaint = show(translator, sentences, references, self.run.path / SHOWN)
+        complaint = show(translator, choose_sentences(known), references, self.run.path / SHOWN)
         if complaint:
             self.run.log(f"note: {complaint}")
+
+
+def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
+    """Return a short, a medium and a long source (in words); fewer if there are not three."""
+    ordered = sorted((pair.source for pair in pairs), key=lambda source: len(source.split()))
+    return list(dict.fromkeys(ordered[int(share * len(ordered))] for share in _SHARES)) if ordered else []
+
+
+def show(
+    translator: Translator[TorchEngine], sentences: Sequence[str], references: Mapping[str, str], folder: Path
+) -> str:
+    """Translate sentences; write a JSON file and a picture of each into a folder, replacing what it had.
+
+    The map is the mean over the heads of the last layer's cross-attention; there is none for an architecture without
+    it. references: source -> reference, where one is known. Returns why maps could not be drawn well, or "".
+    """
+    translations = translator.translate(sentences)
+    try:
+        maps = AttentionReader(translator, AttentionConfig())(translations)
+    except ConfigError:  # nothing to look at
+        maps = [[] for _ in sentences]
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob("*.json"), *folder.glob("*.png")):
+        old.unlink()
+    written = AttentionFolder(folder)
+    for number, (source, translation, found) in enumerate(zip(sentences, translations, maps, strict=True), 1):
+        numbers = [each.as_dict() for each in found]
+        written.write(f"{number:02d}", source, translation.text, numbers, references.get(source, ""))
+    return written.complaint

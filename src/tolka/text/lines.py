@@ -104,11 +104,11 @@ Repair = Callable[[int, bytes], str]
 class LineLimit:
     """The maximum number of bytes of a line, without its end: a file may have no line feeds, and memory is finite.
 
-    key: the setting, for messages.
+    key: the setting, for messages; "" for a ceiling that no setting raises.
     """
 
     max_bytes: int = 1_000_000
-    key: str = "corpus.max_line_bytes"
+    key: str = ""
 
     def check(self, text: str, place: str, name: str = "the text") -> None:
         """Raise DataError if a text has more bytes. place: file and line. name: of the text, for the message."""
@@ -121,8 +121,10 @@ class LineLimit:
 
     def complaint(self, name: str) -> str:
         """Return the message for a text that is too long, without its place."""
-        size = f"{name} is longer than {self.max_bytes} bytes ({self.key})"
-        return f"{size}; is this text, one sentence a line? If so, raise it"
+        size = f"{name} is longer than {self.max_bytes} bytes"
+        if self.key:
+            return f"{size} ({self.key}); is this text, one sentence a line? If so, raise it"
+        return f"{size}; is this text, one sentence a line? If so, split it, or take it out"
 
 
 LINE_LIMIT = LineLimit()

@@ -5,10 +5,9 @@ import json
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,14 +15,10 @@ from tolka.metrics.validation import Sample, Validation
 from tolka.report.runs import SHOWN
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
-from tolka.tracking.outbox import Outbox
 from tolka.training.callbacks import Beginning, Callback, Ending
 
 FOLDER = "tracking"
 """Folder within a run's folder: what each tracker has been sent, and the files of those that write files."""
-# Seconds of failures after which the end of a command no longer waits, and the same after an error or a signal, when
-# it does not wait longer for a slow server either.
-_LAST_SECONDS, _SECONDS_AFTER_ERROR = 60.0, 5.0
 _SHORT_NAMES = {"train_loss": "loss", "valid_loss": "loss"}
 
 
@@ -43,10 +38,11 @@ class TrackedRun:
 
 
 class Tracker(Callback, ABC):
-    """An experiment tracker; its methods below `on_end` are called in a thread, in order, and again if they raise.
+    """An experiment tracker. To repeat what fails is its library's business; what still fails is noted once.
 
     What was sent is recorded, so that a resumed run continues the same curves: lines that training repeats, because it
-    was killed after they were sent, are not sent twice, and lines that did not arrive are sent then.
+    was killed after they were sent, are not sent twice, and lines that did not arrive are sent then. Nothing more is
+    sent in a command after a failure: each further attempt might make training wait for minutes.
     """
 
     name: ClassVar[str]
@@ -58,12 +54,12 @@ class Tracker(Callback, ABC):
         options = beginning.config["tracking"]
         self._folder, self._log, self._with_model = beginning.folder, beginning.log, bool(options["model"])
         self._record = beginning.folder / FOLDER / f"{self.name}.json"
-        self._outbox = Outbox(self.name, beginning.log)
+        self._problem = ""  # why nothing more is sent
         self._latest: dict[str, int] = {}  # kind of line -> its latest update in this process
         sent = _read(self._record)
         self._id: str = sent.get("id") or uuid.uuid4().hex[:12]
         self._sent: dict[str, int] = dict(sent.get("sent", {}))
-        self._noted: set[str] = set(self._sent)  # kinds whose signatures are queued or sent
+        self._noted: set[str] = set(self._sent)  # kinds whose signatures are sent
         self._results = str(sent.get("results", ""))
         # Of a run with other settings than before, what comes after its resumption is new.
         last = beginning.update if beginning.overridden else math.inf
@@ -73,9 +69,10 @@ class Tracker(Callback, ABC):
             self._id, _run_name(self._folder), self._folder, options["project"], settings, bool(sent.get("opened"))
         )
         self._write_record(opened=run.resumed)
-        self._outbox.add(partial(self._opened, run), essential=True)
+        if self._reached(self.open, run):
+            self._write_record()
         if self._known != self._sent:
-            self._outbox.add(partial(self.go_back, beginning.update + 1))
+            self._reached(self.go_back, beginning.update + 1)
         for line in beginning.history:
             self._add(line)
 
@@ -84,25 +81,17 @@ class Tracker(Callback, ABC):
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
         if self._add(line) and result.samples:
-            self._outbox.add(partial(self.samples, result.samples, line["update"]))
+            self._reached(self.samples, result.samples, line["update"])
 
     def on_end(self, ending: Ending) -> None:
-        if not hasattr(self, "_outbox"):  # ended before on_start
+        if not hasattr(self, "_problem"):  # ended before on_start
             return
-        update = max(self._latest.values(), default=0)
         if not ending.error:
-            self._add_results(ending, update)
-        self._outbox.add(partial(self.close, ending.error))
-        left = self._outbox.close(*((_SECONDS_AFTER_ERROR,) * 2 if ending.error else (_LAST_SECONDS,)))
-        if left:
-            why = self._outbox.problem or "it takes too long"
-            self._log(
-                f"warning: tracking={self.name}: {left} messages are not sent ({why}); metrics.jsonl has every figure, "
-                "and the same command sends what is missing"
-            )
+            self._add_results(ending, max(self._latest.values(), default=0))
+        self._reached(self.close, ending.error)
 
     def _add_results(self, ending: Ending, update: int) -> None:
-        """Queue what is known at the end: test scores, pictures, the model; unless an earlier command has sent it."""
+        """Send what is known at the end: test scores, pictures, the model; unless an earlier command has sent it."""
         results = json.dumps(ending.tests, sort_keys=True)
         digest = hashlib.sha256(results.encode()).hexdigest()[:16]
         if digest == self._results:
@@ -110,27 +99,35 @@ class Tracker(Callback, ABC):
         for test, entry in ending.tests.items():
             values = {f"test/{test}/{score['name'].lower()}": score["score"] for score in entry["metrics"]}
             values[f"test/{test}/ppl"] = entry["perplexity"]["ppl"]
-            self._outbox.add(partial(self.log, values, update))
+            self._reached(self.log, values, update)
             for score in entry["metrics"]:
                 name = f"test/{test}/{score['name'].lower()} signature"
-                self._outbox.add(partial(self.note, name, score["signature"], update))
+                self._reached(self.note, name, score["signature"], update)
         for kind in ("plots", SHOWN):
             for path in sorted((ending.folder / kind).glob("*.png")):
-                self._outbox.add(partial(self.picture, path, update))
+                self._reached(self.picture, path, update)
         if self._with_model:
-            self._outbox.add(partial(self.model, ending.folder / "best"))
-        self._outbox.add(partial(self._finished, digest))
+            self._reached(self.model, ending.folder / "best")
+        if not self._problem:
+            self._results = digest
+            self._write_record()
 
-    def _finished(self, digest: str) -> None:
-        self._results = digest
-        self._write_record()
-
-    def _opened(self, run: TrackedRun) -> None:
-        self.open(run)
-        self._write_record()
+    def _reached(self, send: Callable[..., None], *facts: Any) -> bool:
+        """Send something; return whether it was sent. The first failure is logged, and nothing is sent after it."""
+        if self._problem:
+            return False
+        try:
+            send(*facts)
+        except Exception as error:
+            self._problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            self._log(
+                f"warning: tracking={self.name}: nothing more is sent ({self._problem}); training goes on, "
+                "metrics.jsonl has every figure, and the same command sends what is missing"
+            )
+        return not self._problem
 
     def _add(self, line: Mapping[str, Any], others: Mapping[str, float] | None = None) -> bool:
-        """Queue the figures of a line of metrics.jsonl unless they have been sent; return whether they are queued."""
+        """Send the figures of a line of metrics.jsonl unless they have been sent; return whether they were now."""
         kind = _kind(line)
         if not kind:
             return False
@@ -138,21 +135,19 @@ class Tracker(Callback, ABC):
         if update <= self._latest.get(kind, -1):  # training went back: what comes now replaces what was sent
             self._known = {}
             self._latest = {kind: min(latest, update - 1) for kind, latest in self._latest.items()}
-            self._outbox.add(partial(self.go_back, update))
+            self._reached(self.go_back, update)
         self._latest[kind] = update
         if update <= self._known.get(kind, -1):
             return False
         values = {**dict(_figures(kind, line)), **(others or {})}
-        self._outbox.add(partial(self._logged, kind, update, values))
-        for name, signature in line.get("signatures", {}).items() if kind not in self._noted else ():
-            self._outbox.add(partial(self.note, f"{kind}/{name} signature", signature, update))
-        self._noted.add(kind)
-        return True
-
-    def _logged(self, kind: str, update: int, values: Mapping[str, float]) -> None:
-        self.log(values, update)
+        if not self._reached(self.log, values, update):
+            return False
         self._sent[kind] = update
         self._write_record()
+        for name, signature in line.get("signatures", {}).items() if kind not in self._noted else ():
+            self._reached(self.note, f"{kind}/{name} signature", signature, update)
+        self._noted.add(kind)
+        return True
 
     def _write_record(self, opened: bool = True) -> None:
         with suppress(OSError):  # a full disk: at worst a line is sent twice

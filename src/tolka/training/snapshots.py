@@ -1,42 +1,36 @@
 """Snapshots of a run's model for `best/`, `last/` and checkpoints, and reading `last/` back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import NUMBER, check_kinds
 from tolka.model_directory.file_names import STATE_FACTS
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState, load_state
 from tolka.model_directory.weights import load_weights
 from tolka.model_directory.write import snapshot
 from tolka.models.base import Seq2Seq
+from tolka.options.parsing import build
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.checkpoint_writer import SavableModel
+from tolka.training.state import TrainState
 
-_COUNTS = ("update", "epoch", "batch", "tokens", "best_update", "stale", "validated_at")
-_LATER_COUNTS = ("averaged_at?", "skipped?", "skipped_in_row?", "splits?", "returns?", "validated_start?")
-_FACTS = {
-    "train": {
-        **dict.fromkeys((*_COUNTS, *_LATER_COUNTS), int),
-        **dict.fromkeys(("seconds", "safety_seconds?", "best?", "best_nll?"), NUMBER),
-        "precision": str,
-        "best_mean_of?": [int],
-        "kept?": {"*": NUMBER},
-        "kept_nll?": {"*": NUMBER},
-    },
-    "store": str,
-    "fit?": {"batches": int, "tokens": int},
-    "loader?": {"*": object},
-    "window?": [NUMBER, NUMBER],
-    "written?": int,
-    "unrecorded?": [{"*": object}],
-    "round_batches?": int,
-}
-"""The kinds of the values that a training resumes from."""
+
+@dataclass(frozen=True)
+class _ResumeFacts:
+    """The kinds of the values that a training resumes from, beside those of `TrainState`; there are others."""
+
+    store: str
+    train: dict[str, Any]
+    fit: dict[str, int] = field(default_factory=dict)
+    loader: dict[str, Any] = field(default_factory=dict)
+    window: list[float | None] = field(default_factory=list)
+    written: int = 0
+    unrecorded: list[dict[str, Any]] = field(default_factory=list)
+    round_batches: int = 0
 
 
 class Snapshots(Protocol):
@@ -83,7 +77,7 @@ class RunSnapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
-    check_kinds(state.facts, _FACTS, f"{run / 'last' / STATE_FACTS}:", " ")
+    _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "
@@ -91,3 +85,13 @@ def read_last_state(run: Path, store: str) -> ResumeState:
             f"with run.init_from={run} to begin with its weights"
         )
     return state
+
+
+def _check(facts: Mapping[str, Any], path: Path) -> None:
+    """Raise CheckpointError for a value of another kind. path: of the facts, for the message."""
+    kinds = {each.name for each in fields(_ResumeFacts)}
+    try:
+        known = {key: value for key, value in facts.items() if key in kinds and value is not None}
+        build(TrainState, build(_ResumeFacts, known, "last").train, "train")
+    except (TolkaError, TypeError) as error:  # TypeError: one is missing
+        raise CheckpointError(f"{path}: {error}") from None

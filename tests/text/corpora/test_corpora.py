@@ -17,6 +17,7 @@ from tolka.text.cleaning.cleaner import Tally, clean, read_split, read_test_set
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpora.hub import HubConfig, _Rows
+from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
 
 
@@ -108,8 +109,9 @@ def test_a_test_set_keeps_every_line_but_flaws(tmp_path: Path, monkeypatch: pyte
     assert (kept, tally.dropped) == ([other], {"fuzzy translation": 1})
 
 
-def test_a_row_of_a_data_set_has_the_ceiling_of_a_line() -> None:
-    config = HubConfig(source="xa", target="xb", path="some/name", max_line_bytes=4)
+def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tolka.text.corpora.hub.LINE_LIMIT", LineLimit(4))
+    config = HubConfig(source="xa", target="xb", path="some/name")
     rows = [{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}]
     pairs = _Rows(config, "train", ["xa", "xb"], dict).pairs(rows)
     assert next(pairs) == Pair("four", "1")
@@ -221,15 +223,26 @@ class TestHub:
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["weights", "caps"])
-def test_a_number_for_each_text(tmp_path: Path, key: str) -> None:
+def test_files_in_place_of_splits_are_called_as_they_are_or_otherwise(tmp_path: Path) -> None:
+    for name in ("train", "valid", "newstest"):
+        for language in ("xa", "xb"):
+            (tmp_path / f"{name}.{language}").write_text(f"{name}\n")
+    options: dict[str, Any] = {"path": "a/b", "root": str(tmp_path), "test": [["test", "newstest"]]}
+    corpus = HubConfig("xa", "xb", **options).open()
+    names = [[source.name for source in each] for each in (corpus.train, corpus.valid, corpus.tests)]
+    assert names == [["train"], ["valid"], ["newstest"]]
+    with pytest.raises(ConfigError, match=r"corpus.test \(\[a,b,c\]\): a list in the list is \[SPLIT,PREFIX\]"):
+        HubConfig("xa", "xb", test=[["a", "b", "c"]])
+
+
+def test_a_weight_for_each_text(tmp_path: Path) -> None:
     for name in ("a", "b"):
         for language in ("xa", "xb"):
             (tmp_path / f"{name}.{language}").write_text("x\n")
     options: dict[str, Any] = {"root": str(tmp_path), "train": ["a", "b"], "valid": ["a"]}
-    assert len(FilesConfig("xa", "xb", **options | {key: [1, 2]}).open().entries) == 2
-    with pytest.raises(ConfigError, match=rf"corpus.{key} has 3 numbers and corpus.train 2 texts"):
-        FilesConfig("xa", "xb", **options | {key: [1, 2, 3]}).open()
+    assert len(FilesConfig("xa", "xb", **options, weights=[1, 2]).open().entries) == 2
+    with pytest.raises(ConfigError, match=r"corpus.weights has 3 numbers and corpus.train 2 texts"):
+        FilesConfig("xa", "xb", **options, weights=[1, 2, 3]).open()
 
 
 @pytest.mark.parametrize("entry", ["train.en", "train.de.gz", "tr*.en"])

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tolka.errors import ConfigError
-from tolka.options.checks import at_least
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import counted
-from tolka.text.lines import LineLimit
 from tolka.text.pairs import PairSource, PairStream
 
 _MAX_SIZE_CHARACTERS = 20
@@ -58,12 +56,6 @@ class CorpusConfig(ABC):
     """of several training texts, the share of an epoch that each makes up: [3,1] = 3/4 and 1/4; [] = by length"""
     temperature: float = setting(1.0, needs=("corpus.several", "several texts in corpus.train"))
     """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
-    caps: list[int] = field(default_factory=list)
-    """the most different pairs of each training text in an epoch, others in each; 0 = all; weights mix what is left"""
-    check: bool = setting(False, resumable=True)
-    """whether a run begins with mt-train --check, written to its log and check.html; it trains whatever is found"""
-    max_line_bytes: int = setting(LineLimit.max_bytes, resumable=True)
-    """ceiling on a line of a text file, or on one text of a row: a longer one is an error, not a sentence"""
 
     def __post_init__(self) -> None:
         for key in ("source", "target"):
@@ -72,37 +64,27 @@ class CorpusConfig(ABC):
                 raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
         if self.source == self.target:
             raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
-
-        at_least(self, "corpus", 1, "max_line_bytes")
         if self.temperature < 1:
             raise ConfigError(f"corpus.temperature ({self.temperature:g}) must be at least 1 (as long as each text is)")
         if self.weights and self.temperature != 1:
             raise ConfigError("corpus.weights and corpus.temperature both say how the texts are mixed: set one of them")
         if self.weights and (min(self.weights) < 0 or not sum(self.weights)):
             raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
-        if self.caps and min(self.caps) < 0:
-            raise ConfigError(f"corpus.caps ({self.caps}) must be 0 (all) or more")
 
     @property
     def several(self) -> bool:
         """Whether corpus.train is not a single text."""
         return len(getattr(self, "train", ())) != 1
 
-    @property
-    def line_limit(self) -> LineLimit:
-        """The longest line that is read, corpus.max_line_bytes."""
-        return LineLimit(self.max_line_bytes, "corpus.max_line_bytes")
-
     def open(self) -> "Corpus":
-        """Find the data, and check weights and caps against it; DataError or ConfigError if something is missing."""
+        """Find the data, and check the weights against it; DataError or ConfigError if something is missing."""
         corpus = self.find()
-        for key in ("weights", "caps"):
-            numbers, texts = len(getattr(self, key)), len(corpus.entries)
-            if numbers not in (0, texts):
-                raise ConfigError(
-                    f"corpus.{key} has {counted(numbers, 'number')} and corpus.train {counted(texts, 'text')}: "
-                    "give one for each (all that a pattern stands for is one)"
-                )
+        numbers, texts = len(self.weights), len(corpus.entries)
+        if numbers not in (0, texts):
+            raise ConfigError(
+                f"corpus.weights has {counted(numbers, 'number')} and corpus.train {counted(texts, 'text')}: give one "
+                "for each (all that a pattern stands for is one)"
+            )
         return corpus
 
     @abstractmethod

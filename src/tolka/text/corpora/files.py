@@ -12,7 +12,7 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.lines import COMPRESSIONS, LineLimit, near_path, user_path, without_compression
+from tolka.text.lines import COMPRESSIONS, near_path, user_path, without_compression
 from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
@@ -140,16 +140,16 @@ class FilesConfig(CorpusConfig):
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, languages = text.base, (self.source, self.target)
         if text.target is not None:
-            return _of_two(_file(base, key), _file(text.target, key), name, self.line_limit)
+            return _of_two(_file(base, key), _file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
-            return reader(base, name, languages, columns, self.line_limit)
+            return reader(base, name, languages, columns)
         _refuse_a_pipe(base, key)
         if text.columns and base.is_file() and not _sides(base, self.source):
-            return TsvFile(base, name, languages, text.columns, self.line_limit)
+            return TsvFile(base, name, languages, text.columns)
         hint = self._ending_hint(base)
         source, target = (_existing(base, language, key, hint) for language in languages)
-        return _of_two(source, target, name, self.line_limit)
+        return _of_two(source, target, name)
 
     def _ending_hint(self, base: Path) -> str:
         """Return a hint to leave out the language's ending, if the prefix has one."""
@@ -209,9 +209,9 @@ def _file(path: Path, key: str) -> Path:
     return path
 
 
-def _of_two(source: Path, target: Path, name: str, limit: LineLimit) -> PairSource:
+def _of_two(source: Path, target: Path, name: str) -> PairSource:
     """Return the pairs of two files."""
-    return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name, limit)
+    return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
 
 
 def _refuse_a_pipe(path: Path, key: str) -> None:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,8 +14,8 @@ from tolka.options.checks import at_least
 from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.corpora.files import FilesConfig
-from tolka.text.lines import user_path
+from tolka.text.corpora.files import Entry, FilesConfig
+from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
 
 _FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
@@ -35,20 +35,14 @@ class HubConfig(CorpusConfig):
     """the data set's configuration, where it has several (de-en)"""
     revision: str = setting("", literal=True)
     """commit or tag of the data set; empty = the newest"""
-    train: list[str] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
-    """name of the training split, or a list"""
-    valid: list[str] = setting(default_factory=lambda: ["validation"], literal=True, any_bytes=True)
+    train: list[Entry] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
+    """name of the training split, or a list; [[SPLIT,PREFIX]] = of a split whose files in corpus.root are called so"""
+    valid: list[Entry] = setting(default_factory=lambda: [["validation", "valid"]], literal=True, any_bytes=True)
     """name of the validation split, or a list; or what is set aside of train: a share (0.01), a number, or auto"""
-    test: list[str] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
+    test: list[Entry] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
     """name of a test split, or a list, each scored on its own; or what is set aside of train, as for valid"""
     root: str = setting("", literal=True, any_bytes=True)
-    """folder that holds the same data as text files; when given, nothing is downloaded"""
-    root_train: list[str] = setting(default_factory=lambda: ["train"], literal=True, any_bytes=True)
-    """prefix of the training files in that folder, or a list"""
-    root_valid: list[str] = setting(default_factory=lambda: ["valid"], literal=True, any_bytes=True)
-    """prefix of the validation files in that folder, or a list; a share, a number or auto, as for valid"""
-    root_test: list[str] = setting(default_factory=lambda: ["test"], literal=True, any_bytes=True)
-    """prefix of a test set in that folder, or a list; a share, a number or auto, as for valid"""
+    """folder that holds the same data as text files, named as the splits are; when given, nothing is downloaded"""
     streaming: bool = False
     """read the training split as a stream, again from the start when it ends, instead of preparing it first"""
     buffer: int = setting(100_000, needs=("corpus.streaming", "corpus.streaming=true"))
@@ -56,15 +50,21 @@ class HubConfig(CorpusConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for key in ("train", "valid", "test"):
+            for entry in getattr(self, key):
+                if not isinstance(entry, str) and len(entry) != 2:
+                    raise ConfigError(
+                        f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SPLIT,PREFIX], a split and the "
+                        "prefix of its files in corpus.root"
+                    )
         at_least(self, "corpus", 1, "buffer")
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         if self.streaming and len(self.train) != 1:
-            raise ConfigError(f"corpus.train ({', '.join(self.train)}): a stream is of one split")
-        if self.streaming and (self.weights or self.caps or self.temperature != 1):
-            raise ConfigError("corpus.weights, caps and temperature mix several texts: a stream is one; leave them out")
-        held_out = ("root_valid", "root_test") if self.root else ("valid", "test")
-        for key in held_out if self.streaming else ():
+            raise ConfigError(f"corpus.train ({', '.join(_splits(self.train))}): a stream is of one split")
+        if self.streaming and (self.weights or self.temperature != 1):
+            raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
+        for key in ("valid", "test") if self.streaming else ():
             if SetSize.of(key, getattr(self, key)):
                 raise ConfigError(
                     f"corpus.{key} ({getattr(self, key)[0]}): of a stream, whose end is not known, nothing can be set "
@@ -76,30 +76,39 @@ class HubConfig(CorpusConfig):
         if self.streaming:
             stream = HubStream(self)
             head = StreamHead(stream, self.buffer)
-            held_out = self._files() if self.root else Corpus([], self._splits(self.valid), self._splits(self.test))
+            held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
         if self.root:
             return self._files()
         if not self.path:
             raise ConfigError("corpus.path is missing: give a data set, as in corpus.path=OWNER/NAME")
         sizes = {key: size for key in ("valid", "test") if (size := SetSize.of(key, getattr(self, key)))}
-        train = [[split] for split in self._splits(self.train)]
-        valid, test = (self._splits(getattr(self, key)) if key not in sizes else [] for key in ("valid", "test"))
+        train = [[split] for split in self._opened(self.train)]
+        valid, test = (self._opened(getattr(self, key)) if key not in sizes else [] for key in ("valid", "test"))
         return Corpus(train, valid, test, sizes=sizes)
 
     def _files(self) -> Corpus:
         return FilesConfig(
             source=self.source,
             target=self.target,
-            max_line_bytes=self.max_line_bytes,
             root=self.root,
-            train=[*(self.root_train if not self.streaming else self.root_valid)],
-            valid=[*self.root_valid],
-            test=[*self.root_test],
+            train=_prefixes(self.train if not self.streaming else self.valid),
+            valid=_prefixes(self.valid),
+            test=_prefixes(self.test),
         ).find()
 
-    def _splits(self, names: list[str]) -> list[PairSource]:
-        return [HubSplit(self, name) for name in names]
+    def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
+        return [HubSplit(self, name) for name in _splits(entries)]
+
+
+def _splits(entries: Sequence[Entry]) -> list[str]:
+    """Return the name of each entry's split."""
+    return [entry if isinstance(entry, str) else entry[0] for entry in entries]
+
+
+def _prefixes(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the prefix of each entry's files in corpus.root."""
+    return [entry if isinstance(entry, str) else entry[-1] for entry in entries]
 
 
 class _Rows:
@@ -131,7 +140,7 @@ class _Rows:
                 place = f"{self._config.path} ({self._split}), row {number}"
                 if not isinstance(text, str | None):
                     raise DataError(f"{place}: {text!r} is no text")
-                self._config.line_limit.check(text or "", place)
+                LINE_LIMIT.check(text or "", place)
             yield Pair(*((text or "").replace("\n", " ") for text in texts))
 
     def _checked(self, rows: Iterable[Any]) -> Iterator[Any]:
@@ -173,7 +182,7 @@ class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        self.name = config.train[0]
+        (self.name,) = _splits(config.train)
         self.config = config
         self._reader: _Rows | None = None
         self._begin(0, None)

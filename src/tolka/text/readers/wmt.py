@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tolka.errors import DataError
-from tolka.text.lines import COMPRESSIONS, LineLimit, count_and_digest, read_lines, without_compression
+from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_segment import SegmentText, single_spaced
@@ -29,7 +29,7 @@ def is_sgm(path: Path) -> bool:
 class SgmFiles(PairSource):
     """Two files whose segments are pairs: the same ones in the same order."""
 
-    def __init__(self, source: Path, target: Path, name: str, limit: LineLimit) -> None:
+    def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.paths, self._limit = name, (source, target), limit
         self.exchange = f"exchange the names of {source} and {target}"
 

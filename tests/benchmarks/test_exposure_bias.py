@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import BOS, EOS, Batch, collate
-from tolka.evaluation.robustness import LossByPosition, loss_by_position
 from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.models.transformer import TransformerConfig
+from transformer_figures.exposure_bias import LossByPosition, loss_by_position
 
 A, B, C = 4, 5, 6
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
