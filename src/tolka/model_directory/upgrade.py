@@ -1,7 +1,9 @@
 """Convert settings of earlier versions to those of this one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from tolka.errors import ConfigError
 
 _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
@@ -11,12 +13,28 @@ _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
 }
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
-# Removed setting -> its replacement, for the error message.
+# Removed setting, or setting=value -> what to use instead. Typed ones are refused with it, and saved ones are dropped.
 GONE = {
     "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
+# Those that a run cannot silently go on without -> the value with which they did nothing.
+_IDLE: dict[str, Any] = {}
+# Groups that tell how a model translates: it cannot be read without what `_IDLE` names of them.
+_OF_THE_MODEL = ("model", "tokenizer", "cleaning")
+
+
+def gone(key: str, value: object) -> str:
+    """Return what to use instead of a removed setting, or of a removed value of one; "" for any other."""
+    removed = next((each for each in (key, f"{key}={value}") if each in GONE), "")
+    return f"{removed} is gone; in its place: {GONE[removed]}" if removed else ""
+
+
+def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a saved run cannot silently go on without: "group.key" of removed settings -> value."""
+    removed = {f"{group}.{key}": value for group, key, value in _removed(_renamed(config))}
+    return {key: value for key, value in removed.items() if key not in GONE or _IDLE.get(key, value) != value}
 
 
 def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +50,27 @@ def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a saved training configuration; unknown settings are unchanged."""
+    """Convert a saved training configuration, without removed settings; unknown ones are unchanged.
+
+    ConfigError for a removed setting that the model's translations depend on.
+    """
+    upgraded = _renamed(config)
+    if lost := [key for key in lost_settings(config) if key.partition(".")[0] in _OF_THE_MODEL]:
+        raise ConfigError(gone(lost[0], lost_settings(config)[lost[0]]))
+    for group, key, _ in list(_removed(upgraded)):
+        upgraded[group] = {each: value for each, value in upgraded[group].items() if each != key}
+    return upgraded
+
+
+def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the group, key and value of each removed setting."""
+    for group, options in config.items():
+        if isinstance(options, Mapping):
+            yield from ((group, key, value) for key, value in options.items() if gone(f"{group}.{key}", value))
+
+
+def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert settings that have another name, place or value now."""
     upgraded = _upgrade_cleaning(config)
     for (group, key), values in _RENAMED_VALUES.items():
         options = upgraded.get(group)
