@@ -2,12 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.compose import HYDRA_VERSION, ConfigSource
+from tolka.config.compose import ConfigSource, version_base
 from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
@@ -32,14 +31,19 @@ def hydra_main(
     """
     import hydra
 
+    _check_python()
     folder = ["--config-dir", str(source.folder.absolute())] if source.folder else []
     arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote, settings)]
-    main = hydra.main(config_path=str(config_dir()), version_base=HYDRA_VERSION)(_Task(task))
-    with _as_typed([*arguments, *_NOTHING_OF_ITS_OWN]):
-        try:
-            main()
-        except _Raised as raised:
-            raise raised.error from None
+    main = hydra.main(config_path=str(config_dir()), **version_base())(_Task(task))
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them with an epilogue
+    before = sys.argv
+    sys.argv = [before[0], *arguments, *_NOTHING_OF_ITS_OWN]
+    try:
+        main()
+    except _Raised as raised:
+        raise raised.error from None
+    finally:
+        sys.argv = before
 
 
 class _Raised(BaseException):
@@ -63,23 +67,14 @@ class _Task:
             raise _Raised(error) from error
 
 
-@contextmanager
-def _as_typed(arguments: Sequence[str]) -> Iterator[None]:
-    """Let Hydra read these arguments; it then raises errors instead of printing them with an epilogue."""
+def _check_python() -> None:
+    """Raise ConfigError where argparse, which checks help texts from Python 3.14 on, refuses one of Hydra 1.3's."""
     from hydra._internal.utils import get_args_parser
 
     try:
         get_args_parser()
-    except ValueError:  # argparse of Python 3.14 checks help texts, and Hydra 1.3 has one that is not a text
-        raise ConfigError(f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use 3.13") from None
-    before, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = [before[0], *arguments]
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    try:
-        yield
-    finally:
-        sys.argv = before
-        if full_error is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = full_error
+    except ValueError:
+        raise ConfigError(
+            f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use Python 3.13, or Hydra 1.4 "
+            "(pip install --pre 'hydra-core>=1.4.0rc3')"
+        ) from None

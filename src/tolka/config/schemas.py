@@ -16,7 +16,7 @@ from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
-from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
+from tolka.options.settings import is_resumable, needed_settings, setting
 from tolka.report.page import ReportConfig
 from tolka.search.base import SearchConfig
 from tolka.text.cleaning.steps import CleaningConfig
@@ -173,16 +173,6 @@ _CLASSES: dict[str, type] = {
 GROUPS = Groups(REGISTRIES, _CLASSES)
 """The groups of all commands."""
 build_groups = GROUPS.build
-
-
-def literal_keys() -> dict[str, tuple[bool, bool]]:
-    """Return the keys whose values are taken as typed -> whether they are lists, whether any bytes will do."""
-    return {
-        f"{group}.{name}": (is_list, any_bytes)
-        for group in (*_CLASSES, *REGISTRIES)
-        for cls in GROUPS.kinds(group)
-        for name, is_list, any_bytes in literal_settings(cls)
-    }
 
 
 _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
