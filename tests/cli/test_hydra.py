@@ -205,16 +205,6 @@ def finished(config: Any) -> Any:
     return SimpleNamespace(summary=lambda: "done")
 
 
-def test_python_3_14_is_refused_in_one_line(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def parser() -> None:
-        raise ValueError("badly formed help string")
-
-    monkeypatch.setattr("hydra._internal.utils.get_args_parser", parser)
-    outcome = command("mt-train", *tiny)
-    assert (outcome.code, "Hydra 1.3 cannot read its arguments on Python" in outcome.error) == (2, True)
-    assert sys.argv[0] != "--config-name"
-
-
 def test_a_folder_that_is_not_there() -> None:
     with pytest.raises(ConfigError, match="there is no folder no_such"):
         ConfigSource(Path("no_such"))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tolka.config.compose import ConfigSource, version_base
 from tolka.config.typed import quote
-from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
 
 if TYPE_CHECKING:
@@ -27,11 +26,10 @@ def hydra_main(
     """Call hydra.main with settings that are known to compose.
 
     task: is called with each job's configuration. options: Hydra's own, as in ["--multirun"]. What the task raises
-    leaves as it is. ConfigError on a Python for which Hydra's parser of arguments is too old.
+    leaves as it is.
     """
     import hydra
 
-    _check_python()
     folder = ["--config-dir", str(source.folder.absolute())] if source.folder else []
     arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote, settings)]
     main = hydra.main(config_path=str(config_dir()), **version_base())(_Task(task))
@@ -65,16 +63,3 @@ class _Task:
             return self.function(config)
         except Exception as error:
             raise _Raised(error) from error
-
-
-def _check_python() -> None:
-    """Raise ConfigError where argparse, which checks help texts from Python 3.14 on, refuses one of Hydra 1.3's."""
-    from hydra._internal.utils import get_args_parser
-
-    try:
-        get_args_parser()
-    except ValueError:
-        raise ConfigError(
-            f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use Python 3.13, or Hydra 1.4 "
-            "(pip install --pre 'hydra-core>=1.4.0rc3')"
-        ) from None
