@@ -27,7 +27,8 @@ _OF_THE_MODEL = ("model", "tokenizer", "cleaning")
 
 def gone(key: str, value: object) -> str:
     """Return what to use instead of a removed setting, or of a removed value of one; "" for any other."""
-    removed = next((each for each in (key, f"{key}={value}") if each in GONE), "")
+    choice = f"{key}={value}" if isinstance(value, str) else key  # a list of a damaged file may be endless as text
+    removed = next((each for each in (key, choice) if each in GONE), "")
     return f"{removed} is gone; in its place: {GONE[removed]}" if removed else ""
 
 
