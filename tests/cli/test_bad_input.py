@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -72,86 +73,86 @@ def test_an_interruption_before_the_command_is_there() -> None:
     assert (done.stderr, done.returncode) == ("interrupted\n", 130)
 
 
-@pytest.mark.parametrize(
-    ("given", "complaints"),
-    [
-        (["trainer.update=5"], ["unknown key 'trainer.update'. Did you mean 'trainer.updates'?"]),
-        (["trainr.updates=5"], ["unknown key 'trainr.updates'. Did you mean 'trainer.updates'?"]),
-        (["trainer.warmup=5"], ["unknown key 'trainer.warmup'. Here it is scheduler.warmup=5"]),
-        (["trainer.foo=5"], ["Keys of trainer: trainer.accumulate, ", " more (mt-train --help shows all)."]),
-        (["model=xyz"], ["Known: bilstm_attention, ", " more (mt-train --help shows all)."]),
-        (["modl=x"], ["unknown key 'modl'. Did you mean 'model'?"]),
-        (["model=transformer_tinny"], ["unknown model 'transformer_tinny'. Did you mean 'transformer_tiny'?"]),
-        (["search=beem"], ["unknown search 'beem'. Did you mean 'beam'?"]),
-        (["trainer=5"], ["unknown trainer '5'. Known: default."]),
-        (["tokenizer.type=bep"], ["tokenizer.type ('bep') is unknown. Did you mean 'bpe'?"]),
-        (["trainer.updates=five"], ["trainer.updates ('five') must be a whole number"]),
-        (["trainer.updates=5.5"], ["trainer.updates (5.5) must be a whole number"]),
-        (["trainer.updates=null"], ["trainer.updates (None) must be a whole number"]),
-        (["tokenizer.shared=yes"], ["tokenizer.shared ('yes') must be true or false"]),
-        (["optimizer.lr=nan"], ["optimizer.lr (nan) must be a number"]),
-        (["trainer.max_minutes=inf"], ["trainer.max_minutes (inf) must be a number"]),
-        (["run.seed=-1"], ["run.seed (-1) must be at least 0"]),
-        (["run.seed=99999999999999999999"], ["run.seed (99999999999999999999) must be a whole number, at most 2**63"]),
-        (["model.d_model=15"], ["model.d_model (15) must be a multiple of model.heads (2)"]),
-        (
-            ["batching.tokens=64"],
-            ["batching.tokens (64) is smaller than one sentence may be", "at least batching.max_length + 1 (65)"],
-        ),
-        (["corpus.target=xa"], ["corpus.source and corpus.target are both 'xa'; they must differ"]),
-        (["scheduler.warmup=6"], ["scheduler.warmup (6) is longer than the training (trainer.updates 5)"]),
-        (
-            ["trainer.r_drop=5", "model.dropout=0"],
-            ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
-        ),
-        (
-            ["trainer.consistency_after=9"],
-            ["trainer.consistency_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
-        ),
-        (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
-        (
-            ["trainer.simcut=3", "trainer.simcut_words=0"],
-            ["trainer.simcut needs words to cut: set trainer.simcut_words"],
-        ),
-        (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
-        (["trainer.average=1"], ["trainer.average (1) must be 0 (none), or at least 2"]),
-        (["trainer.average_of=first"], ["trainer.average_of ('first') is unknown. Known: best, last."]),
-        (["corpus.weights=[a,b]"], ["corpus.weights (['a', 'b']) must be a list, each of it a number"]),
-        (["corpus.weights=[0]"], ["corpus.weights ([0.0]) must be 0 or more, and not all of them 0"]),
-        (["corpus.temperature=0"], ["corpus.temperature (0) must be at least 1"]),
-        (["corpus.temperature=2", "corpus.weights=[1]"], ["corpus.weights and corpus.temperature both say"]),
-        (["run.processes=-1"], ["run.processes (-1) must be 0 (one for each core) or more"]),
-        (["cleaning.unicode=foo"], ["cleaning.unicode ('foo') is unknown"]),
-        (["cleaning.leaks=foo"], ["cleaning.leaks ('foo') is unknown"]),
-        (
-            ["tokenizer=word", "batching.sampling=0.1"],
-            ["batching.sampling draws other segmentations", "choose bpe or unigram"],
-        ),
-        (["batching.sampling=1.5"], ["batching.sampling (1.5) must be at least 0 and below 1"]),
-        (
-            ["scheduler=linear", "scheduler.horizon=2"],
-            ["scheduler.horizon (2) must be longer than scheduler.warmup (2)"],
-        ),
-        (["model=lstm trainer.updates=2"], ["'model=lstm trainer.updates=2' has several settings"]),
-        (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
-        (["=5"], ["'=5' is no setting"]),
-        (["+foo=1"], ["unknown key 'foo'"]),
-        (["~model"], ["~model would leave out a group that is needed"]),
-        (["hydra.run.dir=x"], ["hydra.run.dir is Hydra's own setting"]),
-        (["trainer.updates=[1"], ["cannot read 'trainer.updates=[1'"]),
-        (["tokenizer.type=a(b"], ["cannot read 'tokenizer.type=a(b'", "\"tokenizer.type='a(b'\""]),
-        (["--updates"], ["--updates is no option; settings are key=value. Here it is trainer.updates=VALUE"]),
-        (
-            ["trainer.updates=five", "model.d_model=x", "tokenizer.type=bep", "run.seed=-1"],
-            ["trainer.updates ('five')", "model.d_model ('x')", "tokenizer.type ('bep')", "run.seed (-1)"],
-        ),
-    ],
-)
-def test_settings(command: Command, tiny: list[str], tmp_path: Path, given: list[str], complaints: list[str]) -> None:
-    outcome = command("mt-train", *tiny, *given)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert all(complaint in outcome.error for complaint in complaints)
-    assert "unknown" not in outcome.error or outcome.error.count(",") <= 6 * outcome.error.count("unknown")
+SETTINGS: list[tuple[list[str], list[str]]] = [
+    (["trainer.update=5"], ["unknown key 'trainer.update'. Did you mean 'trainer.updates'?"]),
+    (["trainr.updates=5"], ["unknown key 'trainr.updates'. Did you mean 'trainer.updates'?"]),
+    (["trainer.warmup=5"], ["unknown key 'trainer.warmup'. Here it is scheduler.warmup=5"]),
+    (["trainer.foo=5"], ["Keys of trainer: trainer.accumulate, ", " more (mt-train --help shows all)."]),
+    (["model=xyz"], ["Known: bilstm_attention, ", " more (mt-train --help shows all)."]),
+    (["modl=x"], ["unknown key 'modl'. Did you mean 'model'?"]),
+    (["model=transformer_tinny"], ["unknown model 'transformer_tinny'. Did you mean 'transformer_tiny'?"]),
+    (["search=beem"], ["unknown search 'beem'. Did you mean 'beam'?"]),
+    (["trainer=5"], ["unknown trainer '5'. Known: default."]),
+    (["tokenizer.type=bep"], ["tokenizer.type ('bep') is unknown. Did you mean 'bpe'?"]),
+    (["trainer.updates=five"], ["trainer.updates ('five') must be a whole number"]),
+    (["trainer.updates=5.5"], ["trainer.updates (5.5) must be a whole number"]),
+    (["trainer.updates=null"], ["trainer.updates (None) must be a whole number"]),
+    (["tokenizer.shared=yes"], ["tokenizer.shared ('yes') must be true or false"]),
+    (["optimizer.lr=nan"], ["optimizer.lr (nan) must be a number"]),
+    (["trainer.max_minutes=inf"], ["trainer.max_minutes (inf) must be a number"]),
+    (["run.seed=-1"], ["run.seed (-1) must be at least 0"]),
+    (["run.seed=99999999999999999999"], ["run.seed (99999999999999999999) must be a whole number, at most 2**63"]),
+    (["model.d_model=15"], ["model.d_model (15) must be a multiple of model.heads (2)"]),
+    (
+        ["batching.tokens=64"],
+        ["batching.tokens (64) is smaller than one sentence may be", "at least batching.max_length + 1 (65)"],
+    ),
+    (["corpus.target=xa"], ["corpus.source and corpus.target are both 'xa'; they must differ"]),
+    (["scheduler.warmup=6"], ["scheduler.warmup (6) is longer than the training (trainer.updates 5)"]),
+    (
+        ["trainer.r_drop=5", "model.dropout=0"],
+        ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
+    ),
+    (
+        ["trainer.consistency_after=9"],
+        ["trainer.consistency_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
+    ),
+    (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
+    (
+        ["trainer.simcut=3", "trainer.simcut_words=0"],
+        ["trainer.simcut needs words to cut: set trainer.simcut_words"],
+    ),
+    (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
+    (["trainer.average=1"], ["trainer.average (1) must be 0 (none), or at least 2"]),
+    (["trainer.average_of=first"], ["trainer.average_of ('first') is unknown. Known: best, last."]),
+    (["corpus.weights=[a,b]"], ["corpus.weights (['a', 'b']) must be a list, each of it a number"]),
+    (["corpus.weights=[0]"], ["corpus.weights ([0.0]) must be 0 or more, and not all of them 0"]),
+    (["corpus.temperature=0"], ["corpus.temperature (0) must be at least 1"]),
+    (["corpus.temperature=2", "corpus.weights=[1]"], ["corpus.weights and corpus.temperature both say"]),
+    (["run.processes=-1"], ["run.processes (-1) must be 0 (one for each core) or more"]),
+    (["cleaning.unicode=foo"], ["cleaning.unicode ('foo') is unknown"]),
+    (["cleaning.leaks=foo"], ["cleaning.leaks ('foo') is unknown"]),
+    (
+        ["tokenizer=word", "batching.sampling=0.1"],
+        ["batching.sampling draws other segmentations", "choose bpe or unigram"],
+    ),
+    (["batching.sampling=1.5"], ["batching.sampling (1.5) must be at least 0 and below 1"]),
+    (
+        ["scheduler=linear", "scheduler.horizon=2"],
+        ["scheduler.horizon (2) must be longer than scheduler.warmup (2)"],
+    ),
+    (["model=lstm trainer.updates=2"], ["'model=lstm trainer.updates=2' has several settings"]),
+    (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
+    (["=5"], ["'=5' is no setting"]),
+    (["+foo=1"], ["unknown key 'foo'"]),
+    (["~model"], ["~model would leave out a group that is needed"]),
+    (["hydra.run.dir=x"], ["hydra.run.dir is Hydra's own setting"]),
+    (["trainer.updates=[1"], ["cannot read 'trainer.updates=[1'"]),
+    (["tokenizer.type=a(b"], ["cannot read 'tokenizer.type=a(b'", "\"tokenizer.type='a(b'\""]),
+    (["--updates"], ["--updates is no option; settings are key=value. Here it is trainer.updates=VALUE"]),
+    (
+        ["trainer.updates=five", "model.d_model=x", "tokenizer.type=bep", "run.seed=-1"],
+        ["trainer.updates ('five')", "model.d_model ('x')", "tokenizer.type ('bep')", "run.seed (-1)"],
+    ),
+]
+
+
+def test_settings(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    for given, complaints in SETTINGS:
+        outcome = command("mt-train", *tiny, *given)
+        assert (outcome.code, outcome.out) == (2, ""), given
+        assert all(complaint in outcome.error for complaint in complaints), outcome.error
+        assert "unknown" not in outcome.error or outcome.error.count(",") <= 6 * outcome.error.count("unknown")
     assert not (tmp_path / "run").exists()
 
 
@@ -327,16 +328,16 @@ SPOILT = [
 ]
 
 
-@pytest.mark.parametrize("content", SPOILT, ids=[content[:60] for content in SPOILT])
-def test_a_spoilt_manifest(command: Command, model: Path, content: str) -> None:
-    (model / "manifest.json").write_text(content)
-    assert "manifest.json is damaged" in refused(command, model)
+def test_a_manifest_with_an_impossible_length(command: Command, model: Path) -> None:
+    for longest in (0, -5, "64", None, True):
+        rewrite(model, longest_source=longest)
+        assert f"longest_source is {longest!r}" in refused(command, model)
 
 
-@pytest.mark.parametrize("longest", [0, -5, "64", None, True])
-def test_a_manifest_with_an_impossible_length(command: Command, model: Path, longest: object) -> None:
-    rewrite(model, longest_source=longest)
-    assert f"longest_source is {longest!r}" in refused(command, model)
+def test_a_spoilt_manifest(command: Command, model: Path) -> None:
+    for content in SPOILT:
+        (model / "manifest.json").write_text(content)
+        assert "manifest.json is damaged" in refused(command, model), content[:60]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "model.safetensors"])
@@ -443,15 +444,15 @@ def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
     assert "there is no such model directory" in refused(command, tmp_path / "file")
 
 
-@pytest.mark.parametrize("name", ["a/../../etc", "../x", "..", ".", "/tmp/x", "a/b", "a\\b", "a\nb"])
 def test_the_name_of_a_run_is_one_folder_below_runs(
-    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     before = sorted(tmp_path.rglob("*"))
     arguments = [setting for setting in tiny if not setting.startswith("run.dir=")]
-    for several in ([], ["-m", "run.seed=1,2"]):
+    names = ("a/../../etc", "../x", "..", ".", "/tmp/x", "a/b", "a\\b", "a\nb")
+    for name, several in itertools.product(names, ([], ["-m", "run.seed=1,2"])):
         outcome = command("mt-train", *arguments, f"run.name={name}", *several)
         assert outcome.code == 2
         assert "names one folder below runs/, so that it has no / or .. in it" in outcome.error

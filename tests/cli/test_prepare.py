@@ -31,7 +31,7 @@ def test_a_text_that_cannot_be_prepared_is_one_line(command: Command, tiny: list
 
 @pytest.mark.parametrize(
     ("option", "complaint"),
-    [("-m", "--prepare looks at one training's text: leave out -m"), ("--check", "--check prepares the text, too")],
+    [("-m", "--prepare is about one training: leave out -m"), ("--check", "--check and --prepare are two different")],
 )
 def test_what_it_does_not_go_with(command: Command, option: str, complaint: str) -> None:
     outcome = command("mt-train", "--prepare", option)

@@ -67,7 +67,7 @@ def test_a_job_that_was_ended_goes_on(
     assert sorted(os.listdir(tmp_path)) == [".out.partial", ".out.partial.json"]
     again = command("mt-translate", trained, "-o", tmp_path / "out", "resume=true", *QUICK, *settings, stdin=TEXT)
     assert (again.code, again.out) == (0, "")
-    assert f"resuming after the 40 lines in {tmp_path}/.out.partial\n" in again.err
+    assert f"resuming after 40 lines in {tmp_path}/.out.partial\n" in again.err
     assert (tmp_path / "out").read_text(encoding="utf-8") == whole.out
     assert again.err.partition("\n")[2] == whole.err  # its notes count all lines
     assert os.listdir(tmp_path) == ["out"]

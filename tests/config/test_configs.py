@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.config.choices import choices_of, known_keys
+from tolka.config.choices import choices_of, known_keys, literal_kind
 from tolka.config.command_line import evaluate_config, train_config, translate_config
 from tolka.config.schemas import _CLASSES as CLASSES
-from tolka.config.schemas import GROUPS, REGISTRIES, literal_keys, rebuild
+from tolka.config.schemas import GROUPS, REGISTRIES, rebuild
 from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
@@ -42,10 +42,10 @@ def writer() -> ModuleType:
 WRITER = writer()
 
 
-@pytest.mark.parametrize("name", WRITER.FILES)
-def test_yaml_equals_the_dataclass(name: str) -> None:
+def test_each_yaml_equals_its_dataclass() -> None:
     """scripts/write_configs.py would write what is there."""
-    assert (config_dir() / f"{name}.yaml").read_text(encoding="utf-8") == WRITER.as_yaml(WRITER.FILES[name])
+    for name, config in WRITER.FILES.items():
+        assert (config_dir() / f"{name}.yaml").read_text(encoding="utf-8") == WRITER.as_yaml(config)
 
 
 def test_no_yaml_but_those_and_the_experiments() -> None:
@@ -68,15 +68,11 @@ def test_every_registered_name_has_a_yaml() -> None:
         assert named == set(registry.names())
 
 
-@pytest.mark.parametrize("experiment", choices_of("experiment"))
-def test_every_experiment_is_valid_and_gives_its_name_to_the_run(experiment: str) -> None:
-    config = train_config([f"experiment={experiment}"])
-    assert config.run.folder == Path("runs") / experiment
-
-
-@pytest.mark.parametrize("model", choices_of("model"))
-def test_every_model_is_valid(model: str) -> None:
-    assert train_config([f"model={model}"]).run.name == f"sample-en-ko-{model}"
+def test_every_experiment_and_model_is_valid_and_gives_its_name_to_the_run() -> None:
+    for experiment in choices_of("experiment"):
+        assert train_config([f"experiment={experiment}"]).run.folder == Path("runs") / experiment
+    for model in choices_of("model"):
+        assert train_config([f"model={model}"]).run.name == f"sample-en-ko-{model}"
 
 
 def test_sizes_of_the_named_transformers() -> None:
@@ -101,9 +97,8 @@ def test_promised_names() -> None:
     assert set(promised) <= set(known_keys("train"))
 
 
-@pytest.mark.parametrize(
-    ("override", "quoted"),
-    [
+def test_paths_are_quoted_for_hydra() -> None:
+    for override, quoted in (
         ("corpus.train=말뭉치/a=b(1)", "corpus.train='말뭉치/a=b(1)'"),
         ("corpus.train=it's", r"corpus.train='it\'s'"),
         ("corpus.test=[a b,c(1)]", "corpus.test=['a b','c(1)']"),
@@ -113,10 +108,8 @@ def test_promised_names() -> None:
         ("corpus.train=[['a,b',\"[c]\"],[ab]*.tsv]", "corpus.train=[['a,b',\"[c]\"],'[ab]*.tsv']"),
         ("trainer.updates=10", "trainer.updates=10"),
         ("corpus=files", "corpus=files"),
-    ],
-)
-def test_paths_are_quoted_for_hydra(override: str, quoted: str) -> None:
-    assert quote(override) == quoted
+    ):
+        assert quote(override) == quoted
 
 
 def test_a_list_of_names_arrives_as_it_was() -> None:
@@ -204,7 +197,6 @@ def test_an_option_without_effect_is_said(
     assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
 
 
-KINDS = [(group, cls) for group in (*CLASSES, *REGISTRIES) for cls in GROUPS.kinds(group)]
 MAY_BE_NEGATIVE = {"attention.layer", "model.embedding_dropout", "model.forget_bias"}
 # Names, and what only a machine, a model or a file can tell; all are checked before a training reads its text.
 FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
@@ -212,22 +204,21 @@ FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "
 }
 
 
-@pytest.mark.parametrize(("group", "cls"), KINDS, ids=[f"{group}-{cls.__name__}" for group, cls in KINDS])
-def test_no_number_is_below_its_range_and_no_word_is_unknown(group: str, cls: type) -> None:
+def test_no_number_is_below_its_range_and_no_word_is_unknown() -> None:
     """Of every setting: -1 and a word that nobody knows are refused, unless they have a meaning."""
-    kinds = typing.get_type_hints(cls)
-    for name in (field.name for field in dataclasses.fields(cls)):
-        key, kind = f"{group}.{name}", kinds[name]
-        wrong = "zebra" if kind in (str, list[str]) else -1
-        if kind is bool or key in MAY_BE_NEGATIVE | FREE_TEXTS | literal_keys().keys():
-            continue
-        with pytest.raises(ConfigError, match=re.escape(key)):
-            build(cls, {name: wrong}, group)
+    for group, cls in ((each, cls) for each in (*CLASSES, *REGISTRIES) for cls in GROUPS.kinds(each)):
+        kinds = typing.get_type_hints(cls)
+        for name in (field.name for field in dataclasses.fields(cls)):
+            key, kind = f"{group}.{name}", kinds[name]
+            wrong = "zebra" if kind in (str, list[str]) else -1
+            if kind is bool or key in MAY_BE_NEGATIVE | FREE_TEXTS or literal_kind(key):
+                continue
+            with pytest.raises(ConfigError, match=re.escape(key)):
+                build(cls, {name: wrong}, group)
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+def test_each_documented_end_of_a_range_is_checked() -> None:
+    for setting in (
         *("run.licence=foo", "run.licence=CC-BY-4.0", "run.seed=9223372036854775808", "run.name=a/b"),
         *("tokenizer.character_coverage=0.9", "tokenizer.character_coverage=1.1", "tokenizer.vocab_size=100"),
         *("tokenizer.vocab_size=1000001", "trainer.threads=1025", "trainer.average=1", "trainer.ema=1"),
@@ -237,15 +228,13 @@ def test_no_number_is_below_its_range_and_no_word_is_unknown(group: str, cls: ty
         *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),
         *("corpus.temperature=0.5", "corpus.valid=0.6", "corpus.weights=[-1]"),
         *("attention.head=-1", "decoding.weights=[-1]"),
-    ],
-)
-def test_each_documented_end_of_a_range_is_checked(setting: str) -> None:
-    settings = setting.split()
-    group = settings[-1].split(".")[0]
-    compose = translate_config if group in ("attention", "decoding") else train_config
-    own = ["corpus=files", "corpus.train=a"] if group == "corpus" else []
-    with pytest.raises(ConfigError, match=re.escape(settings[-1].split("=")[0]) + r" \("):
-        opened(compose([*own, *settings]))
+    ):
+        settings = setting.split()
+        group = settings[-1].split(".")[0]
+        compose = translate_config if group in ("attention", "decoding") else train_config
+        own = ["corpus=files", "corpus.train=a"] if group == "corpus" else []
+        with pytest.raises(ConfigError, match=re.escape(settings[-1].split("=")[0]) + r" \("):
+            opened(compose([*own, *settings]))
 
 
 def opened(config: Any) -> None:
@@ -281,8 +270,8 @@ def test_the_other_commands() -> None:
 
 def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     """True of a list of texts, and of a file that is only read, whose name may be any bytes."""
-    literal = literal_keys()
-    assert {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")} >= literal.keys()
+    known = {*known_keys("train"), *known_keys("evaluate"), *known_keys("translate")}
+    literal = {key: kind for key in known if (kind := literal_kind(key))}
     texts = {key for key, (is_list, _) in literal.items() if is_list}
     splits = {f"corpus.{key}" for key in ("train", "valid", "test")}
     assert texts == splits | {"corpus.columns", "tokenizer.model"}

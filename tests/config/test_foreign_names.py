@@ -33,9 +33,9 @@ HUGGING_FACE = "per_device_train_batch_size num_train_epochs output_dir fp16 gra
 LIGHTNING = "trainer.max_epochs ckpt_path callbacks hparams_search data paths.data_dir seed logger lr batch_size"
 
 
-@pytest.mark.parametrize("name", f"{FAIRSEQ} {OPENNMT} {SOCKEYE} {HUGGING_FACE} {LIGHTNING}".split())
-def test_the_commonest_names_of_other_programs_are_known(name: str) -> None:
-    assert re.match(r" Here( it is:?|,) ", meaning(f"--{name}", "3", "train"))
+def test_the_commonest_names_of_other_programs_are_known() -> None:
+    names = f"{FAIRSEQ} {OPENNMT} {SOCKEYE} {HUGGING_FACE} {LIGHTNING}".split()
+    assert [name for name in names if not re.match(r" Here( it is:?|,) ", meaning(f"--{name}", "3", "train"))] == []
 
 
 @pytest.mark.parametrize(

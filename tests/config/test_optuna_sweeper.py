@@ -105,9 +105,8 @@ def test_of_equal_values_the_lower_nll_decides(command: Command, tiny: list[str]
     assert f"best of 4 trainings: 20 with optimizer.lr={min(trainings.rates):.6g}" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("setting", "complaint"),
-    [
+def test_settings_of_hydra_s_that_are_wrong(command: Command, tiny: list[str]) -> None:
+    for setting, complaint in (
         ("hydra.sweeper.n_trails=3", "Keys of hydra/sweeper=optuna: direction, n_jobs, n_trials, params, seed"),
         ("+hydra.sweeper.sampler=x", "Its keys: direction, n_jobs, n_trials, params, seed"),
         ("hydra.launcher.n_jobs=2", "Keys of hydra/launcher=basic: none; those that have this one: hydra/launcher="),
@@ -116,11 +115,9 @@ def test_of_equal_values_the_lower_nll_decides(command: Command, tiny: list[str]
         ("hydra.sweeper.direction=up", "hydra.sweeper.direction ('up') is unknown"),
         ("hydra.sweeper.params=3", "hydra.sweeper.params (3) must be a mapping"),
         ("hydra.mode=FOO", "expected one of [RUN, MULTIRUN]"),
-    ],
-)
-def test_settings_of_hydra_s_that_are_wrong(command: Command, tiny: list[str], setting: str, complaint: str) -> None:
-    outcome = search(command, tiny, 3, setting)
-    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
+    ):
+        outcome = search(command, tiny, 3, setting)
+        assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
 
 
 def test_a_training_that_fails_is_told_and_the_others_go_on(
@@ -150,16 +147,13 @@ def test_without_optuna_the_extra_is_named(command: Command, tiny: list[str], mo
     assert (outcome.code, "pip install 'tolka[sweep]'" in outcome.error) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("setting", "complaint"),
-    [
+def test_plugins_of_hydra_that_are_not_there(command: Command, tiny: list[str]) -> None:
+    for setting, complaint in (
         ("hydra/launcher=submitit_none", "unknown hydra/launcher 'submitit_none'. mt-train --info plugins"),
         ("hydra/sweeper=bayes", "unknown hydra/sweeper 'bayes'"),
-    ],
-)
-def test_plugins_of_hydra_that_are_not_there(command: Command, tiny: list[str], setting: str, complaint: str) -> None:
-    outcome = command("mt-train", "-m", *tiny, "run.seed=1,2", setting)
-    assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
+    ):
+        outcome = command("mt-train", "-m", *tiny, "run.seed=1,2", setting)
+        assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
 
 
 @pytest.mark.slow

@@ -1,16 +1,24 @@
-"""Settings of earlier versions: read from a saved run, and refused with the new name when typed."""
+"""Settings of earlier versions: read from a saved run, and refused with what to use when typed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tolka.config.command_line import train_config
-from tolka.config.schemas import rebuild
 from tolka.errors import ConfigError
-from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory import upgrade
+from tolka.model_directory.upgrade import lost_settings, upgrade_config
+
+Command = Callable[..., Any]
 
 
 def test_a_renamed_setting_keeps_its_value() -> None:
     saved = {"trainer": {"r_drop": 5.0, "agreement_after": 7}, "model": {"name": "rnn"}}
     assert upgrade_config(saved) == {"trainer": {"r_drop": 5.0, "consistency_after": 7}, "model": {"name": "rnn"}}
+    assert lost_settings(saved) == {}
     with pytest.raises(ConfigError, match=r"agreement_after is gone; in its place: trainer\.consistency_after"):
         train_config(["trainer.agreement_after=3"])
 
@@ -21,7 +29,7 @@ def test_settings_that_are_gone_are_mapped_or_dropped() -> None:
     saved = {
         "corpus": {**corpus, **files, "max_line_bytes": 9},
         "metrics": {"names": ["bleu"], "legacy": True, "seed": 3},
-        "report": {"page": False, "plots": True, "sentences": ["a"]},
+        "report": {"page": False, "sentences": ["a"]},
     }
     assert upgrade_config(saved) == {
         "corpus": {
@@ -37,9 +45,42 @@ def test_settings_that_are_gone_are_mapped_or_dropped() -> None:
     several = {"root_test": ["a", "b"], "test": ["test"]}
     assert upgrade_config({"corpus": {"root": "texts", **several}}) == {"corpus": {"root": "texts", "test": ["a", "b"]}}
     assert upgrade_config({"corpus": {"root": "", **several}}) == {"corpus": {"root": "", "test": ["test"]}}
+    capped = {"corpus": {"caps": [0, 100]}}
+    assert (upgrade_config(capped), lost_settings(capped)) == ({"corpus": {}}, {"corpus.caps": [0, 100]})
 
 
-def test_a_run_with_what_nothing_replaces_is_refused() -> None:
-    saved = train_config([]).as_dict()
-    with pytest.raises(ConfigError, match=r"^corpus\.caps is gone; in its place: corpus\.weights"):
-        rebuild({**saved, "corpus": {**saved["corpus"], "caps": [0, 100]}})
+@pytest.fixture
+def removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings and a value that are removed, one of them of the model, and one that may be left out of any run."""
+    settings = {"trainer.clipping": "trainer.clip_norm", "model.old": "x", "trainer.panel": "nothing"}
+    monkeypatch.setattr(upgrade, "GONE", {**settings, "trainer.parallel=ring": "trainer.parallel=ddp"})
+    monkeypatch.setattr(upgrade, "_IDLE", {"trainer.clipping": -1, "model.old": False})
+
+
+@pytest.mark.usefixtures("removed")
+def test_what_was_removed_is_dropped_and_told_where_it_had_an_effect() -> None:
+    trainer = {"clipping": 0.5, "parallel": "ring", "updates": 3, "panel": 7}
+    saved = {"trainer": trainer, "model": {"old": False}, "run": None}
+    assert upgrade_config(saved) == {"trainer": {"updates": 3}, "model": {}, "run": None}
+    assert lost_settings(saved) == {"trainer.clipping": 0.5, "trainer.parallel": "ring"}
+    assert lost_settings({"trainer": {"clipping": -1, "parallel": "auto"}}) == {}
+    with pytest.raises(ConfigError, match=r"model\.old is gone; in its place: x"):
+        upgrade_config({"model": {"old": True}})
+    with pytest.raises(ConfigError, match=r"trainer\.parallel=ring is gone; in its place: trainer\.parallel=ddp"):
+        train_config(["trainer.parallel=ring"])
+
+
+@pytest.mark.usefixtures("removed")
+def test_a_run_that_used_a_removed_setting_goes_on_only_without_it(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    assert command("mt-train", *tiny).code == 0
+    path = tmp_path / "run" / "config.yaml"
+    saved = yaml.safe_load(path.read_text(encoding="utf-8"))
+    saved["trainer"]["clipping"] = 0.5
+    path.write_text(yaml.safe_dump(saved), encoding="utf-8")
+    again = command("mt-train", "--rerun", str(path.parent), "--print-config").err
+    assert "had trainer.clipping=0.5; trainer.clipping is gone; in its place: trainer.clip_norm" in again
+    more = [*tiny, "trainer.updates=7"]
+    assert "these settings differ: trainer.clipping (0.5, now None)" in command("mt-train", *more).error
+    assert "resuming from update 5" in command("mt-train", *more, "run.override=true").err

@@ -2,14 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.compose import HYDRA_VERSION, ConfigSource
+from tolka.config.compose import ConfigSource, version_base
 from tolka.config.typed import quote
-from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
 
 if TYPE_CHECKING:
@@ -28,18 +26,22 @@ def hydra_main(
     """Call hydra.main with settings that are known to compose.
 
     task: is called with each job's configuration. options: Hydra's own, as in ["--multirun"]. What the task raises
-    leaves as it is. ConfigError on a Python for which Hydra's parser of arguments is too old.
+    leaves as it is.
     """
     import hydra
 
     folder = ["--config-dir", str(source.folder.absolute())] if source.folder else []
     arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote, settings)]
-    main = hydra.main(config_path=str(config_dir()), version_base=HYDRA_VERSION)(_Task(task))
-    with _as_typed([*arguments, *_NOTHING_OF_ITS_OWN]):
-        try:
-            main()
-        except _Raised as raised:
-            raise raised.error from None
+    main = hydra.main(config_path=str(config_dir()), **version_base())(_Task(task))
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them with an epilogue
+    before = sys.argv
+    sys.argv = [before[0], *arguments, *_NOTHING_OF_ITS_OWN]
+    try:
+        main()
+    except _Raised as raised:
+        raise raised.error from None
+    finally:
+        sys.argv = before
 
 
 class _Raised(BaseException):
@@ -61,25 +63,3 @@ class _Task:
             return self.function(config)
         except Exception as error:
             raise _Raised(error) from error
-
-
-@contextmanager
-def _as_typed(arguments: Sequence[str]) -> Iterator[None]:
-    """Let Hydra read these arguments; it then raises errors instead of printing them with an epilogue."""
-    from hydra._internal.utils import get_args_parser
-
-    try:
-        get_args_parser()
-    except ValueError:  # argparse of Python 3.14 checks help texts, and Hydra 1.3 has one that is not a text
-        raise ConfigError(f"Hydra 1.3 cannot read its arguments on Python {sys.version.split()[0]}: use 3.13") from None
-    before, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv = [before[0], *arguments]
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    try:
-        yield
-    finally:
-        sys.argv = before
-        if full_error is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = full_error

@@ -56,9 +56,9 @@ def run(arguments: Sequence[str]) -> int:
     _check_together(options)
 
     if options.hydra_help:  # Hydra composes nothing for it
-        return _ask_hydra(options, [])
+        return _ask_hydra(arguments, options, [])
     if options.shell_completion:
-        return _ask_hydra(options, options.settings)
+        return _ask_hydra(arguments, options, options.settings)
 
     from tolka.config.command_line import in_full, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
             return _several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare))
         if options.cfg or options.info:
-            return _ask_hydra(options, settings)
+            return _ask_hydra(arguments, options, settings)
     if options.print_config:
         return _print_configs([config])
 
@@ -166,25 +166,17 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--package and --resolve go with --cfg job")
     if options.rerun and (options.config_dir or options.config_name or options.cfg or options.info):
         raise ConfigError("--rerun takes the settings from a run's folder: leave out Hydra's options")
-    if options.run and options.multirun:
-        raise ConfigError("--run trains once, and --multirun several times: leave one out")
     if options.output:
         raise ConfigError(
             "-o OUT goes with a command, as in mt-train average A B -o OUT; a run's folder is run.dir=OUT"
         )
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    if options.multirun and options.rerun:
-        raise ConfigError("--rerun trains what one run's folder says: leave out -m")
-    if options.multirun and (options.check or options.prepare):
-        raise ConfigError(f"--{'check' if options.check else 'prepare'} looks at one training's text: leave out -m")
-    if options.check and options.prepare:
-        raise ConfigError("--check prepares the text, too: leave out --prepare")
     asked = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
     if len(asked) > 1:
         raise ConfigError(f"{' and '.join(asked)} are two different things to do: leave all but one out")
-    if options.multirun and asked not in ([], ["--print-config"]):
-        raise ConfigError(f"{asked[0]} is about one training: leave out -m")
+    if options.multirun and (options.rerun or asked not in ([], ["--print-config"])):
+        raise ConfigError(f"{'--rerun' if options.rerun else asked[0]} is about one training: leave out -m")
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
         raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
@@ -234,15 +226,14 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
-def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
-    """Let Hydra print its composition (--cfg), what it knows of itself (--info), or what a shell completes."""
+def _ask_hydra(arguments: Sequence[str], options: argparse.Namespace, settings: Sequence[str]) -> int:
+    """Let Hydra print its composition (--cfg), what it knows of itself (--info), or what a shell completes.
+
+    arguments: all that was typed. settings: to use in place of those among them.
+    """
     from tolka.cli.hydra_main import hydra_main
 
-    asked = ["--cfg", options.cfg] if options.cfg else ["--info", options.info] if options.info else []
-    asked += ["--package", options.package] if options.package else []
-    asked += ["--resolve"] if options.resolve else []
-    asked += ["--shell-completion"] if options.shell_completion else []
-    asked += ["--hydra-help"] if options.hydra_help else []
+    asked = [each for each in arguments if each not in options.settings]
     try:
         hydra_main(lambda config: None, settings, _source(options), asked)
     except SystemExit as left:  # after its help, and for a part of the settings that is not there

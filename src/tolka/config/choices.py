@@ -3,20 +3,13 @@
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
-from tolka.options.settings import literal_settings
+from tolka.options.settings import LiteralKind, literal_settings
 from tolka.system.package_data import config_dir
-
-
-class LiteralKind(NamedTuple):
-    """How a value is taken as typed: whether it is a list, and whether any bytes will do."""
-
-    is_list: bool
-    any_bytes: bool
 
 
 def _groups(group: str) -> Groups:
@@ -31,11 +24,8 @@ def _groups(group: str) -> Groups:
 @functools.cache
 def _literal_settings(group: str) -> dict[str, LiteralKind]:
     groups = _groups(group)
-    return {
-        f"{group}.{name}": LiteralKind(is_list, any_bytes)
-        for cls in (groups.kinds(group) if group in groups else ())
-        for name, is_list, any_bytes in literal_settings(cls)
-    }
+    classes = groups.kinds(group) if group in groups else ()
+    return {f"{group}.{name}": kind for cls in classes for name, kind in literal_settings(cls).items()}
 
 
 def literal_kind(key: str) -> LiteralKind | None:
@@ -53,13 +43,10 @@ def _yaml_files(group: str) -> frozenset[str]:
     return frozenset(path.stem for path in (config_dir() / group).glob("*.yaml"))
 
 
-def registries_of(name: str) -> list[str]:
-    """Return the groups of configs/<name>.yaml whose choices are registered classes."""
-    if name == "translate":
-        return list(TRANSLATE_GROUPS.registries)
-    from tolka.config.schemas import REGISTRIES  # imports torch, which mt-translate does without
-
-    return list(REGISTRIES)
+def defaults_of(name: str) -> dict[str, str]:
+    """Return the groups of configs/<name>.yaml, and which choice of each is the default."""
+    entries = _read(config_dir() / f"{name}.yaml")["defaults"]
+    return {group: str(kind) for entry in entries if isinstance(entry, dict) for group, kind in entry.items()}
 
 
 def presets_of_classes(group: str) -> dict[str, dict[str, Any]]:
@@ -76,23 +63,19 @@ def presets_of_classes(group: str) -> dict[str, dict[str, Any]]:
 
 def known_keys(name: str) -> list[str]:
     """Return every group, and every key that a file of one of its groups has."""
-    keys: set[str] = set()
-    for entry in yaml.safe_load((config_dir() / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]:
-        if isinstance(entry, dict):
-            (group,) = entry
-            keys.add(group)
-            for kind in choices_of(group) if group != "experiment" else ():
-                keys |= {f"{group}.{key}" for key in options_of(group, kind)}
-    return sorted(keys)
+    groups = set(defaults_of(name))
+    kinds = [(group, kind) for group in groups - {"experiment"} for kind in choices_of(group)]
+    return sorted(groups | {f"{group}.{key}" for group, kind in kinds for key in preset(group, kind)})
 
 
-def options_of(group: str, kind: str) -> set[str]:
-    """Return the keys of one file of a group."""
-    if kind in (presets := presets_of_classes(group)):
-        return set(presets[kind])
-    return _keys_in_file(config_dir() / group / f"{kind}.yaml")
+def preset(group: str, kind: str) -> dict[str, Any]:
+    """Return the settings of one choice in a group."""
+    if kind not in _yaml_files(group):
+        return presets_of_classes(group)[kind]
+    return {key: value for key, value in _read(config_dir() / group / f"{kind}.yaml").items() if key != "defaults"}
 
 
 @functools.cache
-def _keys_in_file(path: Path) -> set[str]:
-    return {key for key in yaml.safe_load(path.read_text(encoding="utf-8")) if key != "defaults"}
+def _read(path: Path) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return values

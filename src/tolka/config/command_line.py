@@ -1,16 +1,11 @@
 """From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import yaml
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from tolka.config.compose import CONFIGS, ConfigSource, compose
+from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plainly_typed
 from tolka.config.inherited import inherited
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
@@ -25,8 +20,9 @@ from tolka.config.schemas import (
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
-from tolka.config.typed import Settings, as_typed, parts, takes_a_path
+from tolka.config.typed import Settings, as_typed, parts, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.model_directory.upgrade import gone, lost_settings, upgrade_config
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
@@ -54,7 +50,7 @@ def train_config(
     if "run.init_from" in given and "experiment" not in given:
         overrides = ["experiment=finetune", *overrides]
         given.add("experiment")
-    composed = compose("train", overrides, source)
+    composed = compose(overrides, source)
     values, choices = composed.values, composed.choices
     check_groups(values)
     values = _settled(values, given, choices, source)
@@ -110,35 +106,22 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
     values = saved_settings(run / "config.yaml")
     if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
-    groups = [override.partition("=")[0] for override in overrides if "." not in override.partition("=")[0]]
-    if groups:
+    for key, value in lost_settings(values).items():
+        say(f"note: {run} had {key}={value}; {gone(key, value)}")
+    typed = {key: value_of(key, value) for key, value in plainly_typed("train", overrides)}
+    if groups := [key for key in typed if "." not in key]:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
     again = f"{run.resolve().name}-again"
-    here = {"run": {"name": again, "dir": str(run.resolve().parent / again), "override": False}}
-    merged = OmegaConf.merge(OmegaConf.create(here), *(_parsed(override) for override in overrides))
-    given = cast(dict[str, dict[str, Any]], OmegaConf.to_container(merged))
-    if any(override.startswith("run.name=") for override in overrides) and not _names_folder(overrides):
-        given["run"]["dir"] = ""
-    values = {**values, **{group: {**values.get(group, {}), **keys} for group, keys in given.items()}}
-    typed = {override.partition("=")[0] for override in overrides}
+    folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
+    values = upgrade_config(values)
+    for full_key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
+        group, _, key = full_key.partition(".")
+        values[group] = {**values.get(group, {}), key: value}
     values = _by_epochs(values, typed)
     config = rebuild({**values, "scheduler": _scheduler(values, typed)})
     cross_check(config)
     _check_warmup(config, typed)
     return config
-
-
-def _parsed(override: str) -> DictConfig:
-    """Parse one setting of --rerun; ConfigError if YAML or OmegaConf cannot."""
-    try:
-        parsed = OmegaConf.from_dotlist([_quoted(override)])
-        OmegaConf.to_container(parsed)
-    except (yaml.YAMLError, OmegaConfBaseException, ValueError, RecursionError):
-        raise ConfigError(
-            f"cannot read '{override[:80]}'; a setting is group.key=value, and a text with brackets or the like needs "
-            "quotes"
-        ) from None
-    return parsed
 
 
 def in_full(overrides: Sequence[str]) -> list[str]:
@@ -152,16 +135,6 @@ def _trackers(override: str) -> str:
     if key != "tracking" or value == "default":
         return override
     return f"tracking.names={value if value[:1] == '[' else f'[{value}]'}"
-
-
-def _names_folder(overrides: Sequence[str]) -> bool:
-    return any(override.startswith("run.dir=") for override in overrides)
-
-
-def _quoted(override: str) -> str:
-    """Quote a path, so that YAML reads it as text."""
-    key, _, value = override.partition("=")
-    return f"{key}={json.dumps(value, ensure_ascii=False)}" if takes_a_path(key) and value[:1] != "[" else override
 
 
 def _settled(
@@ -178,11 +151,11 @@ def _settled(
     named = [group for group in REGISTRIES if group in given]
     if choices["experiment"] == "None" or not named:
         return kept
-    own_choices = compose("train", [f"experiment={choices['experiment']}"], source).choices
+    own_choices = compose([f"experiment={choices['experiment']}"], source).choices
     for group in named:
         if choices[group] == own_choices[group]:
             continue
-        kind, own = f"{group}={choices[group]}", compose("train", [f"{group}={choices[group]}"], source).values[group]
+        kind, own = f"{group}={choices[group]}", compose([f"{group}={choices[group]}"], source).values[group]
         asked = {
             key: value
             for key, value in values[group].items()
@@ -200,7 +173,7 @@ def _settled(
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    return EvaluateConfig(**build_groups(compose("evaluate", with_long_keys(load_plugins(overrides))).values))
+    return EvaluateConfig(**build_groups(compose_plainly("evaluate", with_long_keys(load_plugins(overrides)))))
 
 
 def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:

@@ -4,10 +4,9 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from tolka.config.choices import choices_of, known_keys, literal_kind, options_of
+from tolka.config.choices import choices_of, known_keys, literal_kind, preset
 from tolka.config.foreign_names import meaning
-from tolka.config.typed import parts, quote
-from tolka.model_directory.upgrade import GONE
+from tolka.config.typed import SEVERAL, parts, quote
 from tolka.options.registry import did_you_mean, some_of
 
 _LAUNCHERS = {
@@ -17,8 +16,8 @@ _LAUNCHERS = {
 }
 
 
-def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
-    """Return Hydra's complaint in one line, with the nearest thing that is allowed."""
+def explain(error: Exception, overrides: Sequence[str]) -> str:
+    """Return Hydra's complaint about settings of mt-train in one line, with the nearest thing that is allowed."""
     text = " ".join(str(error).split()) or " ".join(str(error.__cause__).split())
     plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
     if plugin:
@@ -29,33 +28,22 @@ def explain(error: Exception, name: str, overrides: Sequence[str]) -> str:
     missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
-        return unknown_choice(group, wanted, name)
+        return unknown_choice(group, wanted, "train")
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
-        known = known_keys(name)
         key, _, package = rejected[1].partition("@")
         if package:
             return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
-        if key in known and "." in key:
-            group, option = key.split(".", 1)
-            kinds = [kind for kind in choices_of(group) if option in options_of(group, kind)]
-            return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
-        if key in GONE:
-            return f"{key} is gone; in its place: {GONE[key]}"
         if own := re.match(r"hydra\.(sweeper|launcher)\.", key):
             return _unknown_of_plugin(key, own[1], overrides)
         value = next((each.value for each in map(parts, overrides) if each.key == key), "")
-        return unknown_key(key, value, name)
+        return unknown_key(key, value, "train")
     if "Could not append to config" in text:
         return f"{text.partition('. Either')[0]}: leave out the +"
     for override in overrides:
         _, key, _, _, value = parts(override)
-        if literal_kind(key) is None and re.search(r"\d{4300}", value):  # Python reads no longer ones
-            return f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read"
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
-            return f"'{override}' has several values where one is expected; decimals have a point, and a list is [a,b]"
-        if re.search(r"\s[\w.@/]+=", value):
-            return f"'{override}' has several settings: each is a text of its own, without quotes around them all"
+            return f"'{override}' {SEVERAL}"
         if not _parses(quote(override)):
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
@@ -80,16 +68,21 @@ def plugin_keys(kind: str) -> dict[str, set[str]]:
     from hydra.core.config_store import ConfigStore
 
     nodes = ConfigStore.instance().repo["hydra"][kind]
-    return {name.removesuffix(".yaml"): {str(key) for key in each.node} - {"_target_"} for name, each in nodes.items()}
+    files = {name.removesuffix(".yaml"): each for name, each in nodes.items() if name.endswith(".yaml")}
+    return {name: {str(key) for key in each.node} - {"_target_"} for name, each in files.items()}
 
 
 def unknown_key(key: str, value: str, name: str) -> str:
-    """Return the complaint about a key that no group has. name: of the command, as in `explain`."""
+    """Return the complaint about a key that is not there. name: of the command: train, translate or evaluate."""
+    group, _, option = key.partition(".")
+    if option and key in known_keys(name):
+        kinds = [kind for kind in choices_of(group) if option in preset(group, kind)]
+        return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
     return f"unknown key '{key}'.{meaning(key, value, name) or _nearest(key, known_keys(name), help_command(name))}"
 
 
 def unknown_choice(group: str, wanted: str, name: str) -> str:
-    """Return the complaint about a choice that a group does not have. name: of the command, as in `explain`."""
+    """Return the complaint about a choice that a group does not have. name: of the command, as in `unknown_key`."""
     elsewhere = meaning(group, wanted, name)
     return f"unknown {group} '{wanted}'.{elsewhere or did_you_mean(wanted, choices_of(group), help_command(name))}"
 

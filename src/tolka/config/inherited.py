@@ -30,7 +30,7 @@ def inherited(
     ConfigError, with the keys, when something was requested that the weights do not fit.
     """
     folder = str(values["run"]["init_from"])
-    saved, defaults = settings_of_any(folder), compose("train", []).values
+    saved, defaults = settings_of_any(folder), compose([]).values
     taken, differing = _with_the_models_languages(values, given, choices, source), []
     for group in ("model", "tokenizer"):
         own = saved[group]

@@ -1,11 +1,16 @@
-"""Hydra's sweeper for Optuna 4: hydra/sweeper=optuna. The published plugin needs an Optuna below 3.
+"""Hydra's sweeper for Optuna: hydra/sweeper=optuna.
 
-Registered in this process, so that other Hydra programs of the environment do not load it.
+The published plugin (hydra-optuna-sweeper 1.4.0rc3, for Hydra 1.4 alone) resumes no study: of a study of 5 trainings
+that was killed in the third one, two more calls of the same command make 10 more trainings in place of 3, draw the
+same values again with the same seed, and never end the killed one. Nor does it know which way trainer.metric is better.
+
+Ours is registered in this process, so that other Hydra programs of the environment do not load it.
 """
 
 import functools
 import importlib
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -178,9 +183,11 @@ def register() -> None:
     plugin = type(name, (OptunaSweeper,), {"__module__": module})
     setattr(home, name, plugin)
     Plugins.instance().register(plugin)
-    ConfigStore.instance().store(
-        group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **asdict(OptunaConfig())}
-    )
+    with warnings.catch_warnings():  # Hydra 1.4 warns that this replaces that of a published plugin
+        warnings.simplefilter("ignore")
+        ConfigStore.instance().store(
+            group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **asdict(OptunaConfig())}
+        )
 
 
 def _optuna() -> Any:

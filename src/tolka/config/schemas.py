@@ -11,12 +11,12 @@ from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import gone_settings, upgrade_config
+from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
-from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
+from tolka.options.settings import is_resumable, needed_settings, setting
 from tolka.report.page import ReportConfig
 from tolka.search.base import SearchConfig
 from tolka.text.cleaning.steps import CleaningConfig
@@ -175,16 +175,6 @@ GROUPS = Groups(REGISTRIES, _CLASSES)
 build_groups = GROUPS.build
 
 
-def literal_keys() -> dict[str, tuple[bool, bool]]:
-    """Return the keys whose values are taken as typed -> whether they are lists, whether any bytes will do."""
-    return {
-        f"{group}.{name}": (is_list, any_bytes)
-        for group in (*_CLASSES, *REGISTRIES)
-        for cls in GROUPS.kinds(group)
-        for name, is_list, any_bytes in literal_settings(cls)
-    }
-
-
 _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 
@@ -194,8 +184,6 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     known = upgrade_config(values)
-    if gone := gone_settings(known):
-        raise ConfigError("; ".join(gone))
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}

@@ -1,17 +1,18 @@
 """Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
 from tolka.config.optuna_sweeper import TARGET, OptunaConfig, ends
 from tolka.config.schemas import TrainConfig, check_name
-from tolka.config.typed import parts, takes_a_path
+from tolka.config.typed import parts
 from tolka.errors import ConfigError
 from tolka.options.parsing import build
 from tolka.text.lines import user_path
@@ -22,22 +23,11 @@ if TYPE_CHECKING:
 _BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
 _MOST_TRAININGS = 10_000
-_OF_THE_SWEEP = ("hydra/", "hydra.")  # settings of the sweep, not of a training
-
-
-@dataclass(frozen=True)
-class Combination:
-    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2"). settings: all of its
-    own.
-    """
-
-    label: str
-    settings: list[str]
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A combination with its folder and its checked configuration."""
+    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2")."""
 
     label: str
     folder: Path
@@ -60,13 +50,12 @@ class Sweep:
         """Return the training of a job. number: from 0. settings: the job's own, as Hydra writes them."""
         if self.planned:
             return self.planned[number]
-        values = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
-        label = "-".join(name_of(key, values[key].strip("'")) for key in self.keys)
+        label = _label([each.replace("'", "") for each in settings], {key: {} for key in self.keys})
         return planned(self.base, label, settings, self.source)
 
 
-def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[Combination]:
-    """Return every combination of the values that settings list; ConfigError for none, or two alike.
+def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dict[str, list[str]]:
+    """Return every combination of the values that settings list, by its label; ConfigError for none, or two alike.
 
     Lists in brackets, texts in quotes and paths are single values; choice(), range() and glob() list some.
     """
@@ -75,46 +64,55 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> lis
 
     for setting in settings:
         _, key, _, _, value = parts(setting)
-        if not takes_a_path(key) and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
+        if literal_kind(key) is None and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
             raise ConfigError(f"'{setting}' lists an empty value")
-    overrides = parsed_overrides([each for each in settings if not each.lstrip("+~").startswith(_OF_THE_SWEEP)], source)
-    swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
-    if not swept:
-        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
-    check_counts(swept)
+    overrides = parsed_overrides(_of_a_training(settings), source)
+    swept = listing(overrides)
     try:
         [rows] = BasicSweeper.split_arguments(overrides, None)
     except HydraException as error:
         raise ConfigError(f"{error}; hydra/sweeper=optuna draws from an interval") from None
     typed = {key: _typed_values(override) for key, override in swept.items()}
-    made = []
-    for row in rows:
-        chosen = [setting.partition("=") for setting in row]
-        label = "-".join(name_of(key, typed[key].get(value, value)) for key, _, value in chosen if key in swept)
-        made.append(Combination(label, row))
-    labels = [combination.label for combination in made]
+    labels = [_label(row, typed) for row in rows]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
-    return made
+    return dict(zip(labels, rows, strict=True))
 
 
-def check_counts(swept: "Mapping[str, Override]") -> None:
-    """Raise ConfigError for a setting that lists no value, and for more trainings than anybody waits for."""
-    from hydra.core.override_parser.types import IntervalSweep, RangeSweep
-
-    trainings = 1.0
+def listing(overrides: "Sequence[Override]") -> "dict[str, Override]":
+    """Return the settings that list values; ConfigError for none, for an empty list, and for too many trainings."""
+    swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
+    if not swept:
+        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
+    trainings = 1
     for override in swept.values():
-        value: Any = override.value()
-        if isinstance(value, RangeSweep):  # counted, as a list of them might not fit into memory
-            start, stop, step = (float(each or 0) for each in (value.start, value.stop, value.step))
-            number = max(0, math.ceil((stop - start) / step))
-        else:
-            number = 1 if isinstance(value, IntervalSweep) else len(list(override.sweep_string_iterator()))
-        if not number:
+        trainings *= 1 if override.is_interval_sweep() else _count(override)
+        if not trainings:
             raise ConfigError(f"{override.input_line} lists no value")
-        trainings *= number
     if trainings > _MOST_TRAININGS:
-        raise ConfigError(f"-m: these are {trainings:.0f} trainings, and {_MOST_TRAININGS} at most: list fewer values")
+        raise ConfigError(f"-m: these are more than {_MOST_TRAININGS} trainings: list fewer values")
+    return swept
+
+
+def _count(override: "Override") -> int:
+    """Return how many values a setting lists, not counting further than any sweep goes."""
+    try:  # a range itself, as its shuffled values would all be made first
+        listed: Any = override.value()
+        values = listed.range() if override.is_range_sweep() else override.sweep_string_iterator()
+        return len(list(islice(values, _MOST_TRAININGS + 1)))
+    except ValueError as error:
+        raise ConfigError(f"{override.input_line}: {error}") from None
+
+
+def _of_a_training(settings: Sequence[str]) -> list[str]:
+    """Return the settings without Hydra's own, which are of the sweep."""
+    return [each for each in settings if not re.match(r"[+~]*hydra[./]", each)]
+
+
+def _label(settings: Sequence[str], typed: Mapping[str, Mapping[str, str]]) -> str:
+    """Return what distinguishes a training: values of the keys in `typed`, as they were typed where that is known."""
+    chosen = [setting.partition("=") for setting in settings]
+    return "-".join(name_of(key, typed[key].get(value, value)) for key, _, value in chosen if key in typed)
 
 
 def _typed_values(override: "Override") -> dict[str, str]:
@@ -153,27 +151,23 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
         named = any(parts(each).key == "run.dir" for each in settings)
         key, taken = ("run.dir", str(base)) if named else ("run.name", base.name)
         raise ConfigError(f"{base} is one run's folder already: add {key}={taken}-several, or another one")
-    overrides = dict(zip(settings, parsed_overrides(settings, source), strict=True))
-    single = compose("train", [each for each in settings if not overrides[each].is_sweep_override()], source)
+    parsed = zip(settings, parsed_overrides(settings, source), strict=True)
+    single = compose([text for text, override in parsed if not override.is_sweep_override()], source)
     check_groups(single.values)
     sweeper = single.sweeper
     if sweeper["_target_"] == TARGET:
         build(OptunaConfig, {key: value for key, value in sweeper.items() if key != "_target_"}, "hydra.sweeper")
-    settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *settings]
+    settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *_of_a_training(settings)]
     if sweeper["_target_"] == _BASIC:
-        trainings = (planned(base, each.label, each.settings, source) for each in combinations(settings, source))
+        trainings = [planned(base, *each, source) for each in combinations(settings, source).items()]
         return Sweep(base, tuple(trainings), (), source)
-    own = [each for each in settings if not each.lstrip("+~").startswith(_OF_THE_SWEEP)]
-    parsed = parsed_overrides(own, source)
-    keys = [each.get_key_element() for each in parsed if each.is_sweep_override()]
-    if not keys:
-        raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
-    fixed = [text for text, override in zip(own, parsed, strict=True) if not override.is_sweep_override()]
+    overrides = parsed_overrides(settings, source)
+    keys = tuple(listing(overrides))
     if sweeper["_target_"] == TARGET:
-        check_counts({each.get_key_element(): each for each in parsed if each.is_sweep_override()})
-        for values in ends(parsed):
+        fixed = [text for text, override in zip(settings, overrides, strict=True) if not override.is_sweep_override()]
+        for values in ends(overrides):
             planned(base, "ends", [*fixed, *values], source)
-    return Sweep(base, (), tuple(keys), source)
+    return Sweep(base, (), keys, source)
 
 
 def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tolka.config.compose import compose
+from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
 from tolka.config.translate_schema import TRANSLATE_GROUPS, TranslateConfig
 
@@ -16,7 +16,7 @@ _SHORT_KEYS = {
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
     """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true, and so on."""
-    values = compose("translate", with_long_keys(load_plugins(overrides))).values
+    values = compose_plainly("translate", with_long_keys(load_plugins(overrides)))
     return TranslateConfig(**TRANSLATE_GROUPS.build(values))
 
 

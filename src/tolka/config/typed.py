@@ -1,12 +1,14 @@
-"""Settings as they are typed: their parts, and Python values and paths in Hydra's grammar."""
+"""Settings as they are typed: their parts and values, and Python values and paths in Hydra's grammar."""
 
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, NamedTuple
 
 from tolka.config.choices import literal_kind
+from tolka.errors import ConfigError
 
 # What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
 _KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
@@ -19,6 +21,9 @@ _ITEM = re.compile(rf"""\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)""")
 _TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
 # Values of several runs, for -m: choice(a,b) of paths, which a comma alone does not separate.
 _SWEEP = re.compile(r"(?:choice|glob|shuffle|sort)\(.*\)\Z", re.DOTALL)
+
+SEVERAL = "has several values where one is expected; decimals have a point, and a list is [a,b]"
+_WORDS = {"null": None, "true": True, "false": False}
 
 Settings = str | Sequence[str] | Mapping[str, Any]
 """Settings for a function of the library: one or several texts as they are typed, or a mapping."""
@@ -39,6 +44,30 @@ def parts(override: str) -> Parts:
     typed, equals, value = override.partition("=")
     change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
     return Parts(change, key, package, equals, value)
+
+
+def value_of(key: str, text: str) -> Any:
+    """Return the value typed for a key, as Hydra reads it: a number, true, false, null, a list, or text.
+
+    The value of a path key is text. ConfigError for what cannot be read.
+    """
+    kind = literal_kind(key)
+    if text[:1] == "[" and text[-1:] == "]" and (kind is None or kind.is_list):
+        return [value_of(key, item) for item in _items(text)]
+    if _is_quoted(text):  # backslashes before a quote, or at the end, escape each other
+        return re.sub(rf"(\\+)({text[0]}|\Z)", lambda found: found[1][: len(found[1]) // 2] + found[2], text[1:-1])
+    if kind is not None:
+        return text
+    if text[:1] in ("[", "{", "'", '"'):
+        raise ConfigError(f"cannot read '{key}={text[:80]}': quotes and brackets come in pairs")
+    if "," in text:
+        raise ConfigError(f"'{key}={text}' {SEVERAL}")
+    if (word := text.strip().lower()) in _WORDS:
+        return _WORDS[word]
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text.strip()
 
 
 def quote(override: str) -> str:
@@ -77,9 +106,17 @@ def as_typed(given: object, keywords: Mapping[str, Any]) -> list[str]:
     return [*texts, *as_overrides(keywords)]
 
 
+def _items(text: str) -> list[str]:
+    return [item for item in _ITEM.findall(text[1:-1]) if item]
+
+
 def _quoted_list(value: str) -> str:
-    items = [item for item in _ITEM.findall(value[1:-1]) if item]
-    return f"[{','.join(_quoted_list(item) if re.fullmatch(_LIST, item) else quoted(item) for item in items)}]"
+    items = (_quoted_list(item) if re.fullmatch(_LIST, item) else quoted(item) for item in _items(value))
+    return f"[{','.join(items)}]"
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
@@ -111,7 +148,7 @@ def _typed(key: str, value: Any) -> str:
     if hasattr(value, "tolist") and not isinstance(value, Real):  # str() of a float32 is shorter than of its float
         value = value.tolist()
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return next(word for word, each in _WORDS.items() if each is value)
     if isinstance(value, Real):
         return str(value)
     if isinstance(value, list | tuple):
@@ -121,12 +158,7 @@ def _typed(key: str, value: Any) -> str:
         return f"[{','.join(_typed('', each) for each in value)}]"
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")
-    return str(value) if takes_a_path(key) else quoted(str(value))
-
-
-def takes_a_path(key: str) -> bool:
-    """Return whether the key's value is a path or a name, taken as typed."""
-    return literal_kind(key) is not None
+    return str(value) if literal_kind(key) else quoted(str(value))
 
 
 def quoted(value: str) -> str:
@@ -135,8 +167,7 @@ def quoted(value: str) -> str:
     ${...} in a path is an interpolation if it names a setting or a resolver, as in ${model.name} and ${now:%Y}, and
     text otherwise, since a file's name may have it.
     """
-    from hydra.core.override_parser.types import Quote, QuotedString
-
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+    if _is_quoted(value):
         return value
-    return QuotedString(text=_TEXT.sub(r"\1\1\\${", value), quote=Quote.single).with_quotes()
+    text = _TEXT.sub(r"\1\1\\${", value)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"

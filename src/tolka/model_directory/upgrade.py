@@ -1,7 +1,9 @@
 """Convert settings of earlier versions to those of this one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from tolka.errors import ConfigError
 
 _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
@@ -11,9 +13,7 @@ _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
 }
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
-# Removed settings that no weight depends on.
-_DROPPED = {"corpus": {"check", "max_line_bytes"}, "metrics": {"seed", "legacy"}, "report": {"sentences"}}
-# Removed setting -> its replacement, for the error message.
+# Removed setting, or setting=value -> what to use instead. Typed ones are refused with it, and saved ones are dropped.
 GONE = {
     **{f"corpus.root_{key}": f"corpus.{key}=[[SPLIT,PREFIX]]" for key in ("train", "valid", "test")},
     "corpus.caps": "corpus.weights or corpus.temperature, or a text with fewer lines",
@@ -26,6 +26,23 @@ GONE = {
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
+# Those that a run cannot silently go on without -> the value with which they did nothing.
+_IDLE: dict[str, Any] = {"corpus.caps": []}
+# Groups that tell how a model translates: it cannot be read without what `_IDLE` names of them.
+_OF_THE_MODEL = ("model", "tokenizer", "cleaning")
+
+
+def gone(key: str, value: object) -> str:
+    """Return what to use instead of a removed setting, or of a removed value of one; "" for any other."""
+    choice = f"{key}={value}" if isinstance(value, str) else key  # a list of a damaged file may be endless as text
+    removed = next((each for each in (key, choice) if each in GONE), "")
+    return f"{removed} is gone; in its place: {GONE[removed]}" if removed else ""
+
+
+def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a saved run cannot silently go on without: "group.key" of removed settings -> value."""
+    removed = {f"{group}.{key}": value for group, key, value in _removed(_renamed(config))}
+    return {key: value for key, value in removed.items() if key not in GONE or _IDLE.get(key, value) != value}
 
 
 def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,14 +58,31 @@ def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a saved training configuration; unknown settings are unchanged."""
+    """Convert a saved training configuration, without removed settings; unknown ones are unchanged.
+
+    ConfigError for a removed setting that the model's translations depend on.
+    """
+    upgraded = _renamed(config)
+    if lost := [key for key in lost_settings(config) if key.partition(".")[0] in _OF_THE_MODEL]:
+        raise ConfigError(gone(lost[0], lost_settings(config)[lost[0]]))
+    for group, key, _ in list(_removed(upgraded)):
+        upgraded[group] = {each: value for each, value in upgraded[group].items() if each != key}
+    return upgraded
+
+
+def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the group, key and value of each removed setting."""
+    for group, options in config.items():
+        if isinstance(options, Mapping):
+            yield from ((group, key, value) for key, value in options.items() if gone(f"{group}.{key}", value))
+
+
+def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert settings that have another name, place or value now."""
     upgraded = _upgrade_corpus(_upgrade_cleaning(config))
     metrics = upgraded.get("metrics")
     if isinstance(metrics, Mapping) and metrics.get("legacy") is True and isinstance(metrics.get("names"), list):
         upgraded["metrics"] = {**metrics, "names": [*metrics["names"], "bleu-lc"]}
-    for group, keys in _DROPPED.items():
-        if isinstance(options := upgraded.get(group), Mapping):
-            upgraded[group] = {key: value for key, value in options.items() if key not in keys}
     for (group, key), values in _RENAMED_VALUES.items():
         options = upgraded.get(group)
         if isinstance(options, Mapping) and str(options.get(key)) in values:
@@ -77,12 +111,6 @@ def _upgrade_corpus(config: dict[str, Any]) -> dict[str, Any]:
         elif remaining.get("root"):  # only the files were read
             remaining[key] = files
     return {**config, "corpus": remaining}
-
-
-def gone_settings(config: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each removed setting in a configuration, with what there is in its place."""
-    given = [f"{group}.{key}" for group, options in config.items() if isinstance(options, Mapping) for key in options]
-    return [f"{key} is gone; in its place: {GONE[key]}" for key in given if key in GONE]
 
 
 def _upgrade_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:

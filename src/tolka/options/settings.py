@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 _LITERAL, _ANY_BYTES, _RESUMABLE, _NEEDS = "literal", "any_bytes", "resumable", "needs"
 
@@ -31,11 +31,20 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def literal_settings(cls: type) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each setting that is taken as typed: its name, whether it is a list, and whether any bytes will do."""
-    for field, metadata in _settings(cls):
-        if metadata.get(_LITERAL):
-            yield field.name, field.default_factory is not dataclasses.MISSING, bool(metadata.get(_ANY_BYTES))
+class LiteralKind(NamedTuple):
+    """How a value is taken as typed: whether it is a list, and whether any bytes will do."""
+
+    is_list: bool
+    any_bytes: bool
+
+
+def literal_settings(cls: type) -> dict[str, LiteralKind]:
+    """Return the settings that are taken as typed, by their names."""
+    return {
+        field.name: LiteralKind(field.default_factory is not dataclasses.MISSING, bool(metadata.get(_ANY_BYTES)))
+        for field, metadata in _settings(cls)
+        if metadata.get(_LITERAL)
+    }
 
 
 def is_resumable(cls: type, name: str) -> bool:

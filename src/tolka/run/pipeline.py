@@ -11,6 +11,7 @@ from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
+from tolka.model_directory.upgrade import lost_settings
 from tolka.model_directory.write import rescore
 from tolka.report.plots import lr_finder_curve
 from tolka.run.inputs import Inputs
@@ -245,8 +246,11 @@ class Pipeline:
 
 
 def _completed(saved: Any) -> Any:
-    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read."""
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read.
+
+    Removed settings that had an effect are added, so that they count as different.
+    """
     try:
-        return rebuild(saved).as_dict()
+        return {**rebuild(saved).as_dict(), **lost_settings(saved)}
     except (TolkaError, TypeError, AttributeError):
         return saved
