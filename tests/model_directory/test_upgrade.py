@@ -12,3 +12,10 @@ def test_a_renamed_setting_keeps_its_value() -> None:
     assert upgrade_config(saved) == {"trainer": {"r_drop": 5.0, "consistency_after": 7}, "model": {"name": "rnn"}}
     with pytest.raises(ConfigError, match=r"agreement_after is gone; in its place: trainer\.consistency_after"):
         train_config(["trainer.agreement_after=3"])
+
+
+def test_a_removed_way_of_training_together_is_left_out() -> None:
+    saved = {"trainer": {"parallel": "diloco", "sync_every": 5, "communication": "bf16", "updates": 9}}
+    assert upgrade_config(saved) == {"trainer": {"parallel": "auto", "updates": 9}}
+    with pytest.raises(ConfigError, match=r"sync_every is gone; in its place: nothing: DiLoCo went"):
+        train_config(["trainer.sync_every=3"])

@@ -590,12 +590,3 @@ def test_a_loss_that_is_no_number_ends_a_range_test(tmp_path: Path) -> None:
         bench.model.target_embedding.weight.fill_(float("nan"))
     with pytest.raises(TolkaError, match=r"no learning rate can be recommended: .* 0.2 nats in 0 updates"):
         range_test(bench.trainer)
-
-
-def test_a_stop_under_diloco_waits_for_the_next_meeting(tmp_path: Path) -> None:
-    """Between meetings the weights are nobody's model; a stop there must not lose what was trained."""
-    bench = Bench(tmp_path, parallel="diloco", sync_every=5, updates=20, validate_every=20)
-    bench.stop_after(7)
-    bench.trainer.fit()
-    assert bench.last is not None
-    assert bench.last.facts["train"]["update"] == 10

@@ -276,7 +276,6 @@ def check_fsdp(config: TrainConfig) -> None:
         (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
         (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
         (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
-        (config.trainer.communication != "fp32", "all is sent in fp32: leave trainer.communication out"),
         (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ):
         if is_given:

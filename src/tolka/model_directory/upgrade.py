@@ -8,11 +8,19 @@ _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the g
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
     ("trainer", "compile"): {"False": "off", "True": "default"},
+    ("trainer", "parallel"): {"diloco": "auto"},
 }
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
+# Removed settings that a resumed run may do without, whatever they were.
+_REMOVED = {"trainer": {"communication", "sync_every", "outer_lr", "outer_momentum"}}
 # Removed setting -> its replacement, for the error message.
 GONE = {
+    **dict.fromkeys(
+        ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
+        "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
+    ),
+    "trainer.communication": "nothing: gradients are sent in fp32",
     "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
@@ -42,6 +50,10 @@ def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
         options = upgraded.get(group)
         if isinstance(options, Mapping) and key in options:
             upgraded[group] = {name if old == key else old: value for old, value in options.items()}
+    for group, keys in _REMOVED.items():
+        options = upgraded.get(group)
+        if isinstance(options, Mapping):
+            upgraded[group] = {key: value for key, value in options.items() if key not in keys}
     return _upgrade_cuda_graphs(upgraded)
 
 

@@ -65,8 +65,6 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
             "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
         )
     updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
-    if options.is_diloco:
-        updates = -(-updates // options.sync_every) * options.sync_every
     if options.updates and options.updates <= updates:
         options = replace(options, epochs=0.0)
     else:
@@ -120,8 +118,6 @@ class TrainingSetup:
         options = self._fitted(config.trainer, objective, optimizer, precision, loader, resumed)
         for line in announcement(config, loader, epoch, model, precision, reason):
             self.run.log(line)
-        if self.ranks.size == 1 and (sent_as := self.config.trainer.communication) != "fp32":
-            self.run.log(f"note: trainer.communication={sent_as} has no effect in one process")
         if self.ranks.rank:  # the same weights, but dropout of its own
             torch.manual_seed(self.config.run.seed + self.ranks.rank * _SEEDS_APART)
         return Trainer(

@@ -68,15 +68,6 @@ class Ranks:
             dist.all_gather_object(gathered, value)
         return gathered
 
-    def gather_first(self, value: Any) -> list[Any]:
-        """Return the value of every rank, in order, on the first rank, and nothing on the others."""
-        if self.size == 1:
-            return [value]
-        gathered: list[Any] | None = [None] * self.size if self.is_first else None
-        with others_present():
-            dist.gather_object(value, gathered)
-        return gathered or []
-
     def of_first(self, value: Any) -> Any:
         """Return the first rank's value on every rank."""
         return self.gather(value)[0]

@@ -38,11 +38,9 @@ class SkippedUpdates:
         loader: Batches,
         run: RunFolder,
         spell: Callable[[Batch], str],
-        all_applied: Callable[[list[bool]], list[bool]],
     ) -> None:
-        """spell: a batch as text. all_applied: see `Parallel`."""
+        """spell: a batch as text."""
         self._config, self._loader, self._run, self._spell = config, loader, run, spell
-        self._all_applied = all_applied
         self._latest: list[_Update] = []
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
@@ -58,7 +56,7 @@ class SkippedUpdates:
         latest, self._latest = self._latest, []
         if not latest:
             return
-        applied = self._all_applied(torch.stack([update.applied for update in latest]).tolist())
+        applied = torch.stack([update.applied for update in latest]).tolist()
         for update, was_applied in zip(latest, applied, strict=True):
             if was_applied:
                 state.skipped_in_row = 0

@@ -11,8 +11,7 @@ from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
-PARALLEL = ("auto", "ddp", "fsdp", "diloco")
-COMMUNICATION = ("fp32", "bf16", "powersgd")
+PARALLEL = ("auto", "ddp", "fsdp")
 COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
 _SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
@@ -96,15 +95,7 @@ class TrainerConfig:
     devices: int = setting(1, resumable=True)
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
     parallel: str = setting("auto", resumable=True)
-    """how processes train together: ddp, fsdp (weights and optimizer shared out), diloco (they seldom meet), auto"""
-    sync_every: int = setting(50, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """updates that each process makes by itself under DiLoCo (Douillard et al. 2023) before all of them meet"""
-    outer_lr: float = setting(0.7, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """learning rate of the step that all take together when they meet"""
-    outer_momentum: float = setting(0.5, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """Nesterov momentum of these steps; 0.9 in the paper, for trainings of many thousands of updates"""
-    communication: str = setting("fp32", resumable=True)
-    """how processes send gradients: fp32, bf16 (half the bytes) or powersgd (low-rank factors, for a slow network)"""
+    """how processes train together: ddp, fsdp (weights and optimizer shared out), or auto"""
     restarts: int = setting(3, resumable=True)
     """with trainer.devices, how often all processes begin again from last/ after one was killed or hung; 0 = off"""
     threads: int = setting(0, resumable=True)
@@ -128,9 +119,7 @@ class TrainerConfig:
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "average_of", ("last", "best"))
         one_of(self, "trainer", "compile", COMPILE_MODES)
-        one_of(self, "trainer", "communication", COMMUNICATION)
         one_of(self, "trainer", "parallel", PARALLEL)
-        self._check_parallel()
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:
@@ -147,29 +136,6 @@ class TrainerConfig:
                 f"trainer.consistency_after ({self.consistency_after}) puts off a second pass, and there is none: set "
                 "trainer.r_drop or trainer.simcut, or leave it out"
             )
-
-    @property
-    def is_diloco(self) -> bool:
-        """Whether each process makes updates by itself."""
-        return self.parallel == "diloco"
-
-    def _check_parallel(self) -> None:
-        at_least(self, "trainer", 1, "sync_every")
-        if self.outer_lr <= 0:
-            raise ConfigError(f"trainer.outer_lr ({self.outer_lr:g}) must be above 0; 0.7 in the paper")
-        share_below_one(self, "trainer", "outer_momentum")
-        if not self.is_diloco:
-            return
-        if self.communication == "powersgd":
-            raise ConfigError("trainer.communication=powersgd is ddp's: with trainer.parallel=diloco take fp32 or bf16")
-        if self.find_lr:
-            raise ConfigError("trainer.find_lr watches the loss of common updates: take trainer.parallel=ddp for it")
-        for name in ("updates", "validate_every", "keep_every"):
-            if getattr(self, name) % self.sync_every:
-                raise ConfigError(
-                    f"trainer.{name} ({getattr(self, name)}) must be a multiple of trainer.sync_every "
-                    f"({self.sync_every}): only when the processes meet, they have one model"
-                )
 
     def objective(self, model: Seq2Seq) -> Objective:
         """Return the model with the loss that these options describe."""

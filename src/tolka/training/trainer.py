@@ -72,11 +72,11 @@ class Trainer:
         self.step = TrainStep(config, objective, optimizer, precision, parallel)
         self.state = TrainState(precision=precision.name)
         self._clock = Clock()
-        self._decisions = Decisions(config, parallel, self._clock)
+        self._decisions = Decisions(config, ranks, self._clock)
         self._window, self._safety = Window(), Stopwatch()
         self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config, loader, run, spell, parallel.all_applied)
+        self._skipped = SkippedUpdates(config, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = CheckpointWriter(run) if ranks.is_first else FollowerWriter(run)
         self._callback = callback or Callback()
@@ -146,8 +146,7 @@ class Trainer:
                     self._finish_saving()
                     raise
                 try:
-                    meets = self._parallel.meets(self.state.update)
-                    if meets and (self.step.waits or self.state.update % _CHECK_EVERY == 0):
+                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                         with self._safety:
                             self._skipped.check(self.state)
                     if self.state.update % self.config.log_every == 0:
@@ -177,9 +176,7 @@ class Trainer:
         return self._decisions.stop.reason
 
     def _save_last_if_good(self) -> None:
-        """Save `last/`, but not before the first update, nor in a row of skipped ones, nor while ranks differ."""
-        if not self._parallel.meets(self.state.update):
-            return
+        """Save `last/`, but not before the first update, nor in a row of skipped ones."""
         with suppress(LostError):
             self._skipped.check(self.state)
         if self.state.update and not self.state.skipped_in_row:
@@ -229,7 +226,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._decisions.saves and self._parallel.meets(self.state.update):
+        if self._decisions.saves:
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
