@@ -3,6 +3,7 @@
 import pytest
 
 from tolka.config.command_line import train_config
+from tolka.config.schemas import rebuild
 from tolka.errors import ConfigError
 from tolka.model_directory.upgrade import upgrade_config
 
@@ -19,3 +20,10 @@ def test_a_removed_way_of_training_together_is_left_out() -> None:
     assert upgrade_config(saved) == {"trainer": {"parallel": "auto", "updates": 9}}
     with pytest.raises(ConfigError, match=r"sync_every is gone; in its place: nothing: DiLoCo went"):
         train_config(["trainer.sync_every=3"])
+
+
+def test_a_removed_setting_is_left_out_unless_it_had_another_effect() -> None:
+    saved = {"trainer": {"clip_value": 0.0, "retries": 9, "average_of": "best"}, "optimizer": {"nesterov": False}}
+    assert upgrade_config(saved) == {"trainer": {"average_of": "best"}, "optimizer": {}}
+    with pytest.raises(ConfigError, match=r"trainer\.average_of \(best\) is gone; in its place: nothing: trainer\."):
+        rebuild({**train_config([]).as_dict(), "trainer": {"average_of": "best"}})

@@ -11,9 +11,9 @@ from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.upgrade import GONE, upgrade_config
 from tolka.models.base import MODELS, ModelConfig
-from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
+from tolka.options.checks import check_licence, named_in_utf8
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, literal_settings, needed_settings, setting
@@ -60,14 +60,10 @@ class RunConfig:
     """cache of tokenised corpora, shared by runs"""
     licence: str = ""
     """of the model, for its card: a name that the Hugging Face Hub knows, as in cc-by-4.0; empty = not stated"""
-    processes: int = 0
-    """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
 
     def __post_init__(self) -> None:
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
         check_name(self.name)
-        zero_or_more(self, "run", "one for each core", "processes")
-        at_most(self, "run", MOST_THREADS, "processes")
         check_licence(self.licence, "run.licence")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
@@ -189,6 +185,10 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     known = upgrade_config(values)
+    for group, options in known.items():
+        for key in options if isinstance(options, Mapping) else ():
+            if (gone := f"{group}.{key}") in GONE:
+                raise ConfigError(f"{gone} ({options[key]}) is gone; in its place: {GONE[gone]}")
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}

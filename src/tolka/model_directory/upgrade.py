@@ -13,13 +13,36 @@ _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
 # Removed settings that a resumed run may do without, whatever they were.
-_REMOVED = {"trainer": {"communication", "sync_every", "outer_lr", "outer_momentum"}}
+_REMOVED = {
+    "trainer": {
+        *("communication", "sync_every", "outer_lr", "outer_momentum"),
+        *("restarts", "skip_limit", "retries", "disk_limit"),
+    },
+    "run": {"processes"},
+}
+# Removed settings -> the value that they now always have; a run that was trained with another one cannot be resumed.
+_FIXED = {
+    "trainer": {"clip_value": 0.0, "average_of": "last", "simcut_words": 0.05},
+    "optimizer": {"nesterov": False, "decay": 0.8, "clip": 1.0, "least_size": 0.001},
+}
 # Removed setting -> its replacement, for the error message.
 GONE = {
     **dict.fromkeys(
         ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
         "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
     ),
+    "trainer.restarts": "nothing: processes begin again three times; torchrun --max-restarts says another number",
+    "trainer.skip_limit": "nothing: training goes back to last/ after ten skipped updates in a row",
+    "trainer.retries": "nothing: it goes back three times",
+    "trainer.disk_limit": "trainer.keep_best and trainer.keep_every, which say how many checkpoints there are",
+    "trainer.clip_value": "trainer.clip_norm",
+    "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
+    "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
+    "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
+    "optimizer.decay": "nothing: Adafactor has the values that its paper recommends",
+    "optimizer.clip": "nothing: Adafactor has the values that its paper recommends",
+    "optimizer.least_size": "nothing: Adafactor has the values that its paper recommends",
+    "run.processes": "trainer.threads",
     "trainer.communication": "nothing: gradients are sent in fp32",
     "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
@@ -54,6 +77,10 @@ def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
         options = upgraded.get(group)
         if isinstance(options, Mapping):
             upgraded[group] = {key: value for key, value in options.items() if key not in keys}
+    for group, fixed in _FIXED.items():
+        options = upgraded.get(group)
+        if isinstance(options, Mapping):
+            upgraded[group] = {k: v for k, v in options.items() if k not in fixed or v != fixed[k]}
     return _upgrade_cuda_graphs(upgraded)
 
 

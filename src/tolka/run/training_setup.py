@@ -29,7 +29,6 @@ from tolka.text.tokenizer.extension import spellings
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
-from tolka.training.followers import FollowerSnapshots
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -235,8 +234,7 @@ class TrainingSetup:
 
     def _snapshots(self, model: Seq2Seq, parameters: int, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
-        kind = RunSnapshots if self.ranks.is_first else FollowerSnapshots
-        return kind(
+        return RunSnapshots(
             model,
             self.inputs.prepared.tokenizer,
             self.config.as_dict(),

@@ -193,9 +193,6 @@ class TrainStep:
         norm = _total_norm(gradients)
         if not self.precision.needs_scaler:  # the scaler itself skips updates that overflow, to find its scale
             applied = applied & torch.isfinite(norm)
-        if self.config.clip_value:
-            nn.utils.clip_grad_value_(weights, self.config.clip_value)
-            norm = _total_norm(gradients)
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
         if self.waits and not self.precision.needs_scaler and not applied:

@@ -21,7 +21,6 @@ from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
 from tolka.training.decisions import Decisions
-from tolka.training.followers import FollowerWriter
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
@@ -35,6 +34,7 @@ from tolka.training.warning_signs import Watch
 
 _FIRST_LINE_SECONDS = 10.0
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
+_RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
 
 
 class Trainer:
@@ -76,9 +76,9 @@ class Trainer:
         self._window, self._safety = Window(), Stopwatch()
         self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config, loader, run, spell)
+        self._skipped = SkippedUpdates(config.accumulate, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
-        self._keeper = CheckpointWriter(run) if ranks.is_first else FollowerWriter(run)
+        self._keeper = CheckpointWriter(run)
         self._callback = callback or Callback()
         self._selection = Selection(
             config,
@@ -309,12 +309,12 @@ class Trainer:
         return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
 
     def _roll_back(self, why: str) -> None:
-        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after trainer.retries times."""
+        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
         failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
-        if returns > self.config.retries:
+        if returns > _RETURNS:
             raise TolkaError(
-                f"{why}, up to update {failed_at}, also after {self.config.retries} attempts at lower rates "
-                f"(trainer.retries): try a lower optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
+                f"{why}, up to update {failed_at}, also after {_RETURNS} attempts at lower rates: try a lower "
+                f"optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
                 f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
             )
         self._skipped.forget()
