@@ -23,7 +23,9 @@ def test_a_removed_way_of_training_together_is_left_out() -> None:
 
 
 def test_a_removed_setting_is_left_out_unless_it_had_another_effect() -> None:
-    saved = {"trainer": {"clip_value": 0.0, "retries": 9, "average_of": "best"}, "optimizer": {"nesterov": False}}
-    assert upgrade_config(saved) == {"trainer": {"average_of": "best"}, "optimizer": {}}
+    saved = {"trainer": {"clip_value": 0.0, "retries": 9, "average_of": "best"}}
+    for name, options in (("sgd", {"name": "sgd"}), ("mine", {"name": "mine", "nesterov": False})):
+        found = upgrade_config({**saved, "optimizer": {"name": name, "nesterov": False}})
+        assert found == {"trainer": {"average_of": "best"}, "optimizer": options}
     with pytest.raises(ConfigError, match=r"trainer\.average_of \(best\) is gone; in its place: nothing: trainer\."):
         rebuild({**train_config([]).as_dict(), "trainer": {"average_of": "best"}})

@@ -185,10 +185,6 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     Settings that an older version did not know get their defaults, which are what it did.
     """
     known = upgrade_config(values)
-    for group, options in known.items():
-        for key in options if isinstance(options, Mapping) else ():
-            if (gone := f"{group}.{key}") in GONE:
-                raise ConfigError(f"{gone} ({options[key]}) is gone; in its place: {GONE[gone]}")
     plugins = plugins_of(known)
     known.pop("plugins", None)
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
@@ -196,7 +192,14 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    return TrainConfig(**build_groups({**known, **missing}, plugins))
+    try:
+        return TrainConfig(**build_groups({**known, **missing}, plugins))
+    except ConfigError:
+        for group, options in known.items():
+            for key in options if isinstance(options, Mapping) else ():
+                if (gone := f"{group}.{key}") in GONE:
+                    raise ConfigError(f"{gone} ({options[key]}) is gone; in its place: {GONE[gone]}") from None
+        raise
 
 
 def cross_check(config: TrainConfig) -> None:

@@ -13,17 +13,19 @@ _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
 # Removed settings that a resumed run may do without, whatever they were.
-_REMOVED = {
+_REMOVED: dict[str, set[str]] = {
     "trainer": {
         *("communication", "sync_every", "outer_lr", "outer_momentum"),
         *("restarts", "skip_limit", "retries", "disk_limit"),
     },
     "run": {"processes"},
 }
-# Removed settings -> the value that they now always have; a run that was trained with another one cannot be resumed.
-_FIXED = {
+# Of a group or an optimizer, removed settings -> the value that they now always have. A run that was trained with
+# another one cannot be resumed.
+_FIXED: dict[str, dict[str, Any]] = {
     "trainer": {"clip_value": 0.0, "average_of": "last", "simcut_words": 0.05},
-    "optimizer": {"nesterov": False, "decay": 0.8, "clip": 1.0, "least_size": 0.001},
+    "sgd": {"nesterov": False},
+    "adafactor": {"decay": 0.8, "clip": 1.0, "least_size": 0.001},
 }
 # Removed setting -> its replacement, for the error message.
 GONE = {
@@ -73,15 +75,19 @@ def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
         options = upgraded.get(group)
         if isinstance(options, Mapping) and key in options:
             upgraded[group] = {name if old == key else old: value for old, value in options.items()}
-    for group, keys in _REMOVED.items():
-        options = upgraded.get(group)
+    return _upgrade_cuda_graphs(_without_removed(upgraded))
+
+
+def _without_removed(config: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the removed settings, except those that had another value than the one that they now always have."""
+    kept = {}
+    for group, options in config.items():
         if isinstance(options, Mapping):
-            upgraded[group] = {key: value for key, value in options.items() if key not in keys}
-    for group, fixed in _FIXED.items():
-        options = upgraded.get(group)
-        if isinstance(options, Mapping):
-            upgraded[group] = {k: v for k, v in options.items() if k not in fixed or v != fixed[k]}
-    return _upgrade_cuda_graphs(upgraded)
+            kind = options.get("name") if group == "optimizer" else group
+            removed, fixed = _REMOVED.get(group, set()), _FIXED.get(str(kind), {}).items()
+            options = {key: each for key, each in options.items() if key not in removed and (key, each) not in fixed}
+        kept[group] = options
+    return kept
 
 
 def _upgrade_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
