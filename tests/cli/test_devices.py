@@ -288,7 +288,7 @@ def test_ranks_end_with_their_parent(restart: bool, tiny: list[str], tmp_path: P
     while any(state_of(rank) != "Z" for rank in ranks):
         assert time.monotonic() < until
         time.sleep(0.1)
-    train(*tiny, "trainer.devices=2", "trainer.updates=1")  # the lock is free
+    train(*tiny, "trainer.devices=2")  # the lock is free
 
 
 def state_of(process: int) -> str:
