@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 FORWARD = 1 / 3  # of an update's computation; the backward pass takes twice as long, and hides communication
-BYTES = {"fp32": 4, "bf16": 2}
+BYTES = 4  # of a gradient or a weight, in fp32
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,17 @@ class Machine:
 
 @dataclass(frozen=True)
 class Training:
-    """A model and its batches. tokens: of one update, source and target together. way: ddp, fsdp or diloco."""
+    """A model and its batches. tokens: of one update, source and target together. way: ddp or fsdp."""
 
     parameters: float
     tokens: float
     way: str = "ddp"
-    sent_as: str = "fp32"
-    sync_every: int = 50
 
 
 def bytes_sent(training: Training, ranks: int) -> float:
     """Return the bytes that each rank sends in one update, in a ring: gradients once round and the sums once round."""
-    once_round = (ranks - 1) / ranks * training.parameters * BYTES[training.sent_as]
-    rounds = {"ddp": 2.0, "fsdp": 3.0, "diloco": 2.0 / training.sync_every}  # fsdp gathers the weights twice
+    once_round = (ranks - 1) / ranks * training.parameters * BYTES
+    rounds = {"ddp": 2.0, "fsdp": 3.0}  # fsdp gathers the weights twice
     return rounds[training.way] * once_round
 
 
@@ -53,20 +51,17 @@ def communication(training: Training, machine: Machine, ranks: int) -> float:
     if ranks == 1:
         return 0.0
     speed = machine.local if ranks <= machine.per_node else min(machine.local, machine.network)
-    steps = 2 * (ranks - 1) / (training.sync_every if training.way == "diloco" else 1)
-    return bytes_sent(training, ranks) / speed + steps * machine.start
+    return bytes_sent(training, ranks) / speed + 2 * (ranks - 1) * machine.start
 
 
 def update(training: Training, machine: Machine, ranks: int) -> float:
-    """Return the seconds of one update: DDP and FSDP send while the backward pass computes, DiLoCo afterwards."""
+    """Return the seconds of one update: messages are sent while the backward pass computes."""
     computed = training.tokens / ranks / machine.tokens_per_second
-    return taken(training.way, computed, communication(training, machine, ranks))
+    return taken(computed, communication(training, machine, ranks))
 
 
-def taken(way: str, computed: float, sent: float) -> float:
+def taken(computed: float, sent: float) -> float:
     """Return the seconds of an update that computes and sends for so many seconds."""
-    if way == "diloco":
-        return computed + sent
     return computed * FORWARD + max(computed * (1 - FORWARD), sent)
 
 
@@ -88,10 +83,8 @@ def tokens_per_second(parameters: float) -> float:
 def ways() -> Iterator[tuple[str, Training]]:
     """Yield the ways that the table compares."""
     yield "ddp", BIG
-    yield "ddp, bf16", replace(BIG, sent_as="bf16")
     yield "fsdp", replace(BIG, way="fsdp")
-    yield "diloco, every 50", replace(BIG, way="diloco")
-    yield "ddp, bf16, 3.2 M tokens an update", replace(BIG, sent_as="bf16", tokens=3_200_000)
+    yield "ddp, 3.2 M tokens an update", replace(BIG, tokens=3_200_000)
 
 
 def row(*cells: str) -> str:
@@ -115,7 +108,7 @@ def main() -> None:
     for text, (pairs, passes) in TEXTS.items():
         cells = []
         for ranks in SIZES:
-            training = replace(BIG, sent_as="bf16", tokens=max(BIG.tokens, 6250.0 * ranks))
+            training = replace(BIG, tokens=max(BIG.tokens, 6250.0 * ranks))
             updates = pairs * passes * TOKENS_PER_PAIR / training.tokens
             hours = updates * update(training, machine, ranks) / 3600
             cells.append(f"{hours:,.1f} h, ${hours * ranks * machine.price:,.0f}")

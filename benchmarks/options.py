@@ -55,7 +55,6 @@ OPTIONS: dict[str, list[str]] = {
     "SimCut": ["trainer.simcut=3"],
     "moving average": ["trainer.ema=0.999"],
     "no clipping": ["trainer.clip_norm=0"],
-    "clipping by value": ["trainer.clip_norm=0", "trainer.clip_value=1"],
     "Adam": ["optimizer=adam"],
     "SGD": ["optimizer=sgd"],
     "Adafactor": ["optimizer=adafactor"],

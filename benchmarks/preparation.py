@@ -141,7 +141,7 @@ def main() -> None:
         settings = [
             *("corpus=files", f"corpus.train={options.prefix}", f"corpus.valid={options.valid}"),
             *(f"corpus.{side}={code}" for side, code in zip(("source", "target"), options.languages, strict=True)),
-            *(f"run.prepared={work}/prepared", f"run.processes={options.processes}", *options.settings),
+            *(f"run.prepared={work}/prepared", f"trainer.threads={options.processes}", *options.settings),
         ]
         made, again = measured("prepare", settings), measured("begin", settings)
         settings.append(f"run.dir={work}/run")

@@ -23,22 +23,10 @@ from cost_model import Training, bytes_sent, taken
 
 RANKS = 2
 NAMESPACE = "tolka-slow"
-OUTER = {  # how DiLoCo's common step is made
-    "momentum 0.5": ["trainer.outer_lr=0.7", "trainer.outer_momentum=0.5"],
-    "momentum 0.9": ["trainer.outer_lr=0.7", "trainer.outer_momentum=0.9"],
-    "plain mean": ["trainer.outer_lr=1", "trainer.outer_momentum=0"],
-}
 WAYS = {
     "ddp, no limit": ["trainer.parallel=ddp"],
     "ddp": ["trainer.parallel=ddp"],
-    "ddp, bf16": ["trainer.parallel=ddp", "trainer.communication=bf16"],
-    "ddp, PowerSGD": ["trainer.parallel=ddp", "trainer.communication=powersgd"],
     "fsdp": ["trainer.parallel=fsdp"],
-    **{
-        f"diloco, every {every}, {name}": ["trainer.parallel=diloco", f"trainer.sync_every={every}", *outer]
-        for name, outer in OUTER.items()
-        for every in (50, 10)
-    },
 }
 GLOO_FSDP = 4 / 3  # gloo sums gradients on every rank, which sends them twice: four rounds and not three
 COMMON = ["experiment=sample", "model=transformer_tiny", "trainer.precision=fp32", "trainer.log_every=10"]
@@ -92,18 +80,12 @@ def parameters(run: Path) -> int:
 
 
 def predicted(count: int, computed: float, rate: float, settings: list[str]) -> float | None:
-    """The seconds of an update by the cost model; None without a limit, and for PowerSGD, whose bytes it does not know.
-
-    One loopback carries what both ranks send.
-    """
-    given = dict(word.split("=") for word in settings)
-    if not rate or given.get("trainer.communication") == "powersgd":
+    """The seconds of an update by the cost model; None without a limit. One loopback carries what both ranks send."""
+    if not rate:
         return None
-    way = given["trainer.parallel"]
-    sent_as = given.get("trainer.communication", "fp32")
-    training = Training(count, 0, way, sent_as, int(given.get("trainer.sync_every", 1)))
-    sent = RANKS * bytes_sent(training, RANKS) * (GLOO_FSDP if way == "fsdp" else 1) / (rate * 1e6 / 8)
-    return taken(way, computed, sent)
+    way = dict(word.split("=") for word in settings)["trainer.parallel"]
+    sent = RANKS * bytes_sent(Training(count, 0, way), RANKS) * (GLOO_FSDP if way == "fsdp" else 1) / (rate * 1e6 / 8)
+    return taken(computed, sent)
 
 
 def main() -> None:

@@ -117,7 +117,7 @@ def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"r_drop": 5.0}, {"simcut": 3.0, "simcut_words": 0.3}, {"word_dropout": 0.3}, {"label_smoothing": 0.0}],
+    [{"r_drop": 5.0}, {"simcut": 3.0}, {"word_dropout": 0.3}, {"label_smoothing": 0.0}],
     ids=str,
 )
 def test_the_loss_on_the_gpu_is_the_cpu_s_where_no_chance_is_in_it(options: dict[str, Any]) -> None:

@@ -108,18 +108,12 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
         ["trainer.consistency_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
     ),
     (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
-    (
-        ["trainer.simcut=3", "trainer.simcut_words=0"],
-        ["trainer.simcut needs words to cut: set trainer.simcut_words"],
-    ),
     (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
     (["trainer.average=1"], ["trainer.average (1) must be 0 (none), or at least 2"]),
-    (["trainer.average_of=first"], ["trainer.average_of ('first') is unknown. Known: best, last."]),
     (["corpus.weights=[a,b]"], ["corpus.weights (['a', 'b']) must be a list, each of it a number"]),
     (["corpus.weights=[0]"], ["corpus.weights ([0.0]) must be 0 or more, and not all of them 0"]),
     (["corpus.temperature=0"], ["corpus.temperature (0) must be at least 1"]),
     (["corpus.temperature=2", "corpus.weights=[1]"], ["corpus.weights and corpus.temperature both say"]),
-    (["run.processes=-1"], ["run.processes (-1) must be 0 (one for each core) or more"]),
     (["cleaning.unicode=foo"], ["cleaning.unicode ('foo') is unknown"]),
     (["cleaning.leaks=foo"], ["cleaning.leaks ('foo') is unknown"]),
     (

@@ -39,7 +39,6 @@ def test_epochs_are_updates_and_the_schedule_ends_with_them() -> None:
     assert ten.scheduler.warmup == 1  # a tenth, as the default would never reach its peak
     assert ten.scheduler.rate(10, 1.0) == pytest.approx(ten.scheduler.floor)
     assert resolved("trainer.accumulate=3").trainer.updates == math.ceil(10 / 3)
-    assert resolved("trainer.parallel=diloco", "trainer.sync_every=4", "trainer.validate_every=4").trainer.updates == 12
     assert resolved("scheduler.horizon=500", "scheduler.warmup=3").scheduler.horizon == 500
     decay = resolved("scheduler=wsd").scheduler
     assert (decay.horizon, decay.decay) == (10, 2)

@@ -305,9 +305,8 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         "real = workers._start\n"
         "def start(*given):\n    worker = real(*given)\n    print(worker.process.pid, flush=True)\n    return worker\n"
         "workers._start = start\n"
-        "from tolka.system.claims import Member\n"
         "def run(arguments):\n    work = Path(arguments[0])\n"
-        "    workers.work_on(work, 'clean', 2, Member(work, 'one'), print)\n"
+        "    workers.work_on(work, 'clean', 2, print)\n"
         "common.main(run)"
     )
     parent = python(code, tmp_path / "work", start_new_session=True)

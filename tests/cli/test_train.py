@@ -17,9 +17,7 @@ import yaml
 from safetensors.torch import load_file
 
 from tolka.config.command_line import evaluate_config, train_config
-from tolka.data.batch import Batch
 from tolka.training import memory
-from tolka.training.memory import MemoryNeed
 from tolka.training.run_folder import RunFolder
 from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.schedules.constant import ConstantConfig
@@ -475,11 +473,9 @@ def test_batches_as_large_as_memory_has_room_for(
 ) -> None:
     """batching.tokens=auto: an update is as large as before, and a run that goes on cuts it up as it began."""
     run, room = tmp_path / "run", [10**6]
-
-    def need(step: TrainStep, batch: Batch) -> MemoryNeed:
-        return MemoryNeed(batch.positions, room[0])
-
-    monkeypatch.setattr(memory, "memory_need", need)
+    monkeypatch.setattr(memory, "_can_try", lambda step: True)
+    monkeypatch.setattr(TrainStep, "fits_in_memory", lambda step, batch: batch.positions <= room[0])
+    monkeypatch.setattr("tolka.run.pipeline.check_memory", lambda *given: iter(()))
     several = [*tiny, "trainer.accumulate=3", "trainer.average=0", "batching.max_length=30"]
     assert command("mt-train", *several, "batching.tokens=auto", f"run.dir={tmp_path / 'large'}").err.count(
         "an update of 1536 tokens goes in one batch (batching.tokens=auto)"

@@ -176,8 +176,6 @@ def test_complaints_of_several_groups_come_together() -> None:
     ("idle", "cure"),
     [
         ("optimizer.lr=0.1", "scheduler=constant"),
-        ("trainer.average_of=best", "trainer.average=3"),
-        ("trainer.simcut_words=0.2", "trainer.simcut=3"),
         ("model.max_positions=600", "model.positions=learned"),
         ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
     ],
@@ -222,7 +220,7 @@ def test_each_documented_end_of_a_range_is_checked() -> None:
         *("run.licence=foo", "run.licence=CC-BY-4.0", "run.seed=9223372036854775808", "run.name=a/b"),
         *("tokenizer.character_coverage=0.9", "tokenizer.character_coverage=1.1", "tokenizer.vocab_size=100"),
         *("tokenizer.vocab_size=1000001", "trainer.threads=1025", "trainer.average=1", "trainer.ema=1"),
-        *("trainer.label_smoothing=1", "trainer.word_dropout=1", "trainer.simcut_words=1", "trainer.outer_momentum=1"),
+        *("trainer.label_smoothing=1", "trainer.word_dropout=1"),
         *("model.dropout=1", "model.layerdrop=1", "model.embedding_dropout=-0.5", "optimizer.beta1=1"),
         *("scheduler=cosine scheduler.floor=1.5", "search=sampling search.top_p=1.1", "search.beam_size=1000001"),
         *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),

@@ -11,7 +11,6 @@ from tolka.errors import ConfigError
     ("settings", "complaint"),
     [
         (["optimizer=muon"], "optimizer=muon needs whole matrices: take adamw, adam or sgd"),
-        (["trainer.communication=bf16"], "all is sent in fp32: leave trainer.communication out"),
         (["batching.tokens=auto"], "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ],
 )
@@ -22,16 +21,3 @@ def test_what_fsdp_cannot_do(settings: list[str], complaint: str) -> None:
     chosen = train_config(settings)
     with pytest.raises(ConfigError, match=complaint):
         check_fsdp(chosen)
-
-
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        (["trainer.find_lr=true"], "trainer.find_lr watches the loss of common updates: take trainer.parallel=ddp"),
-        (["trainer.updates=120"], r"trainer.updates \(120\) must be a multiple of trainer.sync_every \(50\)"),
-        (["trainer.communication=powersgd"], "with trainer.parallel=diloco take fp32 or bf16"),
-    ],
-)
-def test_what_diloco_cannot_do(settings: list[str], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        train_config(["trainer.parallel=diloco", *settings])

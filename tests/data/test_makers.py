@@ -1,4 +1,4 @@
-"""Several processes prepare one text together, and whoever of them is killed, the store is the same."""
+"""Of several processes that prepare one text the others wait, and whoever of them is killed, the store is the same."""
 
 import subprocess
 import sys
@@ -8,16 +8,15 @@ from threading import Event
 from typing import Any
 
 import pytest
-from makers_bench import SHARD_PAIRS, prepared
+from makers_bench import SHARD_PAIRS, STAGES, prepared
 
-from tolka.data import preparation, workers
+from tolka.data import preparation
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair
 
 BENCH = Path(__file__).parents[1] / "support" / "makers_bench.py"
-linux = pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="tells the dead by /proc")
 
 
 class Maker:
@@ -36,14 +35,9 @@ class Maker:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == f"{stage}\n", self.process.communicate()[1]
 
-    def helps(self) -> None:
+    def waits(self) -> None:
         assert self.process.stderr is not None
-        assert self.process.stderr.readline() == "helping another process that prepares the same text\n"
-
-    def goes_on(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        assert self.process.stderr.readline() == "waiting for another process that prepares the same text\n"
 
     def ends(self) -> str:
         said = self.process.communicate(timeout=120)[1]
@@ -71,77 +65,36 @@ def of_one(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return contents(corpus / "alone")
 
 
-@linux
-def test_a_helper_and_the_leader_are_killed(corpus: Path, of_one: dict[str, bytes]) -> None:
-    leader = Maker(corpus, "read", "clean")
-    leader.reaches("read")
-    helper, last = Maker(corpus, "clean"), Maker(corpus, "clean")
-    for maker in (helper, last):
-        maker.helps()
-    leader.goes_on()
-    for maker in (leader, helper, last):  # each holds a shard: otherwise the last one could clean all before the others
-        maker.reaches("clean")
-    helper.is_killed()
-    leader.is_killed()
-    last.goes_on()
-    assert "continuing with what was prepared before an interruption" in last.ends()
+@pytest.mark.parametrize("stage", ["clean", *(pytest.param(each, marks=pytest.mark.slow) for each in STAGES)])
+def test_one_that_waits_takes_over_from_one_that_is_killed(corpus: Path, of_one: dict[str, bytes], stage: str) -> None:
+    maker = Maker(corpus, stage)
+    maker.reaches(stage)
+    others = Maker(corpus), Maker(corpus)
+    for other in others:
+        other.waits()
+    maker.is_killed()
+    for other in others:
+        other.ends()
     found = contents(corpus / "together")
-    assert found == of_one
-    assert {Path(name).name for name in found} >= {"tokenizer.model", "source.ids", "report.json", "rejected.tsv"}
-    assert len(list((corpus / "together").iterdir())) == 1  # no files of makers
-
-
-@linux
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["read", "clean", "train", "encode", "deliver"])
-def test_the_leader_is_killed_in(corpus: Path, of_one: dict[str, bytes], stage: str) -> None:
-    leader = Maker(corpus, stage)
-    leader.reaches(stage)
-    helpers = Maker(corpus), Maker(corpus)
-    for helper in helpers:
-        helper.helps()
-    leader.is_killed()
-    for helper in helpers:
-        helper.ends()
-    found = contents(corpus / "together")
-    leftover = [name for name in found if stage == "deliver" and ".partial/" in name]  # as of a single maker
+    leftover = [name for name in found if stage == "deliver" and ".partial/" in name]
     assert {name: content for name, content in found.items() if name not in leftover} == of_one
 
 
-@linux
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["clean", "encode"])
-def test_a_helper_is_killed_in(corpus: Path, of_one: dict[str, bytes], stage: str) -> None:
-    leader = Maker(corpus, "read", stage)
-    leader.reaches("read")
-    helper = Maker(corpus, stage)
-    helper.helps()
-    leader.goes_on()
-    for maker in (leader, helper):
-        maker.reaches(stage)
-    helper.is_killed()
-    leader.goes_on()
-    leader.ends()
-    assert contents(corpus / "together") == of_one
-
-
-def test_an_error_ends_all_makers_and_the_text_is_read_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_that_wait_have_the_error_too_and_the_text_is_read_once(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (corpus / "train.xa").write_text("\n \n")
     (corpus / "train.xb").write_text("a\nb\n")
-    reads, helps = [], Event()
-    read, help_ = preparation._Workshop.read, preparation._Workshop.help
+    reads, waits = [], Event()
+    read = preparation._Workshop.read
 
     def reading(workshop: Any) -> None:
         reads.append(workshop)
-        assert helps.wait(timeout=60)
+        assert waits.wait(timeout=60)
         read(workshop)
 
-    def helping(workshop: Any) -> None:
-        helps.set()
-        help_(workshop)
-
     monkeypatch.setattr(preparation._Workshop, "read", reading)
-    monkeypatch.setattr(preparation._Workshop, "help", helping)
+    monkeypatch.setattr(preparation, "say", lambda message: waits.set())
 
     def message(_: int) -> str:
         with pytest.raises(DataError) as raised:
@@ -171,11 +124,3 @@ def test_a_step_counts_only_when_its_pairs_add_up(tmp_path: Path) -> None:
     for damaged in ("", "{}", tally.replace('"kept": 1', '"kept": 2')):
         (shard.folder / "cleaned.json").write_text(damaged)
         assert not shard.is_done("clean")
-
-
-@pytest.mark.parametrize(("asked", "ranks", "each"), [(8, "1", 8), (8, "3", 2), (1, "4", 1)])
-def test_the_ranks_of_a_machine_divide_its_processes(
-    asked: int, ranks: str, each: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
-    assert workers.process_count(asked) == each

@@ -169,30 +169,22 @@ def test_a_damaged_report_says_what_to_delete(corpus: Path) -> None:
         prepared(corpus)
 
 
-def test_two_runs_at_once_make_a_store_once(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The first to come leads; the second helps, and finds the store made."""
-    led, helps = [], Event()
-    make, help_ = prepare_module._Workshop.make, prepare_module._Workshop.help
+def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first to come makes it; the second waits, and finds it made."""
+    made, waits = [], Event()
+    make = prepare_module._Workshop.make
 
-    def leading(workshop: Any, folder: Path) -> None:
-        led.append(folder)
-        assert helps.wait(timeout=60)
+    def making(workshop: Any, folder: Path) -> None:
+        made.append(folder)
+        assert waits.wait(timeout=60)
         make(workshop, folder)
 
-    def helping(workshop: Any) -> None:
-        helps.set()
-        help_(workshop)
-
-    monkeypatch.setattr(prepare_module._Workshop, "make", leading)
-    monkeypatch.setattr(prepare_module._Workshop, "help", helping)
+    monkeypatch.setattr(prepare_module._Workshop, "make", making)
+    monkeypatch.setattr(prepare_module, "say", lambda message: waits.set())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(prepared, [corpus, corpus])
-    assert len(led) == 1
-    assert not first.reused
+    assert len(made) == 1
     assert texts(first) == texts(second)
-    assert "helping another process that prepares the same text" in capsys.readouterr().err
     assert [path.name for path in (corpus / "cache").iterdir()] == [first.folder.name]
 
 
@@ -325,9 +317,8 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     (shard.folder / "flaws.json").symlink_to(shard.folder / "waits")  # reading it takes for ever
     code = (
         "import sys, time; from pathlib import Path; from tolka.data import workers;"
-        "from tolka.system.claims import Member;"
         f"work = Path({str(tmp_path / 'work')!r});"
-        "print(workers._start(work, 'clean', Member(work, 'one')).process.pid, flush=True);"
+        "print(workers._start(work, 'clean', workers.load_plan(work)[1]).process.pid, flush=True);"
         "time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:

@@ -84,3 +84,19 @@ def test_a_run_that_used_a_removed_setting_goes_on_only_without_it(
     more = [*tiny, "trainer.updates=7"]
     assert "these settings differ: trainer.clipping (0.5, now None)" in command("mt-train", *more).error
     assert "resuming from update 5" in command("mt-train", *more, "run.override=true").err
+
+
+def test_a_removed_way_of_training_together_is_left_out() -> None:
+    saved = {"trainer": {"parallel": "diloco", "sync_every": 5, "communication": "bf16", "updates": 9}}
+    assert upgrade_config(saved) == {"trainer": {"parallel": "auto", "updates": 9}}
+    assert lost_settings(saved) == {}
+    with pytest.raises(ConfigError, match=r"sync_every is gone; in its place: nothing: DiLoCo went"):
+        train_config(["trainer.sync_every=3"])
+
+
+def test_an_optimizer_of_one_s_own_keeps_what_another_lost() -> None:
+    saved = {"trainer": {"clip_value": 0.0, "average_of": "best"}}
+    for name, options in (("sgd", {"name": "sgd"}), ("mine", {"name": "mine", "nesterov": False})):
+        found = upgrade_config({**saved, "optimizer": {"name": name, "nesterov": False}})
+        assert found == {"trainer": {}, "optimizer": options}
+    assert lost_settings(saved) == {"trainer.average_of": "best"}

@@ -29,7 +29,6 @@ from tolka.system.ranks import Ranks, joined
 from tolka.training.data_position import DataPosition
 from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.parallel import overlapped
 from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.state import TrainState
@@ -40,12 +39,6 @@ MODELS: dict[str, ModelConfig] = {
     "lstm": RnnConfig(d_model=16, layers=1, dropout=0.0, cell="lstm", attention="dot"),
 }
 UPDATES = 40
-RESUMED: dict[str, dict[str, Any]] = {
-    "diloco": {"parallel": "diloco", "sync_every": 6, "updates": 24, "validate_every": 24},
-    "powersgd": {"communication": "powersgd"},
-    "bf16": {"communication": "bf16"},
-}
-"""Ways whose ranks keep something of their own between updates."""
 
 
 def store() -> TokenStore:
@@ -111,9 +104,9 @@ def resaved(ranks: Ranks, folder: Path) -> list[str]:
     return [digest(whole), digest(written), digest(third)]
 
 
-def resumed(ranks: Ranks, stop: int, **options: Any) -> list[float]:
+def resumed(ranks: Ranks, stop: int) -> list[float]:
     """The sum of each weight after 24 updates, in between which, at `stop`, the state is read into a fresh step."""
-    step, parallel = prepared("lstm", torch.float64, ranks, **options)
+    step, parallel = prepared("lstm", torch.float64, ranks)
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
     for number in range(1, 25):
@@ -121,14 +114,14 @@ def resumed(ranks: Ranks, stop: int, **options: Any) -> list[float]:
         if number == stop:
             weights = {name: weight.clone() for name, weight in step.objective.model.state_dict().items()}
             saved = ranks.of_first(ResumeState(*step.state()))  # as it is in last/
-            step, parallel = prepared("lstm", torch.float64, ranks, **options)
+            step, parallel = prepared("lstm", torch.float64, ranks)
             step.load_state(saved, partial(step.objective.model.load_state_dict, weights))
     return sums(parallel)
 
 
 def after_nan(ranks: Ranks) -> list[bool]:
-    """Which of eight updates with PowerSGD were applied, the gradient of one rank being NaN in the fourth."""
-    step, parallel = prepared("lstm", torch.float64, ranks, communication="powersgd")
+    """Which of eight updates were applied, the gradient of one rank being NaN in the fourth."""
+    step, parallel = prepared("lstm", torch.float64, ranks)
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
     compute, applied = parallel.loss, []
@@ -159,7 +152,6 @@ def main() -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
-    overlapped._POWERSGD_BEGINS = 2
     ranks = joined()
     results: dict[str, Any] = {
         f"{model} {name} {parallel}": ranks.gather(losses(model, getattr(torch, name), ranks, parallel=parallel))
@@ -169,8 +161,7 @@ def main() -> None:
     }
     results["after_nan"] = ranks.gather(after_nan(ranks))
     results["resaved"] = resaved(ranks, out.parent)
-    for name, options in RESUMED.items():
-        results[name] = [ranks.gather(resumed(ranks, stop, **options)) for stop in (0, 12)]
+    results["resumed"] = [ranks.gather(resumed(ranks, stop)) for stop in (0, 12)]
     if ranks.is_first:
         out.write_text(json.dumps(results))
     dist.destroy_process_group()

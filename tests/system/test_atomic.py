@@ -1,12 +1,14 @@
 """A folder is whole or absent, whatever interrupts its writing."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import recover, replaced_files, standing, whole_folder
+from tolka.system.atomic import one_at_a_time, recover, replaced_files, standing, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -81,3 +83,23 @@ def test_files_are_moved_when_all_are_written_and_the_last_one_last(
         (new / "a").write_text("half")
         raise KeyError
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {n: f"new {n}" for n in ("a", "b", "c")}
+
+
+def test_one_at_a_time_and_no_file_left(tmp_path: Path) -> None:
+    inside, most, waits = [], [], []
+
+    def enter(number: int) -> None:
+        for _ in range(20):
+            with one_at_a_time(tmp_path / "lock", lambda: waits.append(number)):
+                inside.append(number)
+                most.append(len(inside))
+                time.sleep(0.001)
+                inside.remove(number)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as threads:
+        patch.setattr("tolka.system.atomic._POLL_SECONDS", 0.001)
+        list(threads.map(enter, range(4)))
+    assert len(most) == 80
+    assert set(most) == {1}
+    assert waits
+    assert not list(tmp_path.iterdir())

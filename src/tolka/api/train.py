@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system import interrupts, slurm
 from tolka.system.device import choose_device, use_threads
-from tolka.system.launch import launch, restarts
+from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.native_stderr import movable_native_lines
-from tolka.system.processes import process_count, run_together
+from tolka.system.processes import RESTARTS, process_count, run_together
 from tolka.system.progress import say
 from tolka.system.ranks import others_present, process_group
 from tolka.training.lr_finder import RangeTest
@@ -87,12 +88,14 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
         plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
         named = [f"plugins=[{name}]" for name in plugins]
         result: TrainResult = run_together(
-            count, options.restarts, lambda: next_time(config.run.folder), _train_rank, config.as_dict(), named, count
+            count, lambda: next_time(config.run.folder), _train_rank, config.as_dict(), named, count
         )
         return result
     started_at = time.perf_counter()
     keep_freed_memory()
-    with movable_native_lines() as move_native_lines, process_group(), others_present():
+    end_with_agent()
+    timeout = timedelta(minutes=options.timeout)
+    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
         pipeline = Pipeline(config)
         try:
             pipeline.claim()
@@ -110,9 +113,9 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
     config = rebuild(values)
     if restarts():
-        most, last = config.trainer.restarts, config.run.folder / "last"
+        last = config.run.folder / "last"
         where = f"from {last}" if last.is_dir() else "from the beginning"
-        say(f"note: a process was killed: all of them begin again {where} ({restarts()} of {most} times)")
+        say(f"note: a process was killed: all of them begin again {where} ({restarts()} of {RESTARTS} times)")
     try:
         return train(config)
     except TolkaError as error:
@@ -145,7 +148,7 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
 def prepare(config: TrainConfig) -> Prepared:
     """Prepare the text as a training would, and read what it would validate and test on; logs to stderr.
 
-    Processes with the same settings, on all machines that share run.prepared, do it together. TolkaError as `train`.
+    Another process with the same settings and run.prepared waits for it meanwhile. TolkaError as `train`.
     """
     inputs = Inputs(config, say)
     inputs.read()

@@ -29,7 +29,7 @@ _EXAMPLES = """examples:
   mt-train --check corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid
                                                 what is in the text, and what is wrong with it
   mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
-                                                only prepare the text, here or on several machines together
+                                                only prepare the text, for trainings with the same run.prepared
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
@@ -126,8 +126,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--prepare",
         action="store_true",
-        help="instead of training, only prepare the text; the same command on several machines with one run.prepared "
-        "shares the work",
+        help="instead of training, only prepare the text, for trainings with the same run.prepared",
     )
     parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
     parser.add_argument(

@@ -15,7 +15,6 @@ run.name: exp_name experiment_name task_name run_id
 run.dir: save_dir output_dir save_model checkpoint_dir destdir default_root_dir model_dir log_dir run.root run.path
 run.seed: seed random_seed rng_seed manual_seed
 run.init_from: finetune_from_model train_from model_name_or_path pretrained pretrained_model init_checkpoint params
-run.processes: num_workers workers dataloader_num_workers num_proc max_workers
 run.prepared: prepared_data data_bin cache_dir
 corpus.source: source_lang src_lang source_language s
 corpus.target: target_lang tgt_lang target_language t
@@ -59,7 +58,7 @@ trainer.keep_every: save_steps save_interval_updates save_checkpoint_steps save_
 trainer.average: keep_last_epochs num_checkpoints_to_average
 trainer.devices: world_size distributed_world_size gpus n_gpus num_gpus ngpus nproc_per_node
 trainer.parallel: strategy distributed_backend
-trainer.threads: num_threads cpu_threads omp_num_threads
+trainer.threads: num_threads cpu_threads omp_num_threads num_workers workers dataloader_num_workers num_proc max_workers
 trainer.recompute: gradient_checkpointing checkpoint_activations
 trainer.max_minutes: max_time
 tracking.project: wandb_project project mlflow_experiment

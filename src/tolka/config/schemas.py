@@ -11,9 +11,9 @@ from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.upgrade import GONE, upgrade_config
 from tolka.models.base import MODELS, ModelConfig
-from tolka.options.checks import MOST_THREADS, at_most, check_licence, named_in_utf8, zero_or_more
+from tolka.options.checks import check_licence, named_in_utf8
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, needed_settings, setting
@@ -61,14 +61,10 @@ class RunConfig:
     """cache of tokenised corpora, shared by runs"""
     licence: str = ""
     """of the model, for its card: a name that the Hugging Face Hub knows, as in cc-by-4.0; empty = not stated"""
-    processes: int = 0
-    """processes that clean and encode text, where there is much of it; 0 = as many as there are cores"""
 
     def __post_init__(self) -> None:
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
         check_name(self.name)
-        zero_or_more(self, "run", "one for each core", "processes")
-        at_most(self, "run", MOST_THREADS, "processes")
         check_licence(self.licence, "run.licence")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
@@ -191,7 +187,14 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    return TrainConfig(**build_groups({**known, **missing}, plugins))
+    try:
+        return TrainConfig(**build_groups({**known, **missing}, plugins))
+    except ConfigError:
+        for group, options in known.items():
+            for key in options if isinstance(options, Mapping) else ():
+                if (gone := f"{group}.{key}") in GONE:
+                    raise ConfigError(f"{gone} ({options[key]}) is gone; in its place: {GONE[gone]}") from None
+        raise
 
 
 def cross_check(config: TrainConfig) -> None:
@@ -271,7 +274,6 @@ def check_fsdp(config: TrainConfig) -> None:
         (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
         (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
         (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
-        (config.trainer.communication != "fp32", "all is sent in fp32: leave trainer.communication out"),
         (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ):
         if is_given:

@@ -1,8 +1,7 @@
 """From text to a token store: read, clean, train SentencePiece, encode; reused when nothing changed.
 
-Intermediate files are in a folder beside the stores, so that an interrupted preparation resumes where it stopped.
-Several processes that need the same text, on one machine or on several that share the folder, make it together: one
-leads, and the others clean and encode with it.
+Intermediate files are in a folder beside the stores, so that an interrupted preparation resumes where it stopped. Of
+several commands that need the same text one makes it, in several processes, and the others wait.
 """
 
 import dataclasses
@@ -11,7 +10,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -23,10 +22,9 @@ import numpy as np
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import TokenStore, write_store
-from tolka.data.workers import PLAN, load_plan, process_count, save_plan, shard_folder, work_on
-from tolka.errors import ConfigError, DataError, TolkaError
-from tolka.system.atomic import naming, replace_text, whole_folder
-from tolka.system.claims import Member, member
+from tolka.data.workers import PLAN, cores, load_plan, save_plan, shard_folder, work_on
+from tolka.errors import ConfigError, DataError
+from tolka.system.atomic import naming, one_at_a_time, replace_text, whole_folder
 from tolka.system.progress import bar, say
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
@@ -42,7 +40,6 @@ from tolka.text.tokenizer.training import train_tokenizer
 _FORMAT = 4
 _REPORT = "report.json"
 _ABANDONED_DAYS = 7
-_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -122,15 +119,16 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
     """Return the prepared text of an order: its store under `cache`, named after its key, is made unless it exists.
 
     processes: number of processes that clean and encode; 0 = as many as there are cores. The result does not depend on
-    it, nor on how many others prepare the same text meanwhile. The file REJECTED in the folder lists the pairs left out
-    with their reasons. DataError when no pair is left.
+    it. The file REJECTED in the folder lists the pairs left out with their reasons. DataError when no pair is left.
     """
     key = order.key()
     folder = cache / key
     reused = (folder / _REPORT).is_file()
     if not reused:
-        with member(cache / f".{key}.makers") as maker:
-            _make(folder, _Workshop(cache / f".{key}.work", order, process_count(processes), maker))
+        lock = cache / f".{key}.lock"
+        with one_at_a_time(lock, lambda: say("waiting for another process that prepares the same text")):
+            if not (folder / _REPORT).is_file():
+                _Workshop(cache / f".{key}.work", order, processes or cores()).make(folder)
     try:
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
         tally, parts, remarks = Tally.of(report["pairs"]), list(map(int, report["parts"])), list(report["remarks"])
@@ -139,97 +137,38 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
     return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), tally, parts, remarks, reused)
 
 
-def _make(folder: Path, workshop: "_Workshop") -> None:
-    """Make the folder, or help another process that makes it; take its place if it ends without."""
-    told = False
-    try:
-        while not (folder / _REPORT).is_file():
-            if workshop.takes_lead():
-                if not (folder / _REPORT).is_file():
-                    workshop.make(folder)
-                return
-            if not told:
-                say("helping another process that prepares the same text")
-                told = True
-            workshop.help()
-            time.sleep(_POLL_SECONDS)
-    except (OSError, TolkaError):  # others may have removed the files that this one was working on
-        workshop.check()
-        if not (folder / _REPORT).is_file():
-            raise
-
-
 def _remove_abandoned(cache: Path) -> None:
     """Delete unfinished work that nobody has continued for days."""
-    for work in (*cache.glob(".*.work"), *cache.glob(".*.makers")):
-        with suppress(FileNotFoundError):  # removed by its makers
+    for work in cache.glob(".*.work"):
+        with suppress(FileNotFoundError):  # removed by its maker
             if time.time() - work.stat().st_mtime > _ABANDONED_DAYS * 24 * 3600:
                 shutil.rmtree(work, ignore_errors=True)
 
 
 class _Workshop:
-    """The stages of a preparation; their results are files in the folder `work`, for all makers."""
+    """The stages of a preparation; their results are files in the folder `work`."""
 
-    def __init__(self, work: Path, order: Order, processes: int, maker: Member) -> None:
-        self._work, self._order, self._processes, self._maker = work, order, processes, maker
+    def __init__(self, work: Path, order: Order, processes: int) -> None:
+        self._work, self._order, self._processes = work, order, processes
         self._read = work / PLAN
         self._tokenizer = work / "tokenizer.json"
-        self._failure = maker.folder / "failure.json"
-        self._earlier_failure = self._failed_at()
-        self._finished = set[str]()
         steps_of(order.cleaning, order.task.languages)  # raises its ConfigError before any work is done
-
-    def _failed_at(self) -> int:
-        try:
-            return self._failure.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-
-    def check(self) -> None:
-        """Raise the error that another maker has met since this one joined."""
-        if self._failed_at() not in (0, self._earlier_failure):
-            kind, message = json.loads(self._failure.read_text(encoding="utf-8"))
-            raise {each.__name__: each for each in (ConfigError, DataError)}[kind](message)
-
-    def takes_lead(self) -> bool:
-        """Return whether this maker leads from now on."""
-        leads = self._maker.claim("lead")
-        self.check()
-        return leads
-
-    def help(self) -> None:
-        """Take part in the step that goes on, if one does."""
-        for step, begun in (("clean", self._read), ("encode", self._tokenizer)):
-            if step not in self._finished and begun.exists():
-                with self._failing_for_all():
-                    self._run_step(step)
 
     def make(self, folder: Path) -> None:
         """Go through all stages, and write the result to `folder`."""
         _remove_abandoned(folder.parent)
         try:
-            with self._failing_for_all():
-                with naming(self._work):
-                    self.read()
-                    self.clean()
-                    self.train_tokenizer()
-                    self.encode()
-                with whole_folder(folder) as final:
-                    self.deliver(final)
+            with naming(self._work):
+                self.read()
+                self.clean()
+                self.train_tokenizer()
+                self.encode()
+            with whole_folder(folder) as final:
+                self.deliver(final)
         except (ConfigError, DataError):  # the same text and settings would fail again
             shutil.rmtree(self._work, ignore_errors=True)
             raise
         shutil.rmtree(self._work, ignore_errors=True)
-
-    @contextmanager
-    def _failing_for_all(self) -> Iterator[None]:
-        """Let the other makers end with the same error."""
-        try:
-            yield
-        except (ConfigError, DataError) as error:
-            self.check()
-            replace_text(self._failure, json.dumps([type(error).__name__, str(error)]))
-            raise
 
     @cached_property
     def _plan(self) -> tuple[list[list[int]], list[Shard]]:
@@ -340,8 +279,7 @@ class _Workshop:
             def on_done(shard: Shard) -> None:
                 progress.update(shard.count)
 
-            work_on(self._work, step, self._processes, self._maker, on_done, self.check)
-        self._finished.add(step)
+            work_on(self._work, step, self._processes, on_done)
 
     def _tally(self, step: str) -> Tally:
         """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""

@@ -62,12 +62,7 @@ class Shard:
         self.folder, self.count = folder, pairs
 
     def is_done(self, step: str) -> bool:
-        """Return whether a step, `clean` or `encode`, was completed: its files are complete, and the counts agree.
-
-        A folder that is gone counts as well: another process has done everything.
-        """
-        if not self.folder.exists():
-            return True
+        """Return whether a step, `clean` or `encode`, was completed: its files are complete, and the counts agree."""
         try:
             total = self.tally("cleaned").total
             if step == "clean":

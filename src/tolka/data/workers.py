@@ -1,18 +1,17 @@
-"""Cleaning and encoding shards in several processes, and by several makers, with the same result as in one."""
+"""Cleaning and encoding shards in several processes, with the same result as in one."""
 
 import json
 import os
-import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
 from tolka.system.atomic import naming, replace_text
 from tolka.system.child_processes import Child, end_with_parent, start
-from tolka.system.claims import Member
 from tolka.text.tokenizer.tokenizer import Tokenizer
 
 PLAN = "read.json"
@@ -20,14 +19,10 @@ PLAN = "read.json"
 _POLL_SECONDS = 0.1
 
 
-def process_count(asked: int) -> int:
-    """Return how many processes this one may start. asked: run.processes; 0 = one for each core that it may use.
-
-    The processes of one training on this machine divide them.
-    """
+def cores() -> int:
+    """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, (asked or cores) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def save_plan(work: Path, entries: Sequence[Sequence[int]], pairs: Sequence[int]) -> None:
@@ -46,31 +41,22 @@ def shard_folder(work: Path, number: int) -> Path:
     return work / f"shard-{number:06}"
 
 
-def work_on(
-    work: Path,
-    step: str,
-    processes: int,
-    maker: Member,
-    on_done: Callable[[Shard], object],
-    check: Callable[[], object] = lambda: None,
-) -> None:
-    """Run a step, `clean` or `encode`, on the shards of `work` that no other maker works on, until all are done.
+def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], object]) -> None:
+    """Run a step, `clean` or `encode`, on the shards of `work` for which it is not done yet.
 
     processes: maximum number of processes; with 1, or for a single shard, none is started. on_done: called with each
-    shard when it is done, whoever did it. check: called again and again, to raise what should end the work.
-    TolkaError when a process dies.
+    shard when it is done. TolkaError when a process dies.
     """
     waiting = _remaining(load_plan(work)[1], step, on_done)
     count = min(processes, len(waiting))
     if count < 2:
-        _process(work, step, waiting, maker, on_done, check)
+        _process(work, step, waiting, on_done)
         return
     workers: list[Child] = []
     try:
-        for _ in range(count):
-            workers.append(_start(work, step, maker))
+        for number in range(count):
+            workers.append(_start(work, step, waiting[number::count]))
         while waiting:
-            check()
             alive = any(worker.process.poll() is None for worker in workers)
             before, waiting = len(waiting), _remaining(waiting, step, on_done)
             if len(waiting) == before:
@@ -94,49 +80,22 @@ def _remaining(shards: Sequence[Shard], step: str, on_done: Callable[[Shard], ob
 
 
 def _process(
-    work: Path,
-    step: str,
-    waiting: Sequence[Shard],
-    maker: Member,
-    on_done: Callable[[Shard], object] = lambda shard: None,
-    check: Callable[[], object] = lambda: None,
+    work: Path, step: str, shards: Sequence[Shard], on_done: Callable[[Shard], object] = lambda shard: None
 ) -> None:
-    """Run the step on one shard after the other, until all are done."""
-    if not waiting:
+    """Run the step on one shard after the other."""
+    if not shards:
         return
     task = Task.load(work)
     tokenizer = Tokenizer.load(work) if step == "encode" else None
-    first = random.Random().randrange(len(waiting))  # elsewhere in each process, so that few claim the same shard
-    waiting = [*waiting[first:], *waiting[:first]]
-    while waiting:
-        others = []
-        for shard in waiting:
-            check()
-            if not shard.is_done(step):
-                if not maker.claim(f"{step}-{shard.folder.name}"):
-                    others.append(shard)
-                    continue
-                _run(shard, step, task, tokenizer)
-            on_done(shard)
-        if len(others) == len(waiting):
-            time.sleep(_POLL_SECONDS)
-        waiting = others
-
-
-def _run(shard: Shard, step: str, task: Task, tokenizer: Tokenizer | None) -> None:
-    """Run the step on a shard, unless its last maker did so before it died."""
-    try:
-        if shard.is_done(step):
-            return
-        if tokenizer is None:
-            shard.clean(task)
-        else:
-            shard.encode(task, tokenizer)
-    except FileNotFoundError:
+    for shard in shards:
+        with suppress(FileNotFoundError):  # a worker of a command that was killed may have finished it just now
+            if tokenizer is None:
+                shard.clean(task)
+            else:
+                shard.encode(task, tokenizer)
         if not shard.is_done(step):
-            raise shard.damaged() from None
-    if not shard.is_done(step):
-        raise shard.damaged()
+            raise shard.damaged()
+        on_done(shard)
 
 
 def _raise_if_failed(worker: Child, none_alive: bool) -> None:
@@ -145,20 +104,20 @@ def _raise_if_failed(worker: Child, none_alive: bool) -> None:
     if code or (none_alive and code is not None):
         raise TolkaError(
             f"a process that prepared the text ended with {code}: {worker.reason()}. The same command goes on from "
-            "there; run.processes=1 needs the least memory"
+            "there; trainer.threads=1 needs the least memory"
         )
 
 
-def _start(work: Path, step: str, maker: Member) -> Child:
-    return start(__name__, [str(work), step, str(maker.folder), maker.name])
+def _start(work: Path, step: str, shards: Sequence[Shard]) -> Child:
+    return start(__name__, [str(work), step, *(shard.folder.name for shard in shards)])
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run in a worker process. arguments: folder, step, folder and name of the maker."""
+    """Run in a worker process. arguments: folder, step, names of the shards."""
     end_with_parent()
-    work, step, makers, name = arguments
-    with naming(Path(work)):
-        _process(Path(work), step, load_plan(Path(work))[1], Member(Path(makers), name))
+    work, step, *names = Path(arguments[0]), *arguments[1:]
+    with naming(work):
+        _process(work, step, [shard for shard in load_plan(work)[1] if shard.folder.name in set(names)])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the g
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
     ("trainer", "compile"): {"False": "off", "True": "default"},
+    ("trainer", "parallel"): {"diloco": "auto"},
 }
 # (group, key) -> the key's new name.
 _RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
@@ -22,12 +23,41 @@ GONE = {
     **dict.fromkeys(("legacy", "metrics.legacy"), "bleu-lc, as in metrics.names=[bleu,bleu-lc]"),
     "metrics.seed": "nothing: it is 12345, as of the sacrebleu command",
     "report.sentences": "mt-translate MODEL FILE --attention DIR, which shows what is in a file",
+    **dict.fromkeys(
+        ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
+        "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
+    ),
+    "trainer.parallel=diloco": "trainer.parallel=ddp, fsdp or auto",
+    "trainer.restarts": "nothing: processes begin again three times; torchrun --max-restarts says another number",
+    "trainer.skip_limit": "nothing: training goes back to last/ after ten skipped updates in a row",
+    "trainer.retries": "nothing: it goes back three times",
+    "trainer.disk_limit": "trainer.keep_best and trainer.keep_every, which say how many checkpoints there are",
+    "trainer.clip_value": "trainer.clip_norm",
+    "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
+    "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
+    "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
+    "optimizer.decay": "nothing: Adafactor has the values that its paper recommends",
+    "optimizer.clip": "nothing: Adafactor has the values that its paper recommends",
+    "optimizer.least_size": "nothing: Adafactor has the values that its paper recommends",
+    "run.processes": "trainer.threads",
+    "trainer.communication": "nothing: gradients are sent in fp32",
     "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
 # Those that a run cannot silently go on without -> the value with which they did nothing.
-_IDLE: dict[str, Any] = {"corpus.caps": []}
+_IDLE: dict[str, Any] = {
+    "corpus.caps": [],
+    "trainer.clip_value": 0.0,
+    "trainer.average_of": "last",
+    "trainer.simcut_words": 0.05,
+    "optimizer.nesterov": False,
+    "optimizer.decay": 0.8,
+    "optimizer.clip": 1.0,
+    "optimizer.least_size": 0.001,
+}
+# Removed setting of one optimizer, which another, of a plugin, may have.
+_OF_OPTIMIZER = {"nesterov": "sgd", **dict.fromkeys(("decay", "clip", "least_size"), "adafactor")}
 # Groups that tell how a model translates: it cannot be read without what `_IDLE` names of them.
 _OF_THE_MODEL = ("model", "tokenizer", "cleaning")
 
@@ -73,8 +103,10 @@ def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yield the group, key and value of each removed setting."""
     for group, options in config.items():
-        if isinstance(options, Mapping):
-            yield from ((group, key, value) for key, value in options.items() if gone(f"{group}.{key}", value))
+        for key, value in options.items() if isinstance(options, Mapping) else ():
+            is_other_kind = group == "optimizer" and _OF_OPTIMIZER.get(key) != options.get("name")
+            if gone(f"{group}.{key}", value) and not is_other_kind:
+                yield group, key, value
 
 
 def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:

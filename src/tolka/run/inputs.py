@@ -34,7 +34,6 @@ from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
-from tolka.text.lines import remember_files
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.extension import Extension, unspelt
@@ -49,7 +48,6 @@ _MUCH_UNSPELT = 0.1  # of the subwords
 
 def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
     """Return the corpus, with the sets held out of its training text, and the folder that these are in."""
-    remember_files(config.run.prepared_folder / "files.json")
     found = config.corpus.open()
     if not found.sizes:
         return found, None
@@ -61,7 +59,7 @@ class Inputs:
     """Inputs, each read when first needed. Reports what was read and what was left out."""
 
     def __init__(self, config: TrainConfig, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
-        """log: called with lines for the user. ranks: those that prepare the text together, and divide its batches."""
+        """log: called with lines for the user. ranks: those that train together."""
         self.config, self.log, self._ranks = config, log, ranks
 
     def read(self, *, resuming: bool = False) -> None:
@@ -129,8 +127,8 @@ class Inputs:
         """The tokenizer and the token store of the training text."""
         started_at = time.perf_counter()
         own: list[Prepared] = []
-        run = self.config.run
-        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, run.prepared_folder, run.processes)))
+        cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
+        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, cache, processes)))
         made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")

@@ -5,6 +5,8 @@ import signal
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from tolka.config.schemas import TrainConfig, rebuild
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
@@ -22,12 +24,10 @@ from tolka.run.training_setup import TrainingSetup, decoding_options
 from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
-from tolka.system.heartbeat import watching
 from tolka.system.randomness import make_deterministic
 from tolka.system.ranks import joined
 from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
 from tolka.training.compilation import compile_now
-from tolka.training.followers import FollowerFolder
 from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
@@ -37,6 +37,7 @@ from tolka.training.state import TrainState
 from tolka.training.time_estimate import TrainingEstimate, estimate_training
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
+from tolka.version import __version__
 
 
 class Pipeline:
@@ -46,7 +47,7 @@ class Pipeline:
         self.config = config
         self.ranks = joined()
         folder = config.run.folder
-        self.run = RunFolder(folder) if self.ranks.is_first else FollowerFolder(folder, self.ranks.rank)
+        self.run = RunFolder(folder, self.ranks.rank)
         self.resuming = False
         self.inputs = Inputs(config, self.run.log, self.ranks)
         self.device = choose_device(config.trainer.device)
@@ -64,13 +65,13 @@ class Pipeline:
 
     def claim(self) -> None:
         """Claim the run's folder, to train or to resume in it; ConfigError as `RunFolder.claim`."""
-        settings = self.config.as_dict()
-        first, *others = self.ranks.gather(settings)
+        versions = {"tolka": __version__, "torch": str(torch.__version__)}
+        first, *others = self.ranks.gather({**self.config.as_dict(), **versions})
         for rank, each in enumerate(others, 1):
             if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
                 raise ConfigError(
                     f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
-                    "the same command"
+                    "the same command, on machines with the same versions"
                 )
         self.resuming, self.run.overridden, error = self.ranks.of_first(
             self._claimed() if self.ranks.is_first else None
@@ -103,8 +104,8 @@ class Pipeline:
         """Train in a claimed folder, test, and report; the callbacks learn how it ended."""
         try:
             state = self.train()
-            with watching(self.ranks, self.run.log, self._next_time):
-                results = self.test()
+            results = self.test()
+            self.ranks.wait()
             interrupts.check()
         except BaseException as error:
             if self._started:
@@ -140,7 +141,7 @@ class Pipeline:
                 with trainer.step.smoothed():
                     self.run.record({"update": 0, "gradient_flow": flow(trainer.model)})
         self._begin(trainer.state.update)
-        with watching(self.ranks, self.run.log, self._next_time), listening_to_signals(trainer) as received:
+        with listening_to_signals(trainer) as received:
             state = trainer.fit(validate_start=self.inputs.start is not None)
         received = next((each for each in self.ranks.gather(received) if each), received)
         if received:

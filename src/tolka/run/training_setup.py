@@ -30,7 +30,6 @@ from tolka.text.tokenizer.extension import spellings
 from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
-from tolka.training.followers import FollowerSnapshots
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -66,8 +65,6 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
             "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
         )
     updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
-    if options.is_diloco:
-        updates = -(-updates // options.sync_every) * options.sync_every
     if options.updates and options.updates <= updates:
         options = replace(options, epochs=0.0)
     else:
@@ -121,8 +118,6 @@ class TrainingSetup:
         options = self._fitted(config.trainer, objective, optimizer, precision, loader, resumed)
         for line in announcement(config, loader, epoch, model, precision, reason):
             self.run.log(line)
-        if self.ranks.size == 1 and (sent_as := self.config.trainer.communication) != "fp32":
-            self.run.log(f"note: trainer.communication={sent_as} has no effect in one process")
         if self.ranks.rank:  # the same weights, but dropout of its own
             torch.manual_seed(self.config.run.seed + self.ranks.rank * _SEEDS_APART)
         return Trainer(
@@ -240,8 +235,7 @@ class TrainingSetup:
 
     def _snapshots(self, model: Seq2Seq, parameters: int, precision: Precision) -> RunSnapshots:
         merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
-        kind = RunSnapshots if self.ranks.is_first else FollowerSnapshots
-        return kind(
+        return RunSnapshots(
             model,
             self.inputs.prepared.tokenizer,
             self.config.as_dict(),

@@ -1,16 +1,21 @@
 """Files and folders that are replaced atomically, and locks of open files."""
 
 import errno
+import json
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from tolka.errors import ConfigError, DataError
+
+_LASTING = (ConfigError, DataError)
+_POLL_SECONDS = 0.2
 _DISK_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 
 
@@ -85,6 +90,45 @@ def try_lock(stream: IO[Any], wait: bool = False) -> bool:
             continue
         return True
     return True
+
+
+@contextmanager
+def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
+    """Admit one process at a time to a block, by the lock of a file; call `waiting` if another one is inside.
+
+    Those that wait for a ConfigError or DataError raise it too: the same work would fail again. The file is removed
+    afterwards. A process that ends, however that is, frees its lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with path.open("a+", encoding="utf-8") as stream:
+            if not try_lock(stream):
+                waiting()
+                while not try_lock(stream):
+                    time.sleep(_POLL_SECONDS)
+            stream.seek(0)
+            if failure := stream.read():
+                kind, message = json.loads(failure)
+                raise {each.__name__: each for each in _LASTING}[kind](message)
+            if not _is_at(path, stream):
+                continue  # the file of one that has left meanwhile
+            try:
+                yield
+            except _LASTING as error:
+                stream.write(json.dumps([type(error).__name__, str(error)]))
+                raise
+            finally:
+                with suppress(OSError):  # Windows removes no open file
+                    path.unlink()
+            return
+
+
+def _is_at(path: Path, stream: IO[str]) -> bool:
+    """Return whether an open file has not been removed from its path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def lock_holder(stream: IO[Any]) -> str:

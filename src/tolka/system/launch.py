@@ -3,10 +3,16 @@
 torchrun sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under srun a training sets them (`slurm.py`).
 """
 
+import ctypes
+import multiprocessing
 import os
+import signal
+import sys
 from dataclasses import dataclass
 
 from tolka.errors import ConfigError
+
+_PR_SET_PDEATHSIG = 1  # Linux' prctl.h
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,17 @@ def is_muted() -> bool:
         return False  # it is about to be reported
 
 
-def has_agent() -> bool:
-    """Return whether torchrun's agent watches this process, and ends the others when it ends."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
+def end_with_agent() -> None:
+    """Let Linux kill this process when its parent, torchrun's agent, ends; do nothing where there is no agent.
+
+    Otherwise a rank would go on, or wait for its agent, and hold the lock of the run.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ or sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid != os.getppid():  # it ended before
+        os._exit(1)
 
 
 def restarts() -> int:

@@ -26,25 +26,6 @@ def keep_freed_memory() -> bool:
     return all(accepted)
 
 
-def available_memory_bytes() -> int:
-    """Return how much more this process can allocate, within its container; 0 where unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        return 0
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            unused = int(Path(limit).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-        free = min(free, max(0, unused))
-    return free
-
-
 def resident_memory_bytes() -> int:
     """Return the resident memory of this process; its peak where only that is known."""
     try:

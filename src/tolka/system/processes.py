@@ -9,6 +9,9 @@ import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
 
+RESTARTS = 3
+"""How often processes that `run_together` has started begin again after one was killed."""
+
 
 def process_count(asked: int, device: torch.device) -> int:
     """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
@@ -26,14 +29,12 @@ def process_count(asked: int, device: torch.device) -> int:
     return asked or (have if device.type == "cuda" else 1)
 
 
-def run_together(
-    count: int, restarts: int, next_time: Callable[[], str], function: Callable[..., Any], *arguments: Any
-) -> Any:
+def run_together(count: int, next_time: Callable[[], str], function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function of a module in `count` processes of this machine; return what the first one returns.
 
-    restarts: how often all of them begin again after one was killed. The function returns an error instead of raising
-    it; one of them is raised here. next_time: returns what the same command would do then. TolkaError when a process
-    was killed once more, StoppedError when a signal came.
+    After one was killed, all of them begin again, RESTARTS times at most. The function returns an error instead of
+    raising it; one of them is raised here. next_time: returns what the same command would do then. TolkaError when a
+    process was killed once more, StoppedError when a signal came.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -46,7 +47,7 @@ def run_together(
         run_id=f"mt-train {os.getpid()}",
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
-        max_restarts=restarts,
+        max_restarts=RESTARTS,
         monitor_interval=0.5,
         start_method="spawn",
     )
@@ -58,8 +59,7 @@ def run_together(
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"
-        also = f", also after {restarts} restarts" if restarts else ""
-        raise TolkaError(f"process {rank} of {count} {ended}{also}; {next_time()}") from None
+        raise TolkaError(f"process {rank} of {count} {ended}, also after {RESTARTS} restarts; {next_time()}") from None
     except SignalException as error:
         number = int(error.sigval)
         raise StoppedError(f"stopped by {error.sigval.name}; {next_time()}", 128 + number) from None

@@ -3,6 +3,8 @@
 torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT.
 """
 
+import itertools
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +15,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from tolka.errors import LostProcessError, TolkaError
-from tolka.system.launch import launch
-from tolka.system.meeting import meet
+from tolka.system.launch import launch, restarts
 
 _BUCKET = 25 * 2**20  # bytes that are summed by one call
-_PATIENCE = timedelta(minutes=30)  # with a rank that does not answer: one may prepare text while the others wait
+_TRAININGS = itertools.count()  # of this process; torchrun's store still has the addresses of earlier ones
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,6 @@ class Ranks:
             dist.all_gather_object(gathered, value)
         return gathered
 
-    def gather_first(self, value: Any) -> list[Any]:
-        """Return the value of every rank, in order, on the first rank, and nothing on the others."""
-        if self.size == 1:
-            return [value]
-        gathered: list[Any] | None = [None] * self.size if self.is_first else None
-        with others_present():
-            dist.gather_object(value, gathered)
-        return gathered or []
-
     def of_first(self, value: Any) -> Any:
         """Return the first rank's value on every rank."""
         return self.gather(value)[0]
@@ -107,10 +101,11 @@ def joined() -> Ranks:
 
 
 @contextmanager
-def process_group() -> Iterator[Ranks]:
+def process_group(timeout: timedelta) -> Iterator[Ranks]:
     """Join the other processes for the length of a block, if torchrun or Slurm says that there are some.
 
-    An error in the block is reported by the process that has it first; for the others it is marked as reported.
+    timeout: how long to wait for them at the start, and each time that something is summed or gathered. An error in the
+    block is reported by the process that has it first; for the others it is marked as reported.
     """
     place = launch()
     if place.size == 1 or dist.is_initialized():
@@ -120,25 +115,27 @@ def process_group() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         torch.cuda.set_device(place.local_rank % torch.cuda.device_count())  # Slurm may show each process its own alone
         backend = "cpu:gloo,cuda:nccl"  # decisions are taken on the CPU, without waiting for the GPU
-    meeting = meet()
     try:
-        meeting.compare_versions()
-        try:
-            dist.init_process_group(
-                backend, store=meeting.store, rank=place.rank, world_size=place.size, timeout=_PATIENCE
-            )
-        except (RuntimeError, ValueError) as error:
-            words = " ".join(str(error).split())[:200]
-            raise TolkaError(f"the {place.size} processes of this training do not find each other ({words})") from None
+        shared = next(iter(rendezvous("env://", timeout=timeout)))[0]
+        store = PrefixStore(f"restart {restarts()}, training {next(_TRAININGS)}", shared)
+        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=timeout)
+    except (RuntimeError, ValueError) as error:
+        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']} (MASTER_ADDR, MASTER_PORT)"
+        raise TolkaError(
+            f"process {place.rank} has not met all {place.size} processes of this training at {where} within "
+            f"trainer.timeout ({timeout.total_seconds() / 60:g} minutes): start all of them, at a free port, or one "
+            f"with WORLD_SIZE=1 ({' '.join(str(error).split())[:120]})"
+        ) from None
+    try:
         yield joined()
-    except BaseException as error:
-        reports = meeting.reports()
-        if isinstance(error, TolkaError):
-            error.reported = error.reported or not reports
+    except TolkaError as error:
+        try:
+            error.reported = error.reported or store.add("errors", 1) > 1
+        except RuntimeError:  # the store was in the first process, which has ended and has reported why
+            error.reported = not isinstance(error, LostProcessError)
         raise
     finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        dist.destroy_process_group()
 
 
 @contextmanager
@@ -151,7 +148,8 @@ def others_present() -> Iterator[None]:
         if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
             raise
         raise LostProcessError(
-            f"another process of this training has ended, or does not answer ({words[:120]})"
+            f"another process of this training has ended, or does not answer ({words[:120]}); the same command goes on "
+            "from last/"
         ) from None
 
 

@@ -14,8 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from tolka.errors import DataError
-from tolka.system.atomic import whole_folder
-from tolka.system.claims import alone
+from tolka.system.atomic import one_at_a_time, whole_folder
 from tolka.system.number_format import counted
 from tolka.system.progress import bar, say
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
@@ -39,9 +38,8 @@ def with_sets_aside(corpus: Corpus, languages: tuple[str, str], cache: Path) -> 
     """
     folder = cache / f"held-out-{_key(corpus, languages)}"
     if not folder.is_dir():
-        with alone(
-            cache / f".{folder.name}.makers", lambda: say("waiting for another process that chooses held-out pairs")
-        ):
+        lock = cache / f".{folder.name}.lock"
+        with one_at_a_time(lock, lambda: say("waiting for another process that chooses held-out pairs")):
             if not folder.is_dir():
                 _write(corpus, languages, folder)
     source, target = languages

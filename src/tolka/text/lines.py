@@ -22,7 +22,6 @@ from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
 from tolka.text.compressed import open_bz2, open_xz
 from tolka.text.encodings import likely_encoding
-from tolka.text.file_cache import KnownFiles
 from tolka.text.file_types import binary_kind
 
 UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
@@ -175,15 +174,6 @@ def decode_lines(
         raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
 
 
-_cache = KnownFiles()
-
-
-def remember_files(store: Path) -> None:
-    """Cache line counts and digests of large files in `store`, for this and later processes."""
-    global _cache
-    _cache = KnownFiles(store)
-
-
 def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, str]:
     """Return the number of lines (an unfinished last one counts) and the SHA-256 of the content, in one pass.
 
@@ -191,11 +181,6 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     only a little longer is reported by `decode_lines`.
     """
     refuse_pipe(path)
-    count, digest = _cache.recall("lines", path, partial(_count_and_digest, limit=limit))
-    return int(count), str(digest)
-
-
-def _count_and_digest(path: Path, limit: LineLimit) -> tuple[int, str]:
     count, last, digest = 0, b"\n", hashlib.sha256()
     unfinished = 0  # bytes since the last line feed
     head = b""
@@ -234,10 +219,6 @@ def count_ahead(stream: IO[bytes]) -> int:
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of the content; DataError for a pipe, and when it cannot be read to its end."""
     refuse_pipe(path)
-    return str(_cache.recall("content", path, _digest_of))
-
-
-def _digest_of(path: Path) -> str:
     digest = hashlib.sha256()
     try:
         with open_bytes(path) as stream:

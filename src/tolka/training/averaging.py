@@ -18,12 +18,9 @@ class Ema:
         self.average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
     @torch.no_grad()
-    def update(self, number: int, updates: int = 1) -> None:
-        """Average the weights after update `number` (from 1): average += (1 - d) * (weights - average).
-
-        updates: how many were made since the last call; the average keeps d for each of them.
-        """
-        decay = min(self.decay, number / (number + 10)) ** updates
+    def update(self, number: int) -> None:
+        """Average the weights after update `number` (from 1): average += (1 - d) * (weights - average)."""
+        decay = min(self.decay, number / (number + 10))
         torch._foreach_lerp_(list(self.average.values()), self._weights, 1.0 - decay)
 
     @contextmanager

@@ -100,37 +100,25 @@ class CheckpointWriter:
                 self._run.log(f"{folder} is written now")
 
 
-def to_keep(
-    checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig, most: int | None = None
-) -> dict[str, float | None]:
+def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:
     """Select the checkpoints to keep: those to be averaged, the best ones, and one every trainer.keep_every updates.
 
-    nll: update -> validation loss, as far as known; it breaks ties. most: how many fit on disk; the oldest that are
-    neither to be averaged nor among the best are dropped first, then the worst of the best, those to be averaged never.
+    nll: update -> validation loss, as far as known; it breaks ties.
     """
-    average = to_average(checkpoints, nll, config)
-    ranked = _by_metric(checkpoints, nll, config)
-    best = ranked[: config.keep_best]
-    newest = _newest_first(checkpoints)
-    regular = [update for update in newest if config.keep_every and int(update) % config.keep_every == 0]
-    wanted = list(dict.fromkeys([*average, *best, *regular]))
-    if most is not None:
-        wanted = wanted[: max(most, len(average))]
+    best = _by_metric(checkpoints, nll, config)[: config.keep_best]
+    regular = [update for update in checkpoints if config.keep_every and int(update) % config.keep_every == 0]
+    wanted = {*to_average(checkpoints, config), *best, *regular}
     return {update: value for update, value in checkpoints.items() if update in wanted}
 
 
-def to_average(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """Return the updates of the checkpoints that trainer.average selects. nll: as in `to_keep`."""
-    ranked = _by_metric(checkpoints, nll, config) if config.average_of == "best" else _validated(checkpoints)
-    return ranked[: config.average]
-
-
-def _newest_first(checkpoints: Checkpoints) -> list[str]:
-    return sorted(checkpoints, key=int, reverse=True)
+def to_average(checkpoints: Checkpoints, config: TrainerConfig) -> list[str]:
+    """Return the updates of the last validated checkpoints, as many as trainer.average says."""
+    return _validated(checkpoints)[: config.average]
 
 
 def _validated(checkpoints: Checkpoints) -> list[str]:
-    return [update for update in _newest_first(checkpoints) if checkpoints[update] is not None]
+    """Return the validated updates, the newest first."""
+    return sorted((update for update, value in checkpoints.items() if value is not None), key=int, reverse=True)
 
 
 def _by_metric(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:

@@ -3,23 +3,22 @@
 import time
 
 from tolka.system.number_format import counted
+from tolka.system.ranks import Ranks
 from tolka.training.options import TrainerConfig
-from tolka.training.parallel.base import Parallel
 from tolka.training.state import Clock, StopRequest, TrainState
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 
 
 class Decisions:
-    """Decides before each update whether to go on; ranks decide together, when they meet.
+    """Decides before each update whether to go on; ranks decide together.
 
     stop: why training ends, once that is decided; a validation in progress ends with it. saves: whether to save `last/`
     after the next update.
     """
 
-    def __init__(self, config: TrainerConfig, parallel: Parallel, clock: Clock) -> None:
-        self._config, self._clock = config, clock
-        self._parallel, self._ranks = parallel, parallel.ranks
+    def __init__(self, config: TrainerConfig, ranks: Ranks, clock: Clock) -> None:
+        self._config, self._clock, self._ranks = config, clock, ranks
         self.stop, self.saves = StopRequest(), False
         self._stop_asked, self._save_asked = "", False
         self._agreed_seconds = 0.0
@@ -46,8 +45,8 @@ class Decisions:
 
     @property
     def _decides_alone(self) -> bool:
-        """Whether a stop need not wait for other ranks, nor for an update after which models are saved."""
-        return self._ranks.size == 1 and self._parallel.together
+        """Whether a stop need not wait for other ranks."""
+        return self._ranks.size == 1
 
     @property
     def seconds(self) -> float:
@@ -56,7 +55,7 @@ class Decisions:
 
     def reason_to_stop(self, state: TrainState) -> str | None:
         """Return why training ends before the next update, or None."""
-        self._agree(state.update)
+        self._agree()
         config = self._config
         if self.stop.reason:
             return self.stop.reason
@@ -72,10 +71,8 @@ class Decisions:
             return f"{counted(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
 
-    def _agree(self, update: int) -> None:
+    def _agree(self) -> None:
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
-        if not self._parallel.meets(update):
-            return
         save = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
         seconds = self._clock.seconds if self._ranks.is_first else 0.0
         stops, saves, self._agreed_seconds = self._ranks.most(bool(self._stop_asked), save, seconds)

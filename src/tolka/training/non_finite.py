@@ -8,11 +8,11 @@ from torch import Tensor
 
 from tolka.data.batch import Batch
 from tolka.data.loader import Batches
-from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 
 _LOGGED_SINGLY = 20  # the first ones are all logged, after that every hundredth
+_MOST_IN_ROW = 10
 
 
 class LostError(Exception):
@@ -34,15 +34,13 @@ class SkippedUpdates:
 
     def __init__(
         self,
-        config: TrainerConfig,
+        accumulate: int,
         loader: Batches,
         run: RunFolder,
         spell: Callable[[Batch], str],
-        all_applied: Callable[[list[bool]], list[bool]],
     ) -> None:
-        """spell: a batch as text. all_applied: see `Parallel`."""
-        self._config, self._loader, self._run, self._spell = config, loader, run, spell
-        self._all_applied = all_applied
+        """accumulate: batches of an update. spell: a batch as text."""
+        self._accumulate, self._loader, self._run, self._spell = accumulate, loader, run, spell
         self._latest: list[_Update] = []
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
@@ -58,7 +56,7 @@ class SkippedUpdates:
         latest, self._latest = self._latest, []
         if not latest:
             return
-        applied = self._all_applied(torch.stack([update.applied for update in latest]).tolist())
+        applied = torch.stack([update.applied for update in latest]).tolist()
         for update, was_applied in zip(latest, applied, strict=True):
             if was_applied:
                 state.skipped_in_row = 0
@@ -66,7 +64,7 @@ class SkippedUpdates:
             state.skipped += 1
             state.skipped_in_row += 1
             self._report(update, state.skipped)
-            if state.skipped_in_row > self._config.skip_limit:
+            if state.skipped_in_row > _MOST_IN_ROW:
                 raise LostError(f"loss or gradient was NaN or inf in {state.skipped_in_row} updates in a row")
 
     def _report(self, update: _Update, so_far: int) -> None:
@@ -80,7 +78,7 @@ class SkippedUpdates:
     def _write_text(self, update: _Update) -> str:
         """Write the text of an update; return a phrase with its path, or "" if a stream no longer has the text."""
         try:
-            last = min(update.batch + self._config.accumulate, len(self._loader.plan(update.epoch)))
+            last = min(update.batch + self._accumulate, len(self._loader.plan(update.epoch)))
         except KeyError:
             return ""
         batches = (self._loader.batch(update.epoch, number) for number in range(update.batch, last))

@@ -11,10 +11,10 @@ from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
-PARALLEL = ("auto", "ddp", "fsdp", "diloco")
-COMMUNICATION = ("fp32", "bf16", "powersgd")
+PARALLEL = ("auto", "ddp", "fsdp")
 COMPILE_MODES = ("off", "default", "reduce-overhead")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
+_SIMCUT_WORDS = 0.05  # share of the words that the second pass drops (Gao et al. 2022)
 _SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
 
 
@@ -55,8 +55,6 @@ class TrainerConfig:
     """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
     simcut: float = 0.0
     """weight of SimCut (Gao et al. 2022; 3 there): a second pass with words dropped should agree; 0 = off"""
-    simcut_words: float = setting(0.05, needs=("trainer.simcut", "trainer.simcut"))
-    """share of the words that SimCut's second pass drops"""
     consistency_after: int = 0
     """updates before R-Drop's or SimCut's second pass begins: one pass alone learns faster, at half the cost"""
     accumulate: int = 1
@@ -64,23 +62,13 @@ class TrainerConfig:
     ema: float = 0.0
     """moving average of the weights, which is then validated and saved: share that an update keeps (0.999); 0 = off"""
     average: int = 0
-    """how many validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
-    average_of: str = setting("last", needs=("trainer.average", "trainer.average"))
-    """which of them: the last or the best"""
+    """how many of the last validated checkpoints are kept and averaged at the end, if that is better; 0 = none"""
     keep_best: int = setting(0, resumable=True)
     """how many of the best validated checkpoints stay in checkpoints/, beside best/"""
     keep_every: int = setting(0, resumable=True)
     """updates between two checkpoints that stay in checkpoints/; 0 = none"""
-    disk_limit: float = setting(0.0, resumable=True)
-    """gigabytes that checkpoints/ may take: the oldest go, then the worst, not those to be averaged; 0 = no limit"""
-    clip_value: float = 0.0
-    """ceiling on each entry of the gradient, before clip_norm: one outlier does not shrink the rest; 0 = off"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
-    skip_limit: int = 10
-    """updates in a row that are skipped when loss or gradient is NaN or inf, before training goes back to last/"""
-    retries: int = 3
-    """how often it goes back, each time to half the learning rate, before it gives up"""
     find_lr: bool = False
     """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     gradient_flow: bool = False
@@ -96,47 +84,35 @@ class TrainerConfig:
     devices: int = setting(1, resumable=True)
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
     parallel: str = setting("auto", resumable=True)
-    """how processes train together: ddp, fsdp (weights and optimizer shared out), diloco (they seldom meet), auto"""
-    sync_every: int = setting(50, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """updates that each process makes by itself under DiLoCo (Douillard et al. 2023) before all of them meet"""
-    outer_lr: float = setting(0.7, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """learning rate of the step that all take together when they meet"""
-    outer_momentum: float = setting(0.5, needs=("trainer.is_diloco", "trainer.parallel=diloco"))
-    """Nesterov momentum of these steps; 0.9 in the paper, for trainings of many thousands of updates"""
-    communication: str = setting("fp32", resumable=True)
-    """how processes send gradients: fp32, bf16 (half the bytes) or powersgd (low-rank factors, for a slow network)"""
-    restarts: int = setting(3, resumable=True)
-    """with trainer.devices, how often all processes begin again from last/ after one was killed or hung; 0 = off"""
+    """how processes train together: ddp, fsdp (weights and optimizer shared out), or auto"""
+    timeout: float = setting(30.0, resumable=True)
+    """minutes that processes wait for each other before they end, because one of them is missing or hangs"""
     threads: int = setting(0, resumable=True)
-    """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
+    """CPU threads to compute with, and processes that prepare text, as for two jobs at once; 0 = one for each core"""
     precision: str = "auto"
     """auto, fp32, bf16 or fp16; auto asks the machine, and on a CPU measures"""
 
     def __post_init__(self) -> None:
         at_least(self, "trainer", 0 if self.epochs else 1, "updates")
         at_least(self, "trainer", 1, "validate_every", "log_every", "accumulate")
-        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_value", "clip_norm")
+        zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_norm")
         zero_or_more(self, "trainer", "off", "r_drop", "simcut")
         zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
-        zero_or_more(self, "trainer", "no limit", "disk_limit", "epochs")
+        zero_or_more(self, "trainer", "no limit", "epochs")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads", "devices")
-        at_least(self, "trainer", 0, "consistency_after", "skip_limit", "retries", "restarts")
-        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "simcut_words", "ema")
+        at_least(self, "trainer", 0, "consistency_after")
+        at_least(self, "trainer", 0.01, "timeout")
+        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
-        one_of(self, "trainer", "average_of", ("last", "best"))
         one_of(self, "trainer", "compile", COMPILE_MODES)
-        one_of(self, "trainer", "communication", COMMUNICATION)
         one_of(self, "trainer", "parallel", PARALLEL)
-        self._check_parallel()
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
-        if self.simcut and not self.simcut_words:
-            raise ConfigError("trainer.simcut needs words to cut: set trainer.simcut_words above 0 (0.05 in the paper)")
         if self.compile == "reduce-overhead" and (self.r_drop or self.simcut or self.recompute):
             raise ConfigError(
                 "trainer.compile=reduce-overhead captures one pass over a batch, computed once: set trainer.r_drop and "
@@ -148,31 +124,8 @@ class TrainerConfig:
                 "trainer.r_drop or trainer.simcut, or leave it out"
             )
 
-    @property
-    def is_diloco(self) -> bool:
-        """Whether each process makes updates by itself."""
-        return self.parallel == "diloco"
-
-    def _check_parallel(self) -> None:
-        at_least(self, "trainer", 1, "sync_every")
-        if self.outer_lr <= 0:
-            raise ConfigError(f"trainer.outer_lr ({self.outer_lr:g}) must be above 0; 0.7 in the paper")
-        share_below_one(self, "trainer", "outer_momentum")
-        if not self.is_diloco:
-            return
-        if self.communication == "powersgd":
-            raise ConfigError("trainer.communication=powersgd is ddp's: with trainer.parallel=diloco take fp32 or bf16")
-        if self.find_lr:
-            raise ConfigError("trainer.find_lr watches the loss of common updates: take trainer.parallel=ddp for it")
-        for name in ("updates", "validate_every", "keep_every"):
-            if getattr(self, name) % self.sync_every:
-                raise ConfigError(
-                    f"trainer.{name} ({getattr(self, name)}) must be a multiple of trainer.sync_every "
-                    f"({self.sync_every}): only when the processes meet, they have one model"
-                )
-
     def objective(self, model: Seq2Seq) -> Objective:
         """Return the model with the loss that these options describe."""
         consistency = r_drop(self.r_drop) if self.r_drop else None
-        consistency = simcut(self.simcut, self.simcut_words) if self.simcut else consistency
+        consistency = simcut(self.simcut, _SIMCUT_WORDS) if self.simcut else consistency
         return Objective(model, self.label_smoothing, self.word_dropout, consistency)

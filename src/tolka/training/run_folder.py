@@ -36,11 +36,13 @@ class RunFolder:
     """The folder of a run, which one process at a time may train in.
 
     It has config.yaml, train.log, metrics.jsonl, best/, last/, checkpoints/, samples/, shown/, plots/ and report.html,
-    and check.html, which may be there before the run.
+    and check.html, which may be there before the run. Of several processes that train together only the first one
+    writes here, except that each has a log: logs/rank1.log and so on.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, rank: int = 0) -> None:
+        self.path, self._writes = path, rank == 0
+        self._log_file = rank_log(path, rank) if rank else path / "train.log"
         self.best, self.last = path / "best", path / "last"
         self.metrics = path / "metrics.jsonl"
         self.overridden: list[str] = []
@@ -116,6 +118,8 @@ class RunFolder:
 
     def begun(self) -> None:
         """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
+        if not self._writes:
+            return
         with suppress(OSError):  # a full disk: then such a save is refused, and nothing is lost
             (self.path / _UNSAVED).touch()
 
@@ -152,13 +156,14 @@ class RunFolder:
 
     def drop_checkpoints(self, kept: Collection[str]) -> None:
         """Delete all checkpoints except those of the updates `kept`, and what interrupted saves have left behind."""
-        for folder in (self.path / "checkpoints").glob("*"):
+        for folder in (self.path / "checkpoints").glob("*") if self._writes else ():
             if not folder.name.isdigit() or str(int(folder.name)) not in kept:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl; if that fails, it is written together with the next one."""
-        self._add(self.metrics, json_text(facts) + "\n")
+        if self._writes:
+            self._add(self.metrics, json_text(facts) + "\n")
 
     def history(self) -> list[dict[str, Any]]:
         """Return every line of metrics.jsonl so far."""
@@ -200,6 +205,8 @@ class RunFolder:
 
         written: the number of lines to keep; if unknown, those up to `update` are kept.
         """
+        if not self._writes:
+            return
         history = self.history()
         lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
         lines += [dict(line) for line in unrecorded]
@@ -209,26 +216,25 @@ class RunFolder:
 
     def forget_tests(self) -> None:
         """Drop the lines of earlier tests: only the last test is of the best model."""
-        lines = [line for line in self.history() if "test" not in line]
-        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
+        if self._writes:
+            lines = [line for line in self.history() if "test" not in line]
+            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
 
     def log(self, message: str, on_bar: bool = False) -> None:
-        """Print a line on stderr, and append it to train.log with the time.
+        """Print a line on stderr, and append it to this process's log with the time.
 
         on_bar: whether a progress bar shows the same, so that stderr has it only where there are no bars.
         """
         if not (on_bar and shows_bars()):
             say(message)
-        self._add_to_log(self.path / "train.log", message)
-
-    def _add_to_log(self, path: Path, message: str) -> None:
-        """Append a message to a log file, each of its lines with the time."""
         stamp, message = datetime.now().strftime("%Y-%m-%d %H:%M:%S"), printable(message, kept="\n\t")
-        self._add(path, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
+        self._add(self._log_file, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
         """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""
         path = self.path / name
+        if not self._writes:
+            return path
         try:
             self._create(path.parent)
             replace_text(path, text)

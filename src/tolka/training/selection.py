@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from tolka.losses.objective import Objective
@@ -60,14 +61,12 @@ class Selection:
     def __post_init__(self) -> None:
         self._latest = Validation({}, "")
         self._snapshot: tuple[tuple[int, int], SavableModel] | None = None
-        self._reported_drops: set[str] = set()
 
     def validate_and_select(self, state: TrainState) -> None:
         """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
         self._snapshot = None
         if self._score(state):
-            with self.safety:
-                self.keeper.save(self.run.best, self._current_snapshot(state))
+            self._save(self.run.best, state)
         if self.config.average or self.config.keep_best:
             state.kept_nll[str(state.update)] = self._latest.values["nll"]
             self.keep(state, self._latest.values[self.config.metric])
@@ -78,8 +77,13 @@ class Selection:
         """Validate the model that training starts from, and save it as the best so far; it is not averaged."""
         if self._score(state):
             state.validated_start = True
+            self._save(self.run.best, state)
+
+    def _save(self, folder: Path, state: TrainState, needed: bool = True) -> None:
+        """Save the current model, if this process is the one that writes. needed: see `CheckpointWriter.save`."""
+        if self.ranks.is_first:
             with self.safety:
-                self.keeper.save(self.run.best, self._current_snapshot(state))
+                self.keeper.save(folder, self._current_snapshot(state), needed)
 
     def _current_snapshot(self, state: TrainState) -> SavableModel:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
@@ -90,7 +94,8 @@ class Selection:
 
     def save_last(self, state: TrainState, resume_state: ResumeState) -> None:
         """Save the model as `last/`, to resume from."""
-        self.keeper.save(self.run.last, self._current_snapshot(state).with_state(resume_state))
+        if self.ranks.is_first:
+            self.keeper.save(self.run.last, self._current_snapshot(state).with_state(resume_state))
         self._snapshot = None
 
     def keeps_regularly(self, state: TrainState) -> bool:
@@ -138,22 +143,10 @@ class Selection:
 
         Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
         """
-        folder = self.run.checkpoint(state.update)
-        with self.safety:
-            self.keeper.save(folder, self._current_snapshot(state), needed=value is not None)
+        self._save(self.run.checkpoint(state.update), state, needed=value is not None)
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
-        if self.config.disk_limit:
-            self.keeper.wait()
-            size = self.ranks.of_first(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
-            most = int(self.config.disk_limit * 1e9 / size) if size else None
-            wanted, state.kept = state.kept, to_keep(checkpoints, state.kept_nll, self.config, most)
-            if dropped := wanted.keys() - state.kept.keys() - self._reported_drops:
-                self._reported_drops |= dropped
-                names = ", ".join(sorted(dropped, key=int))
-                limit = self.config.disk_limit
-                self.run.log(f"trainer.disk_limit ({limit:g} GB): no space for the checkpoints of {names}")
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:
@@ -162,7 +155,7 @@ class Selection:
             return False
         self.keeper.wait()
         self.ranks.wait()
-        wanted = map(int, to_average(state.kept, state.kept_nll, self.config))
+        wanted = map(int, to_average(state.kept, self.config))
         updates = self.ranks.of_first(sorted(update for update in wanted if self.run.checkpoint(update).is_dir()))
         if len(updates) < 2:
             self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
@@ -172,7 +165,7 @@ class Selection:
         stale, latest = state.stale, self._latest  # of the model with which a resumed run continues
         with preserved_weights(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
-            if self._score(state, updates):
+            if self._score(state, updates) and self.ranks.is_first:
                 self.keeper.save(self.run.best, self.snapshots.take(self._scores(state, updates)))
             state.averaged_at = state.update
         state.stale, self._latest = stale, latest

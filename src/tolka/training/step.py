@@ -60,11 +60,6 @@ class Group:
         return sum(share.tokens for share in self.shares)
 
     @property
-    def own_tokens(self) -> int:
-        """The target tokens of these shares."""
-        return sum(share.batch.tokens for share in self.shares if share.counts)
-
-    @property
     def largest(self) -> int:
         """The positions of the largest share of any rank, at most."""
         return max(share.largest for share in self.shares)
@@ -98,16 +93,13 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.consistency_after
-        divisor = self.parallel.begin(group.tokens, group.own_tokens, group.largest)
+        divisor = self.parallel.begin(group.tokens, group.largest)
         nll, splits = self._gradient(group.shares, divisor)
         nll = self.parallel.finish(nll, splits > 0)
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        self.parallel.updated(number, applied)
-        if self.ema and not self.parallel.together and self.parallel.meets(number):
-            self.ema.update(number, self.config.sync_every)
         return UpdateResult(nll, group.tokens, applied, splits)
 
     @contextmanager
@@ -201,9 +193,6 @@ class TrainStep:
         norm = _total_norm(gradients)
         if not self.precision.needs_scaler:  # the scaler itself skips updates that overflow, to find its scale
             applied = applied & torch.isfinite(norm)
-        if self.config.clip_value:
-            nn.utils.clip_grad_value_(weights, self.config.clip_value)
-            norm = _total_norm(gradients)
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
         if self.waits and not self.precision.needs_scaler and not applied:
@@ -212,21 +201,19 @@ class TrainStep:
             self.optimizer.found_inf = (~applied).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        if self.ema and self.parallel.together:
+        if self.ema:
             self.ema.update(number)
         return applied
 
-    def _own_tensors(self) -> dict[str, Tensor]:
-        """Return what only this rank has: the states of its generators, from which dropout is drawn, and others."""
-        own = {"rng": torch.get_rng_state(), **self.parallel.own_state()}
+    def _generators(self) -> dict[str, Tensor]:
+        """Return the states of this rank's generators, from which dropout is drawn."""
+        own = {"rng": torch.get_rng_state()}
         if self.precision.device.type == "cuda":
             own["rng_cuda"] = torch.cuda.get_rng_state(self.precision.device)
-        if not self.parallel.together:
-            own |= state_tensors(self.optimizer, self._names)
         return own
 
-    def _load_own_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Restore what `_own_tensors` returned, and return it; a rank that is new draws from a stream of its own."""
+    def _load_generators(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `_generators` returned; a rank that is new draws from a stream of its own."""
         rank = self.parallel.ranks.rank
         own = _of_rank(rank, tensors)
         if "rng" in own:
@@ -236,8 +223,6 @@ class TrainStep:
             torch.manual_seed(int.from_bytes(seed, "big"))
         if "rng_cuda" in own and self.precision.device.type == "cuda":
             torch.cuda.set_rng_state(own["rng_cuda"], self.precision.device)
-        self.parallel.load_own_state(own)
-        return own
 
     @property
     def objective(self) -> Objective:
@@ -264,10 +249,8 @@ class TrainStep:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
-        tensors = state_tensors(self.optimizer, self._names) | self.parallel.common_state()
-        ranks, own = self.parallel.ranks, self._own_tensors()
-        known = dict(enumerate(ranks.gather_first(own))) or {ranks.rank: own}
-        for rank, states in known.items():
+        tensors = state_tensors(self.optimizer, self._names)
+        for rank, states in enumerate(self.parallel.ranks.gather(self._generators())):
             tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
         if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
@@ -284,7 +267,7 @@ class TrainStep:
             self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
-        own = self._load_own_tensors(tensors)
+        self._load_generators(tensors)
         self.parallel.load_facts(facts.get("parallel", {}))
         if not any(name.startswith("raw.") for name in tensors):
             self.parallel.load_weights(load_weights)
@@ -293,8 +276,7 @@ class TrainStep:
                 weight.data.copy_(tensors[f"raw.{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
-        load_state_tensors(self.optimizer, self._names, {**_of_rank(0, tensors), **own})
-        self.parallel.load_common_state(tensors)
+        load_state_tensors(self.optimizer, self._names, _of_rank(0, tensors))
 
 
 def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

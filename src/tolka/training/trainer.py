@@ -21,7 +21,6 @@ from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
 from tolka.training.decisions import Decisions
-from tolka.training.followers import FollowerWriter
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
@@ -35,6 +34,7 @@ from tolka.training.warning_signs import Watch
 
 _FIRST_LINE_SECONDS = 10.0
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
+_RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
 
 
 class Trainer:
@@ -72,13 +72,13 @@ class Trainer:
         self.step = TrainStep(config, objective, optimizer, precision, parallel)
         self.state = TrainState(precision=precision.name)
         self._clock = Clock()
-        self._decisions = Decisions(config, parallel, self._clock)
+        self._decisions = Decisions(config, ranks, self._clock)
         self._window, self._safety = Window(), Stopwatch()
         self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
         self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config, loader, run, spell, parallel.all_applied)
+        self._skipped = SkippedUpdates(config.accumulate, loader, run, spell)
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
-        self._keeper = CheckpointWriter(run) if ranks.is_first else FollowerWriter(run)
+        self._keeper = CheckpointWriter(run)
         self._callback = callback or Callback()
         self._selection = Selection(
             config,
@@ -147,8 +147,7 @@ class Trainer:
                     self._finish_saving()
                     raise
                 try:
-                    meets = self._parallel.meets(self.state.update)
-                    if meets and (self.step.waits or self.state.update % _CHECK_EVERY == 0):
+                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                         with self._safety:
                             self._skipped.check(self.state)
                     if self.state.update % self.config.log_every == 0:
@@ -189,9 +188,7 @@ class Trainer:
         return self._decisions.stop.reason
 
     def _save_last_if_good(self) -> None:
-        """Save `last/`, but not before the first update, nor in a row of skipped ones, nor while ranks differ."""
-        if not self._parallel.meets(self.state.update):
-            return
+        """Save `last/`, but not before the first update, nor in a row of skipped ones."""
         with suppress(LostError):
             self._skipped.check(self.state)
         if self.state.update and not self.state.skipped_in_row:
@@ -241,7 +238,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
-        if self._decisions.saves and self._parallel.meets(self.state.update):
+        if self._decisions.saves:
             self._skipped.check(self.state)
             if not self.state.skipped_in_row:
                 self._save_last()
@@ -328,12 +325,12 @@ class Trainer:
         return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
 
     def _roll_back(self, why: str) -> None:
-        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after trainer.retries times."""
+        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
         failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
-        if returns > self.config.retries:
+        if returns > _RETURNS:
             raise TolkaError(
-                f"{why}, up to update {failed_at}, also after {self.config.retries} attempts at lower rates "
-                f"(trainer.retries): try a lower optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
+                f"{why}, up to update {failed_at}, also after {_RETURNS} attempts at lower rates: try a lower "
+                f"optimizer.lr, a longer scheduler.warmup or trainer.precision=fp32; "
                 f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
             )
         self._skipped.forget()

@@ -69,20 +69,17 @@ def test_sgd_by_hand() -> None:
     ones = [[[1.0]]] * 3
     assert after_updates(SGDConfig(lr=0.1, momentum=0.5), [[10.0]], ones).item() == pytest.approx(10 - 0.425)
     assert after_updates(SGDConfig(lr=0.1, momentum=0.0), [[10.0]], ones).item() == pytest.approx(10 - 0.3)
-    # Nesterov moves by 1 + v / 2: 1.5, 1.75, 1.875.
-    nesterov = SGDConfig(lr=0.1, momentum=0.5, nesterov=True)
-    assert after_updates(nesterov, [[10.0]], ones).item() == pytest.approx(10 - 0.5125)
     # The decay joins the gradient: 1 + 0.2 * 10 = 3.
     assert after_updates(SGDConfig(lr=0.1, momentum=0.5, weight_decay=0.2), [[10.0]], ones[:1]).item() == pytest.approx(
         9.7
     )
 
 
-def adafactor(w: Array, gradients: list[Any], lr: float, decay: float, clip: float, least: float) -> Array:
+def adafactor(w: Array, gradients: list[Any], lr: float) -> Array:
     """Shazeer and Stern 2018, algorithms 4 and 5, with sums as the paper has them; the rate takes rho's place."""
     row, column, square = np.zeros(w.shape[:1]), np.zeros(w.shape[-1:]), np.zeros(w.shape)
     for t, gradient in enumerate(np.array(gradients), start=1):
-        beta = 1 - t**-decay
+        beta = 1 - t**-0.8
         squares = gradient**2 + 1e-30
         if w.ndim == 2:
             row = beta * row + (1 - beta) * squares.sum(axis=1)
@@ -91,26 +88,24 @@ def adafactor(w: Array, gradients: list[Any], lr: float, decay: float, clip: flo
         else:
             square = estimate = beta * square + (1 - beta) * squares
         update = gradient / np.sqrt(estimate)
-        update = update / max(1.0, np.sqrt((update**2).mean()) / clip)
-        w = w - max(least, np.sqrt((w**2).mean())) * lr * update
+        update = update / max(1.0, np.sqrt((update**2).mean()))
+        w = w - max(0.001, np.sqrt((w**2).mean())) * lr * update
     return w
 
 
-@pytest.mark.parametrize("clip", [0.5, 1.0, 100.0])
-@pytest.mark.parametrize("decay", [0.8, 0.5])
-def test_adafactor_by_the_formula(decay: float, clip: float) -> None:
-    config = AdafactorConfig(lr=0.02, decay=decay, clip=clip)
-    expected = adafactor(np.array(WEIGHT), GRADIENTS, 0.02, decay, clip, 0.001)
+def test_adafactor_by_the_formula() -> None:
+    config = AdafactorConfig(lr=0.02)
+    expected = adafactor(np.array(WEIGHT), GRADIENTS, 0.02)
     np.testing.assert_allclose(after_updates(config, WEIGHT, GRADIENTS), expected, rtol=1e-9)
     vector, gradients = WEIGHT[0], [rows[1] for rows in GRADIENTS]
-    expected = adafactor(np.array(vector), gradients, 0.02, decay, clip, 0.001)
+    expected = adafactor(np.array(vector), gradients, 0.02)
     np.testing.assert_allclose(after_updates(config, vector, gradients), expected, rtol=1e-9)
 
 
 def test_adafactor_lets_zeros_move_and_leaves_what_has_no_gradient() -> None:
-    """One entry of four has a gradient: its update is 1, the mean square 1/4 is not clipped; a size 0 counts 0.01."""
-    moved = after_updates(AdafactorConfig(lr=0.1, least_size=0.01), [0.0] * 4, [[0.0, 0.0, 0.0, 7.0]])
-    np.testing.assert_allclose(moved, [0.0, 0.0, 0.0, -0.1 * 0.01], rtol=1e-9)
+    """One entry of four has a gradient: its update is 1, the mean square 1/4 is not clipped; a size 0 counts 0.001."""
+    moved = after_updates(AdafactorConfig(lr=0.1), [0.0] * 4, [[0.0, 0.0, 0.0, 7.0]])
+    np.testing.assert_allclose(moved, [0.0, 0.0, 0.0, -0.1 * 0.001], rtol=1e-9)
 
 
 def test_adafactor_equals_torch_s_where_torch_does_not_cap_the_rate() -> None:
@@ -193,10 +188,6 @@ def test_adam_s_options_arrive() -> None:
         ("adamw", {"weight_decay": -0.1}, r"optimizer.weight_decay \(-0.1\)"),
         ("sgd", {"weight_decay": -0.1}, r"optimizer.weight_decay \(-0.1\)"),
         ("sgd", {"momentum": 1.0}, r"optimizer.momentum \(1.0\) must be at least 0 and below 1"),
-        ("sgd", {"momentum": 0.0, "nesterov": True}, r"optimizer.nesterov \(True\) needs .*optimizer.momentum above 0"),
-        ("adafactor", {"decay": 0.0}, r"optimizer.decay \(0.0\) must be above 0"),
-        ("adafactor", {"clip": 0.0}, r"optimizer.clip \(0.0\) must be above 0"),
-        ("adafactor", {"least_size": 0.0}, r"optimizer.least_size \(0.0\) must be above 0"),
     ],
 )
 def test_complaints(name: str, options: dict[str, Any], complaint: str) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tolka.errors import ConfigError
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters
 
-_LEAST_SQUARE = 1e-30  # epsilon_1 of Shazeer and Stern, against a division by zero
+# Of Shazeer and Stern (2018): section 9 recommends them.
+_DECAY = 0.8  # squared gradients are averaged with the decay 1 - step ** -0.8
+_CLIP = 1.0  # ceiling on the root mean square of an update, before the learning rate
+_LEAST_SIZE = 0.001  # epsilon_2: smallest size assumed for a parameter, so that one of zeros can change
+_LEAST_SQUARE = 1e-30  # epsilon_1, against a division by zero
 
 
 class Adafactor(torch.optim.Optimizer):
@@ -20,8 +23,8 @@ class Adafactor(torch.optim.Optimizer):
     the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float, decay: float, clip: float, least_size: float) -> None:
-        super().__init__(params, {"lr": lr, "decay": decay, "clip": clip, "least_size": least_size})
+    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -30,13 +33,13 @@ class Adafactor(torch.optim.Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+                    self._update(parameter, parameter.grad, group["lr"])
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+    def _update(self, parameter: Tensor, gradient: Tensor, rate: float) -> None:
         state = self.state[parameter]
         # On the CPU, so that reading it waits for no GPU; `load_state_dict` leaves a tensor of this name where it is.
         state["step"] = state.get("step", torch.tensor(0.0)) + 1
-        new_share = state["step"].item() ** -group["decay"]
+        new_share = state["step"].item() ** -_DECAY
         squares = gradient.square().add_(_LEAST_SQUARE)
         if parameter.dim() >= 2:
             rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), new_share)  # (..., m, 1)
@@ -45,9 +48,9 @@ class Adafactor(torch.optim.Optimizer):
             update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
         else:
             update = gradient * _averaged(state, "squares", squares, new_share).rsqrt()
-        excess = (_root_mean_square(update) / group["clip"]).clamp(min=1.0)
-        size = _root_mean_square(parameter).clamp(min=group["least_size"])
-        parameter.sub_(update.mul_(group["lr"] * size / excess))
+        excess = (_root_mean_square(update) / _CLIP).clamp(min=1.0)
+        size = _root_mean_square(parameter).clamp(min=_LEAST_SIZE)
+        parameter.sub_(update.mul_(rate * size / excess))
 
 
 def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
@@ -71,18 +74,6 @@ class AdafactorConfig(OptimizerConfig):
     """the kind of optimiser: adafactor"""
     lr: float = 0.01
     """the peak learning rate of every schedule, times the size (root mean square) of the matrix that it moves"""
-    decay: float = 0.8
-    """squared gradients are averaged with the decay 1 - step ** -decay"""
-    clip: float = 1.0
-    """ceiling on the root mean square of an update, before the learning rate"""
-    least_size: float = 0.001
-    """smallest size assumed for a parameter, so that one of zeros can change"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key in ("decay", "clip", "least_size"):
-            if getattr(self, key) <= 0:
-                raise ConfigError(f"optimizer.{key} ({getattr(self, key)}) must be above 0")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        return Adafactor(trained_parameters(model), self.lr, self.decay, self.clip, self.least_size)
+        return Adafactor(trained_parameters(model), self.lr)

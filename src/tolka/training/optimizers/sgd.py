@@ -6,7 +6,6 @@ import torch
 from torch import nn
 from torch.optim import SGD
 
-from tolka.errors import ConfigError
 from tolka.options.checks import share_below_one, zero_or_more
 from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig, with_decayed_matrices
 
@@ -22,8 +21,6 @@ class SGDConfig(OptimizerConfig):
     """the peak learning rate of every schedule (scheduler=noam takes its own lr_init instead)"""
     momentum: float = 0.9
     """share of the velocity that is kept; 0 = off"""
-    nesterov: bool = False
-    """move by gradient + momentum * velocity instead (Sutskever et al. 2013)"""
     weight_decay: float = 0.0
     """this times a weight is added to its gradient, in matrices; norms and biases have none"""
 
@@ -31,8 +28,6 @@ class SGDConfig(OptimizerConfig):
         super().__post_init__()
         share_below_one(self, "optimizer", "momentum")
         zero_or_more(self, "optimizer", "off", "weight_decay")
-        if self.nesterov and not self.momentum:
-            raise ConfigError("optimizer.nesterov (True) needs a velocity: set optimizer.momentum above 0, as in 0.9")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """Return an unfused optimizer.
@@ -41,4 +36,4 @@ class SGDConfig(OptimizerConfig):
         which the next update uses (seen in torch 2.13).
         """
         groups = with_decayed_matrices(model, self.weight_decay)
-        return SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
+        return SGD(groups, lr=self.lr, momentum=self.momentum)

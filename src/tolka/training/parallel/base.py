@@ -24,18 +24,15 @@ class Parallel:
 
     shares_weights = False
     """Whether each rank keeps only a part of every weight."""
-    together = True
-    """Whether all ranks make each update together, so that they have the same weights after each."""
 
     def __init__(self, objective: Objective, ranks: Ranks = ALONE) -> None:
         self.objective, self.ranks = objective, ranks
         self.whole_objective = objective
 
-    def begin(self, tokens: int, own_tokens: int, largest: int) -> float:
+    def begin(self, tokens: int, largest: int) -> float:
         """Begin an update; return what to divide each loss sum by.
 
-        tokens, own_tokens: of the update's batches, and of this rank's part of them. largest: positions of the largest
-        part of any rank.
+        tokens: of the update's batches. largest: positions of the largest part of any rank.
         """
         return tokens
 
@@ -65,27 +62,9 @@ class Parallel:
                 weight.grad = weight.grad if count else None
         return nll
 
-    def updated(self, number: int, applied: Tensor) -> None:
-        """Do what is left to do after update `number` (from 1). applied: False, (), where it was skipped."""
-
     def whole(self, ema: Ema | None) -> AbstractContextManager[None]:
         """Give the model of `whole_objective` the weights to translate with during a block; `ema`'s, if it is on."""
         return ema.in_place() if ema else nullcontext()
-
-    def meets(self, number: int) -> bool:
-        """Return whether the ranks decide together after update `number`, to validate, to save or to stop."""
-        return True
-
-    def all_applied(self, applied: list[bool]) -> list[bool]:
-        """Return which of the latest updates every rank has applied. applied: which this rank has."""
-        return applied
-
-    def common_state(self) -> dict[str, Tensor]:
-        """Return the tensors on which later updates depend, the same on all ranks."""
-        return {}
-
-    def load_common_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `common_state` returned, once the weights are restored."""
 
     def load_weights(self, load: Callable[[], object]) -> None:
         """Load the weights with a function that puts them into the model of `whole_objective`."""
@@ -101,13 +80,6 @@ class Parallel:
 
     def close(self) -> None:
         """Wait for what this rank still writes."""
-
-    def own_state(self) -> dict[str, Tensor]:
-        """Return this rank's tensors on which later updates depend."""
-        return {}
-
-    def load_own_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `own_state` returned."""
 
     def facts(self) -> dict[str, Any]:
         """Return values for JSON on which later updates depend, the same on all ranks."""

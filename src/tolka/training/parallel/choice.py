@@ -9,7 +9,6 @@ from tolka.system.ranks import Ranks
 from tolka.training.optimizer_state import MOMENTS
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
-from tolka.training.parallel.local_updates import LocalUpdates
 
 _BYTES = 4  # per weight in fp32
 _WEIGHTS_SHARE = 0.7  # of a GPU's memory, at most: the rest is for the activations
@@ -18,13 +17,6 @@ _WEIGHTS_SHARE = 0.7  # of a GPU's memory, at most: the rest is for the activati
 def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, precision: Precision) -> Parallel:
     """Return how these ranks train the objective together; build the optimizer of its weights after this."""
     kind = config.parallel
-    if precision.needs_scaler and (kind == "diloco" or config.communication == "powersgd"):
-        way = "trainer.parallel=diloco" if kind == "diloco" else "trainer.communication=powersgd"
-        raise ConfigError(f"{way} is not tried with fp16: set trainer.precision=bf16 or fp32")
-    if kind == "diloco":
-        return LocalUpdates(
-            objective, ranks, config.sync_every, config.outer_lr, config.outer_momentum, config.communication
-        )
     if ranks.size == 1:
         return Parallel(objective, ranks)
     # torch.distributed's parts take a second to import.
@@ -37,12 +29,10 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
             raise ConfigError("trainer.parallel=fsdp is not tried with fp16: set trainer.precision=bf16 or fp32")
         return Sharded(objective, ranks, precision)
     if objective.model.skips_layers:
-        if config.communication != "fp32":
-            raise ConfigError(f"trainer.communication={config.communication} needs model.layerdrop=0")
         return Parallel(objective, ranks)
     from tolka.training.parallel.overlapped import Overlapped
 
-    return Overlapped(objective, ranks, config.communication)
+    return Overlapped(objective, ranks)
 
 
 def _fits(objective: Objective, device: torch.device) -> bool:

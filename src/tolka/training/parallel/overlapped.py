@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
-from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from tolka.data.batch import Batch
@@ -19,10 +16,6 @@ from tolka.system.device import device_memory
 from tolka.system.ranks import Ranks
 from tolka.training.parallel.base import Parallel
 
-_POWERSGD_RANK = 4
-_ONE_BUCKET = 10**6  # MB: with several at once PowerSGD's sums wait for each other under gloo
-_POWERSGD_BEGINS = 100  # updates that are summed in full before: the first gradients have no low rank
-
 
 class Overlapped(Parallel):
     """All passes of an update but the last accumulate gradients; in the last, DDP sums them bucket by bucket.
@@ -31,8 +24,7 @@ class Overlapped(Parallel):
     gradients are summed afterwards until batches of this size have fitted on all ranks.
     """
 
-    def __init__(self, objective: Objective, ranks: Ranks, communication: str = "fp32") -> None:
-        """communication: fp32, bf16 (half the bytes) or powersgd (Vogels et al. 2019), in which sums are sent."""
+    def __init__(self, objective: Objective, ranks: Ranks) -> None:
         super().__init__(objective, ranks)
         # With unused parameters allowed, DDP keeps its buckets; without, it forms others after the first update, and a
         # resumed run, whose first update is another one, would round its sums differently.
@@ -43,21 +35,12 @@ class Overlapped(Parallel):
                 find_unused_parameters=True,
                 gradient_as_bucket_view=True,
                 broadcast_buffers=False,  # tables of positions, which grow on each rank by its own sentences
-                bucket_cap_mb=_ONE_BUCKET if communication == "powersgd" else None,
             )
-        self._powersgd: PowerSGDState | None = None
-        if communication == "bf16":
-            # By its own name DDP refuses it without a GPU, though gloo sums bf16 too.
-            self._module.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
-        elif communication == "powersgd":
-            # Its second sum begins when the first one is done: among DDP's own, ranks could disagree about the order.
-            self._powersgd = PowerSGDState(dist.new_group(), _POWERSGD_RANK, _POWERSGD_BEGINS)
-            self._module.register_comm_hook(self._powersgd, powerSGD_hook)
         self._fitted = 0  # positions of the largest part that has fitted into the memory of every rank
         self._largest = 0
         self._overlaps = False
 
-    def begin(self, tokens: int, own_tokens: int, largest: int) -> float:
+    def begin(self, tokens: int, largest: int) -> float:
         """As in Parallel: DDP sums what it has divided by the number of ranks."""
         self._largest, self._overlaps = largest, largest <= self._fitted
         return tokens / self.ranks.size if self._overlaps else tokens
@@ -86,42 +69,15 @@ class Overlapped(Parallel):
             self._fitted = self._largest
         return super().finish(nll, split)
 
-    def updated(self, number: int, applied: Tensor) -> None:
-        """Forget what PowerSGD keeps of a gradient that was not finite: it would spoil all later ones."""
-        if self._powersgd and not applied:
-            for _, kept in self._kept():
-                kept.clear()
-
-    def own_state(self) -> dict[str, Tensor]:
-        """Return what PowerSGD keeps for each bucket: the error that its approximation left, and its last factors."""
-        return {
-            f"powersgd.{kind}.{bucket}": value.cpu() for kind, kept in self._kept() for bucket, value in kept.items()
-        }
-
-    def load_own_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `own_state` returned; without it, PowerSGD begins with an error of 0."""
-        for kind, kept in self._kept():
-            kept.clear()
-            prefix = f"powersgd.{kind}."
-            saved = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-            kept.update({int(bucket): value.to(self._device) for bucket, value in saved.items()})
-
-    def _kept(self) -> list[tuple[str, dict[int, Tensor]]]:
-        state = self._powersgd
-        return [("error", state.error_dict), ("p", state.p_memory_dict), ("q", state.q_memory_dict)] if state else []
-
     @property
     def _device(self) -> torch.device:
         return next(self.objective.parameters()).device
 
     def facts(self) -> dict[str, Any]:
-        """Return which batches have fitted, into how much memory, and how many sums PowerSGD has made."""
-        sums = self._powersgd.iter if self._powersgd else 0
-        return {"fitted": self._fitted, "memory": device_memory(self._device), "powersgd": sums}
+        """Return which batches have fitted, and into how much memory."""
+        return {"fitted": self._fitted, "memory": device_memory(self._device)}
 
     def load_facts(self, facts: Mapping[str, Any]) -> None:
         """Restore what `facts` returned."""
         others = self.ranks.most(facts.get("memory") != device_memory(self._device))[0]
         self._fitted = 0 if others else facts.get("fitted", 0)
-        if self._powersgd:
-            self._powersgd.iter = facts.get("powersgd", 0)
