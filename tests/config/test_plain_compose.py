@@ -17,8 +17,8 @@ SIMPLE = [
     ["search=sampling", "search.temperature=0.7", "search.top_k=10", "search.n_best=3"],
     ["search.beam_size=4", "search.length_penalty=0", "search.length_normalization=plain"],
     ["decoding.threads=2", "decoding.backend=auto", "decoding.device=cpu", "decoding.split=never"],
-    ["output.resume=true", "output.score=mean", "attention.layer=-2", "input.prefix=some/file-1.txt"],
-    ["search.glossary=terms.tsv", "attention.head=mean", "input.column=2"],
+    ["output.resume=true", "output.alignments=true", "input.prefix=some/file-1.txt"],
+    ["search.glossary=terms.tsv", "input.column=2"],
 ]
 LEFT_TO_HYDRA = [
     ["search.beam_size=1e1"],
@@ -28,7 +28,6 @@ LEFT_TO_HYDRA = [
     ["decoding.device=cuda:1"],
     ["input.prefix='a b'"],
     ["input.prefix=a${b}"],
-    ["decoding.weights=[0.5,0.5]"],
     ["+search.beam_size=3"],
     ["search.beam_size=3", "search.beam_size=4"],
     ["search=mine"],

@@ -294,6 +294,6 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
     longest, limit = config.batching.max_length + 1, config.model.longest
     if limit is not None and limit < longest:
         yield (
-            f"the model has {limit} positions (model.max_positions), and a sentence may have {longest} tokens, </s> "
-            "included (batching.max_length): those beyond share the last one"
+            f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
+            "(batching.max_length): those beyond share the last one"
         )

@@ -18,8 +18,7 @@ from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.parsing import build
 from tolka.options.registry import Registry
 
-_DROPOUT = ("dropout", "layerdrop")
-TRAINING_ONLY = (*_DROPOUT, "initialization")
+TRAINING_ONLY = ("dropout", "initialization")
 """Suffixes of the options that affect training only: weights fit whatever these are."""
 
 
@@ -68,11 +67,6 @@ class Seq2Seq(nn.Module, ABC):
     """D, the width of the features."""
     recompute: bool = False
     """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
-
-    @property
-    def skips_layers(self) -> bool:
-        """Whether training leaves out layers at random, so that some weights have no gradient."""
-        return False
 
     @property
     def architecture(self) -> str:
@@ -147,8 +141,7 @@ class ModelConfig(ABC):
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ because some kind of dropout is on."""
-        rates = [value for key, value in vars(self).items() if key.endswith(_DROPOUT)]
-        return any(rate > 0 for rate in rates)
+        return any(value > 0 for key, value in vars(self).items() if key.endswith("dropout"))
 
     @property
     def supports_gradient_flow(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tolka.errors import ConfigError
 from tolka.report.attention import AttentionFolder
 from tolka.text.pairs import Pair
-from tolka.translation.attention_maps import AttentionConfig, AttentionReader
+from tolka.translation.attention_maps import AttentionReader
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
@@ -29,7 +29,7 @@ def show(
     """
     translations = translator.translate(sentences)
     try:
-        maps = AttentionReader(translator, AttentionConfig())(translations)
+        maps = AttentionReader(translator)(translations)
     except ConfigError:  # nothing to look at
         maps = [[] for _ in sentences]
     folder.mkdir(exist_ok=True)

@@ -34,7 +34,7 @@ _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int
 _UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
 _NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
-_RULES = ("min_length", "min_length_factor", "no_repeat_ngram", "glossary", "banned")
+_RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches side by side, as BatchDecoder has by default
 _PROBED = 64  # subwords of a side, at most, that tell whether the model's scores are finite
@@ -60,14 +60,9 @@ def unsupported(search: SearchConfig) -> str:
     for key in _RULES:
         if getattr(search, key):
             return f"CTranslate2 is not used with search.{key}"
-    if search.repetition_penalty != 1.0:
-        return "CTranslate2 is not used with search.repetition_penalty"
-    if isinstance(search, BeamConfig) and search.coverage_penalty:
-        return "CTranslate2 is not used with search.coverage_penalty"
     if isinstance(search, SamplingConfig):
-        for key in ("min_p", "epsilon"):
-            if getattr(search, key):
-                return f"CTranslate2 has no search.{key}"
+        if search.epsilon:
+            return "CTranslate2 has no search.epsilon"
         if search.top_k == 1:
             return "CTranslate2 does not sample with search.top_k=1, which is search=greedy"
         if search.top_k and search.top_p < 1.0:
@@ -136,7 +131,7 @@ class CTranslate2Engine(Engine):
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
         threads = decoding.threads or _default_threads()
-        workers = decoding.workers or min(threads, _WORKERS)
+        workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         if isinstance(search, SamplingConfig):
             ctranslate2.set_random_seed(search.seed % 2**32)

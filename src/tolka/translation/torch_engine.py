@@ -8,7 +8,7 @@ from itertools import accumulate
 import torch
 
 from tolka.data.batch import Flat, collate
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig, Selection
 from tolka.search.hypothesis import Hypothesis, Wish
@@ -38,8 +38,6 @@ class TorchEngine(Engine):
         """Place the model on the device and convert it to the dtype that the options select."""
         use_threads(decoding.threads)
         device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
-        if decoding.workers > 1 and device.type != "cpu":
-            raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
         return cls(convert_model(model.to(device), dtype), search, device)
 
     def __repr__(self) -> str:

@@ -63,7 +63,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
         for module in self.modules():
             if isinstance(module, LstmLayer):
-                module.fill_forget_bias(config.forget_bias)
+                module.open_forget_gates()
 
     @property
     def architecture(self) -> str:

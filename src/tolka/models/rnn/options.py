@@ -30,8 +30,6 @@ class RnnOptions(ModelConfig):
     """whether the attentional features of a step are input to the next one (Luong et al. 2015, section 3.3)"""
     token_term: bool = False
     """whether the output layer sees the previous token's embedding too: y_t = s_t W + c_t W' + x_t W''"""
-    forget_bias: float = 1.0
-    """what an LSTM's forget gate begins with (Gers et al. 2000; Jozefowicz et al. 2015)"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
     initialization: str = "xavier"
@@ -59,10 +57,6 @@ class RnnOptions(ModelConfig):
             raise ConfigError(
                 "model.input_feeding=true hands on what attention found, and there is none: set model.attention to "
                 f"{', '.join(SCORES)}, or leave it out"
-            )
-        if self.forget_bias != type(self).forget_bias and self.cell != "lstm":
-            raise ConfigError(
-                f"model.forget_bias ({self.forget_bias:g}) is an LSTM's, and model.cell is {self.cell}: leave it out"
             )
 
     @property

@@ -11,7 +11,7 @@ from tolka.search.options.sampling import SamplingConfig
 
 _CANDIDATES = ("sampling", "beam")
 _MAX_SAMPLES = 1024  # beyond, the utilities of all pairs take longer than the search
-_OF_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "epsilon", "seed")
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 
 
 @SEARCHES.register("mbr")
@@ -28,13 +28,11 @@ class MbrConfig(SearchConfig):
     utility: str = "chrf"
     """how much one is like another one: chrf (chrF2 of the sentence) or bleu (smoothed BLEU of the sentence)"""
     temperature: float = SamplingConfig.temperature
-    """as for search=sampling, like the next five settings"""
+    """as for search=sampling, like the next four settings"""
     top_k: int = SamplingConfig.top_k
     """only the k most likely tokens are drawn; 0 = off"""
     top_p: float = SamplingConfig.top_p
     """only the fewest most likely tokens are drawn that have this probability together; 1 = off"""
-    min_p: float = SamplingConfig.min_p
-    """only tokens are drawn with this share of the most likely one's probability; 0 = off"""
     epsilon: float = 0.02
     """only tokens with this probability are drawn (Freitag et al. 2023 recommend it for MBR); 0 = off"""
     seed: int = SamplingConfig.seed
