@@ -27,7 +27,7 @@ from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD
-from tolka.translation.engine import Engine
+from tolka.translation.engine import NOT_FINITE, Engine
 from tolka.translation.options import DecodingConfig
 
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
@@ -38,10 +38,6 @@ _RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches side by side, as BatchDecoder has by default
 _PROBED = 64  # subwords of a side, at most, that tell whether the model's scores are finite
-_NOT_FINITE = (
-    "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
-    "damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
-)
 
 
 @dataclass(frozen=True)
@@ -199,7 +195,7 @@ class CTranslate2Engine(Engine):
             return None
         results = [self._ranked(pool) for pool in pools]
         if not all(results):
-            raise CheckpointError(_NOT_FINITE)
+            raise CheckpointError(NOT_FINITE)
         return results
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
@@ -247,7 +243,7 @@ class CTranslate2Engine(Engine):
         )
         found = self.score([list(sources)], [list(targets)])
         if found is not None and not all(math.isfinite(value) and value >= _NEVER for value in found[0]):
-            raise CheckpointError(_NOT_FINITE)
+            raise CheckpointError(NOT_FINITE)
 
     def _is_settled(self, pool: Sequence[Hypothesis], limit: int) -> bool:
         """Return whether a complete search would have the same result.
