@@ -1,5 +1,7 @@
 """trainer.recompute: the same gradients to the last bit, dropout and all, out of less memory."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -24,7 +26,7 @@ def made(recompute: bool) -> Objective:
 
 
 def test_the_gradients_are_the_same() -> None:
-    found = []
+    found: list[dict[str, Any]] = []
     for recompute in (False, True):
         objective = made(recompute)
         torch.manual_seed(2)
