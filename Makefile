@@ -42,5 +42,5 @@ sample: .venv/ready
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tolka needs Python 3.11 or newer: make PYTHON=python3.11 demo")'
 	@echo "installing tolka, torch and all else that it needs into .venv; this takes some minutes"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	touch $@

@@ -20,7 +20,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics.line_statistics import Counts, exchanged, line_statistics, resampled
-from tolka.metrics.scores import choose_bleu_tokenizer, randomisation_p, sacrebleu_bootstrap_p
+from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.metrics.significance import randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tolka
 from tolka.config.command_line import translate_config
@@ -35,6 +36,11 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
         ({"corpus": {"train": ["a,b", Path("c")]}}, ["corpus.train=['a,b','c']"]),
         ({"tokenizer": {"symbols": ["%s", "it's"]}}, ["tokenizer.symbols=['%s','it\\'s']"]),
         ({"reference": "test.de", "legacy": True}, ["reference=test.de", "legacy=true"]),
+        ({"legacy": np.bool_(True), "search": {"beam_size": np.int8(3)}}, ["legacy=true", "search.beam_size=3"]),
+        ({"trainer": {"ema": np.float32(0.1), "updates": np.array(5)}}, ["trainer.ema=0.1", "trainer.updates=5"]),
+        ({"decoding": {"weights": np.array([0.5, 2.0])}}, ["decoding.weights=[0.5,2.0]"]),
+        ({"metrics": {"names": [np.str_("bleu")]}, "a": [np.bool_(False)]}, ["metrics.names=['bleu']", "a=[false]"]),
+        ({"model": {"layers": torch.tensor(2)}}, ["model.layers=2"]),
     ],
 )
 def test_keywords_are_settings(settings: dict[str, object], typed: list[str]) -> None:
@@ -81,6 +87,27 @@ def test_models_and_texts_of_a_wrong_type() -> None:
         tolka.load(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="lines must be a str or several of them"):
         tolka.translate("runs/mine", 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["hypothesis", "reference", "source", "language"])
+def test_a_list_in_place_of_a_file_is_a_type_error(key: str) -> None:
+    files = {"hypothesis": "a", "reference": "b", key: ["A text."]}
+    with pytest.raises(TypeError, match=f"{key} is one name or path, and not a list: texts are read from the file"):
+        tolka.evaluate(**files)
+    for settings in ({"run": {"name": ["a"]}}, {"corpus": {"source": ["en"]}}, {"search": {"glossary": ["a"]}}):
+        with pytest.raises(TypeError, match="is one name or path"):
+            as_overrides(settings)
+
+
+def test_python_m_tolka_runs_a_command_or_says_which_there_are() -> None:
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([sys.executable, "-m", "tolka", *arguments], capture_output=True, text=True, check=False)
+
+    done = run("translate", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: nowhere: there is no such model directory")
+    assert run("mt-eval", "--version").stdout == f"{tolka.__version__}\n"
+    assert run("translat").stderr == "error: 'translat' is none of them: python -m tolka train, translate or eval\n"
 
 
 def test_python_m_tolka_names_the_commands() -> None:

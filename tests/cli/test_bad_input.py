@@ -162,7 +162,7 @@ def test_wrong_usage_of_translate(command: Command, trained: Path) -> None:
     for arguments, complaint in (
         (["search.beam_sze=3"], "Did you mean 'search.beam_size'?"),
         (["search.beam_size=0"], "search.beam_size (0) must be at least 1"),
-        (["model=transformer_big"], "unknown key 'model'. Here it is: the model comes first"),
+        (["model=transformer_big"], "unknown key 'model'. Here, the model comes first"),
         (["decoding.max_length=-1"], "decoding.max_length (-1) must be 0"),
         (["decoding.device=gpu"], "decoding.device (gpu) is no device; allowed: auto, cpu"),
     ):
@@ -414,13 +414,17 @@ def test_a_model_of_the_hub_without_hub(
 
 
 def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: Path) -> None:
-    """By any name of the file: its text would be lost."""
+    """By any name of the file: a test set would be lost, and a text is replaced, as by `sort -o`."""
     for name, text in (("a.xa", "a\n"), ("a.xb", "b\n")):
         (tmp_path / name).write_text(text)
     (tmp_path / "link").symlink_to(tmp_path / "a.xa")
     source, reference = tmp_path / "a.xa", tmp_path / "a.xb"
     for out in (source, tmp_path / "link"):
-        assert command("mt-translate", trained, source, "-o", out).error.startswith(f"{out} is read, too")
+        outcome = command("mt-translate", trained, source, "-o", out, "search.max_length=x")  # before the work begins
+        assert (outcome.code, source.read_text()) == (2, "a\n")
+        outcome = command("mt-translate", trained, source, "-o", out)
+        assert (outcome.code, outcome.err.splitlines()[0]) == (0, f"note: {out} is replaced by its translation")
+        source.write_text("a\n")
     for out in (source, reference):
         outcome = command("mt-eval", trained, f"source={source}", f"reference={reference}", "-o", out)
         assert outcome.error.startswith(f"{out} is read, too")

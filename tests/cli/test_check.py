@@ -245,7 +245,7 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
     text = [f"corpus.{key}={tmp_path / 'cats.tsv'}" for key in ("train", "valid", "test")]
     swapped = [*tiny, *text, "corpus.columns=[1,2]", "corpus.source=en", "corpus.target=ko", "cleaning.leaks=keep"]
     advice = "the sides are swapped: the source is ko in 60 of 60 pairs looked at, and the target en in 60; "
-    advice += "corpus.source=ko corpus.target=en says so"
+    advice += "type corpus.columns=[2,1]"
     assert f"note: cats: {advice}" in command("mt-train", *swapped).err
     refused = command("mt-train", *swapped, "cleaning.script=true", f"run.dir={tmp_path / 'other'}")
     assert (refused.code, advice in refused.error, "cleaning.script" in refused.error) == (1, True, False)
@@ -262,3 +262,17 @@ def test_a_line_that_is_not_utf8_beside_an_empty_file(command: Command, tiny: li
     outcome = command("mt-train", "--check", *tiny)
     assert outcome.code == 0
     assert "source not UTF-8" in outcome.err
+
+
+def test_a_check_says_nothing_of_a_schedule(command: Command, tiny: list[str]) -> None:
+    shorter = [each for each in tiny if not each.startswith("scheduler.warmup")]
+    assert "note: shortened" not in command("mt-train", "--check", *shorter).err
+    assert "note: shortened" in command("mt-train", "--print-config", *shorter).err
+
+
+def test_one_of_anything_has_no_plural(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
+    for name in ("one.xa", "one.xb"):
+        (tmp_path / name).write_text("ferry\n")
+    err = command("mt-train", "--check", *tiny, f"corpus.train={tmp_path / 'one'}", "scheduler.warmup=0").err
+    assert "one: 1 pair\n" in err
+    assert not re.search(r"(?<![\d.,])1 (pair|line|update|row|column|text|number)s\b", err)

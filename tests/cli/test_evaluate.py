@@ -1,12 +1,15 @@
 """mt-eval: the scores of what mt-translate writes, as a table or as JSON."""
 
 import json
+import os
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+
+from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 ODD_NAMES = ["a b", "a=b", "reference=x", "a(b", "a,b", "a'b", "$a", "a${b}", "한글", "[a]", "null"]
@@ -64,6 +67,32 @@ def test_a_word_that_is_a_whole_line_has_no_perplexity(
     files = [run, f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}", PLAIN]
     assert strict(command("mt-eval", *files, "--json").out)["perplexity"] == found
     assert "over 1e304 per word" in command("mt-eval", *files).out
+
+
+def test_blank_translations_are_noted(
+    command: Command, trained: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "__call__", lambda self, lines, tick=None: [""] * len(lines))
+    (corpus / "test.xa").write_text("ferry\n\u00a0\nkettle\n")
+    (corpus / "test.xb").write_text("a\n\nb\n")
+    outcome = command("mt-eval", trained, f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}", PLAIN)
+    assert "note: 2 of 2 translations are blank (blank sources not counted)" in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes that a shell makes")
+def test_a_pipe_with_a_name_is_refused_and_that_of_a_process_is_read(command: Command, tmp_path: Path) -> None:
+    """Nobody may ever write to it, and other commands refuse it; sacrebleu waits. <(...) has a process that writes."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "reference").write_text("a b c d\n")
+    for others in ([f"hypothesis={tmp_path / 'pipe'}"], ["compare", tmp_path / "reference", tmp_path / "pipe"]):
+        error = command("mt-eval", *others, f"reference={tmp_path / 'reference'}").error
+        assert error.startswith(f"{tmp_path / 'pipe'}: it is a pipe or a device, and must be a file")
+    reader, writer = os.pipe()
+    os.write(writer, b"a b c d\n")
+    os.close(writer)
+    outcome = command("mt-eval", f"hypothesis=/dev/fd/{reader}", f"reference={tmp_path / 'reference'}", PLAIN)
+    os.close(reader)
+    assert "100.00" in outcome.out
 
 
 def test_stdout_is_only_the_table(command: Command, corpus: Path) -> None:

@@ -142,7 +142,7 @@ def test_rows_with_a_flaw_are_noted(command: Command, trained: Path) -> None:
     rows = 'ferry,x\n"open,x\n' + "kettle,x\n" * 25 + '5",x\n'
     outcome = command("mt-translate", trained, *QUICK, "input.format=csv", "input.column=1", stdin=rows.encode())
     assert (outcome.code, outcome.out.count("\n")) == (0, 2)
-    assert "note: 1 rows have a cell of 20 lines or more; each was translated as one line\n" in outcome.err
+    assert "note: 1 row has a cell of 20 lines or more; each was translated as one line\n" in outcome.err
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])

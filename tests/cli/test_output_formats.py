@@ -179,6 +179,25 @@ def _tally(languages: tuple[str, str], lines: list[str]) -> Tally:
     return tally
 
 
+@pytest.mark.parametrize(("blank", "noted"), [(0, False), (2, False), (3, True)])
+def test_blank_translations_are_noted_if_they_are_most(
+    capsys: pytest.CaptureFixture[str], blank: int, noted: bool
+) -> None:
+    """Four lines, two blank ones aside, of which an undertrained model ends some at once."""
+    from tolka.cli.translate_formats import Result
+    from tolka.translation.results import Candidate
+
+    texts = [""] * blank + ["x"] * (4 - blank)
+    written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
+    given = Tally(("en", "de"), True, {})
+    tally = Tally(("en", "de"), False, {})
+    for each in (tally, given):
+        each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
+        each.conclude()
+    note = f"note: {blank} of 4 translations are blank (blank sources not counted): the model ends these sentences at"
+    assert capsys.readouterr().err.count(note) == noted  # once: a blank line that was given is scored
+
+
 def test_lines_of_the_other_direction_are_noted_once(capsys: pytest.CaptureFixture[str]) -> None:
     korean = ["나는 당신을 사랑합니다.", "KBS는 방송국이다"]
     _tally(("en", "ko"), [*korean, "I love you.", ""]).conclude()

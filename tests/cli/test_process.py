@@ -71,3 +71,13 @@ def test_main_puts_everything_back(
     with pytest.raises(SystemExit) as ended:
         main()
     assert (ended.value.code, facts()) == (0, before)
+
+
+CLOSED = (
+    "import sys; from tolka.cli.common import own_process; own_process(lambda arguments: sys.stderr.write('x') - 1)"
+)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a shell as on Unix")
+def test_a_closed_stderr_takes_what_is_said() -> None:
+    assert subprocess.run(["sh", "-c", '"$0" -c "$1" 2>&-', sys.executable, CLOSED], timeout=120).returncode == 0

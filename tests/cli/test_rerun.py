@@ -147,3 +147,35 @@ def test_a_run_whose_settings_are_odd_is_refused_in_one_line(command: Command, t
 def test_a_setting_that_yaml_cannot_read_is_refused_in_one_line(command: Command, trained: Path, setting: str) -> None:
     outcome = command("mt-train", "--rerun", str(trained), setting, "--print-config")
     assert (outcome.code, outcome.error.startswith("cannot read '")) == (2, True)
+
+
+def test_a_finished_run_that_trains_no_further_keeps_its_settings(
+    command: Command, tiny: list[str], tmp_path: Path
+) -> None:
+    assert command("mt-train", *tiny).code == 0
+    config = tmp_path / "run" / "config.yaml"
+    before = config.read_bytes()
+    for further in (["trainer.updates=3"], ["trainer.max_minutes=1e-6", "trainer.updates=9"], ["trainer.samples=1"]):
+        outcome = command("mt-train", *tiny, *further)
+        assert "training ends at update 5" in outcome.err, further
+        assert config.read_bytes() == before
+    assert command("mt-train", *tiny, "trainer.updates=7").code == 0
+    assert b"updates: 7" in config.read_bytes()
+
+
+def test_a_training_that_ends_inside_the_warm_up_says_so(command: Command, tiny: list[str]) -> None:
+    settings = ["trainer.max_minutes=1e-6", "trainer.updates=60", "scheduler.warmup=50", "trainer.validate_every=60"]
+    outcome = command("mt-train", *tiny, *settings, "trainer.log_every=1")
+    words = "inside the warm-up of 50 updates: the learning rate does not reach its peak"
+    assert f"note: training ended at update 1, {words}" in outcome.err
+    assert f"note: at this pace training ends at about update 0, {words}" in outcome.err
+    more = command("mt-train", *tiny, *settings, "trainer.max_minutes=0", "trainer.validate_every=30")
+    assert "training ends at update 60" in more.err
+    assert "inside the warm-up" not in more.err
+
+
+def test_samples_are_shown_once_at_the_end(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    err = command("mt-train", *tiny, "trainer.samples=2", "trainer.validate_every=2").err
+    assert err.count("  reference   ") == 2
+    last = tmp_path / "run" / "samples" / "0000005.txt"
+    assert err.index(f"samples of the last validation ({last}):") > err.index("training ends at update 5")

@@ -175,7 +175,7 @@ def test_a_local_folder_in_hub_shape(
     assert "test set test: 8 pairs, 8 kept" in outcome.err
 
 
-@pytest.mark.parametrize("code", ["no", "on", "true", "null", "1", "1e3", "y"])
+@pytest.mark.parametrize("code", ["no", "on", "off", "yes", "nan", "inf"])
 def test_language_codes_that_look_like_other_things(tmp_path: Path, code: str) -> None:
     config = train_config([f"corpus.source={code}"])
     folder = RunFolder(tmp_path)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ LIGHTNING = "trainer.max_epochs ckpt_path callbacks hparams_search data paths.da
 
 @pytest.mark.parametrize("name", f"{FAIRSEQ} {OPENNMT} {SOCKEYE} {HUGGING_FACE} {LIGHTNING}".split())
 def test_the_commonest_names_of_other_programs_are_known(name: str) -> None:
-    assert re.match(r" Here it is:? ", meaning(f"--{name}", "3", "train"))
+    assert re.match(r" Here( it is:?|,) ", meaning(f"--{name}", "3", "train"))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,15 @@ def test_the_commonest_names_of_other_programs_are_known(name: str) -> None:
         ("mt-train input.colum=3", "Did you mean 'corpus.columns'?"),
         ("mt-train --zebra 3", "unrecognized arguments: --zebra; mt-train --help"),
         ("mt-translate M --beam 5", "Here it is search.beam_size=5"),
-        ("mt-translate M -i FILE", "Here it is: texts are named as they are: mt-translate MODEL FILE"),
+        ("mt-translate M -i FILE", "Here, a text is named alone: mt-translate MODEL FILE"),
+        ("mt-translate M -b 8", "Here it is: search.beam_size=N is the beam; decoding.tokens=N is a batch's padded"),
+        ("mt-train -b 64", "Here it is: batching.tokens=N"),
+        ("mt-train run.root=x", "Here it is run.dir=x"),
+        ("mt-eval --language Korean", "Here it is files.language=ko"),
+        ("mt-train --source-lang German", "Here it is corpus.source=de"),
+        ("mt-eval -l en-ko", "Here it is: language=de, the code"),
+        ("mt-train corpus.source=english", "corpus.source ('english') is no language code, as en, zh-Hant and x-m"),
+        ("mt-eval language=Korean", "Did you mean 'ko'?"),
         ("mt-translate M beam=5", "Here it is search.beam_size=5"),
         ("mt-translate M input.colum=3", "Did you mean 'input.column'?"),
         ("mt-eval -i FILE", "Here it is hypothesis=FILE"),
@@ -75,3 +84,22 @@ def test_a_sentence_in_place_of_a_file(command: Command, text: str) -> None:
     outcome = command("mt-translate", "M", text)
     assert outcome.error == f'{text}: there is no such file; to translate a sentence: echo "..." | mt-translate MODEL'
     assert command("mt-translate", "M", "data/news.en").error == "data/news.en: there is no such file"
+
+
+def test_a_mistyped_path_is_that_of_its_neighbour(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "sample").mkdir(parents=True)
+    (tmp_path / "news.en").touch()
+    meant = ". Did you mean 'runs/sample'?"
+    for typed in (
+        "mt-translate runs/sampel news.en",
+        "mt-translate run/sample",
+        "mt-eval runs/sampl source=a reference=b",
+    ):
+        assert command(*typed.split()).error.endswith(meant) == ("mt-eval" not in typed), typed
+    assert command("mt-translate", "runs/sample", "new.en").error.endswith("no such file. Did you mean 'news.en'?")
+    assert command("mt-translate", "runs/sample", "zebra.en").error == "zebra.en: there is no such file"
+    files = "corpus.train=[[news.em,news.en]]", "corpus.valid=auto"
+    assert command("mt-train", *files).error == "corpus.train: there is no file news.em. Did you mean 'news.en'?"

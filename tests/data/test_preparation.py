@@ -1,6 +1,7 @@
 """From two files to ids: what is kept is what the files say, and nothing is made twice."""
 
 import gzip
+import hashlib
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from tolka.errors import DataError, TolkaError
 from tolka.system.child_processes import Child
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.rejected import REJECTED
-from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.cleaning.steps import RULES, CleaningConfig, changes_of, rewritten
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.pairs import Pair
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
@@ -105,6 +106,27 @@ def test_what_was_made_is_reused_until_text_or_settings_change(corpus: Path) -> 
     others.append(prepared(corpus))
     assert not any(other.reused for other in others)
     assert len({first.folder, *(other.folder for other in others)}) == 5
+
+
+def test_text_that_other_rules_of_cleaning_prepared_is_prepared_again(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strip, keep = {"control": "strip"}, {"control": "keep"}
+    before = [prepared(corpus, cleaning=cleaning).folder for cleaning in (strip, keep)]
+    monkeypatch.setattr(prepare_module, "RULES", {"control": RULES["control"] + 1})
+    after = [prepared(corpus, cleaning=cleaning).folder for cleaning in (strip, keep)]
+    assert (before[0] == after[0], before[1] == after[1]) == (False, True)
+
+
+def test_what_the_rules_of_cleaning_do_has_their_version() -> None:
+    """If this fails because a rule has changed, raise its version."""
+    odd = "".join(map(chr, [*range(32), *range(0x7F, 0xB0), *range(0x2000, 0x2070), 0xFEFF]))
+    text = f"a<b> &amp;lt;i&amp;gt;x&amp;lt;/i&amp;gt; &nbsp;1 000,5 {odd}\u200bង\u200bក \u200eא\u200e"
+    made = []
+    for changes in ({"control": "strip"}, {"markup": "strip"}):
+        changed = rewritten(Pair(text, text), changes_of(CleaningConfig(**changes)))  # type: ignore[arg-type]
+        made.append(hashlib.sha256(changed.source.encode()).hexdigest()[:8])
+    assert (RULES, made) == ({"control": 2, "markup": 2, "numbers": 2}, ["d2757426", "945e6e3a"])
 
 
 def test_gzip_and_plain_text_give_the_same_ids(corpus: Path) -> None:

@@ -422,7 +422,9 @@ def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Comm
         load_model(exported)
 
 
-def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path) -> None:
+def test_the_dtype_of_an_exported_folder_is_kept(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     export_checked(made, tmp_path / "out", "int8", TEXTS)
     kinds = {
         precision: translator_of(
@@ -432,8 +434,10 @@ def test_the_dtype_of_an_exported_folder_is_kept(made: Path, tmp_path: Path) -> 
     }
     assert kinds["fp32"].startswith("int8")
     assert kinds["int8"].startswith("int8")
+    assert "not compared with fp32" not in capsys.readouterr().err  # the export did that
     opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"))
     assert opened.engine.translator.compute_type.startswith("int8")
+    assert f"not compared with fp32: mt-train export {made} --to" in capsys.readouterr().err
 
 
 def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, exported: Path, tmp_path: Path) -> None:

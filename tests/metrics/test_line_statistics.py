@@ -10,7 +10,8 @@ from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics import line_statistics
 from tolka.metrics.line_statistics import exchanged, resampled, totals
-from tolka.metrics.scores import MetricsConfig, compare, score
+from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.significance import compare
 
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning"]
 

@@ -18,7 +18,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from tolka.errors import ConfigError, DataError
 from tolka.metrics import scores as scoring
-from tolka.metrics.scores import MetricsConfig, Score, choose_bleu_tokenizer, compare, language_notes, score
+from tolka.metrics.scores import MetricsConfig, Score, choose_bleu_tokenizer, language_notes, score
+from tolka.metrics.significance import compare
 
 QUICK = MetricsConfig(bootstrap=0)
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning", "travel", "north", "paper"]

@@ -8,9 +8,10 @@ import resource
 import signal
 import struct
 import sys
+import time
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -72,39 +73,72 @@ def _edited(values: Any, draw: random.Random) -> Any:
     return top.get("top")
 
 
+class Outcome(NamedTuple):
+    """What became of a reader. said: the message of its TolkaError. fault: any other end. bytes: more than before."""
+
+    said: str
+    fault: str
+    seconds: float
+    bytes: int
+
+
 def complaint(read: Callable[[], object]) -> str:
-    """Return the message of the TolkaError that a reader raises, "" without one; AssertionError for any other end.
+    """Return the message of the TolkaError that a reader raises, "" without one; AssertionError for any other end."""
+    (outcome,) = outcomes(lambda case: read(), [0])
+    assert not outcome.fault, outcome.fault
+    return outcome.said
 
-    It runs in a fork, as damaged files may also crash libraries, with CPU_SECONDS and with BYTES more than there are.
+
+def outcomes(read: Callable[[int], object], cases: Sequence[int]) -> Iterator[Outcome]:
+    """Yield what became of each case, with CPU_SECONDS and with BYTES more than there are.
+
+    The cases run in a fork, as damaged files may also crash libraries, and those after a crash in another one.
     """
-    receiving, sending = os.pipe()
-    if not (child := os.fork()):
-        os.close(receiving)
-        code, said = _result(read)
-        os.write(sending, said.encode("utf-8", "backslashreplace")[-4000:])
-        os._exit(code)
-    os.close(sending)
-    with os.fdopen(receiving, "rb") as stream:
-        said = stream.read().decode()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status == 0, said or f"ended by signal {-status}"
-    assert len(said.splitlines()) <= 1, said
-    return said
+    while cases:
+        receiving, sending = os.pipe()
+        if not (child := os.fork()):
+            os.close(receiving)
+            with open(sending, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                _run(read, cases, stream)
+            os._exit(0)
+        os.close(sending)
+        with open(receiving, encoding="utf-8") as stream:
+            found = [Outcome(*json.loads(line)) for line in stream]
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            found.append(Outcome("", f"case {cases[len(found)]}: ended by signal {-status}", 0.0, 0))
+        yield from found
+        cases = cases[len(found) :]
 
 
-def _result(read: Callable[[], object]) -> tuple[int, str]:
+def _run(read: Callable[[int], object], cases: Sequence[int], stream: Any) -> None:
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     os.dup2(sys.stderr.fileno(), 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.alarm(WAITING_SECONDS)  # for what reads a pipe that nobody writes
-    with open("/proc/self/statm") as pages:
-        size = int(pages.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + BYTES, size + BYTES))
-    try:
-        read()
-    except TolkaError as error:
-        return 0, str(error)
-    except BaseException:
-        return 1, traceback.format_exc()
-    return 0, ""
+    for case in cases:
+        said, fault, started_at, before = "", "", time.process_time(), _memory("VmRSS")
+        with open("/proc/self/clear_refs", "w") as peak:
+            peak.write("5")
+        _limit(resource.RLIMIT_CPU, int(started_at) + CPU_SECONDS + 1)
+        _limit(resource.RLIMIT_AS, _memory("VmSize") + BYTES)
+        signal.alarm(WAITING_SECONDS)  # for what reads a pipe that nobody writes
+        try:
+            read(case)
+        except TolkaError as error:
+            said = str(error)
+            fault = said if len(said.splitlines()) > 1 else ""
+        except BaseException:
+            fault = traceback.format_exc()
+        _limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
+        used = time.process_time() - started_at, _memory("VmHWM") - before
+        print(json.dumps([said, fault and f"case {case}: {fault}"[-3000:], *used]), file=stream, flush=True)
+
+
+def _limit(kind: int, value: int) -> None:
+    resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
+
+
+def _memory(name: str) -> int:
+    """Return a size of this process in bytes: VmSize, VmRSS, or VmHWM, the largest of the latter."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))

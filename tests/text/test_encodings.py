@@ -12,8 +12,19 @@ TEXTS = {
         "3 m² – ca. 20 °C, süß",
         "é",
         "São Paulo não é a capital.",
+        "È necessario; perché non può?",
+        "Það er ekki hægt að opna skrána; þú mátt reyna síðar.",
     ],
-    "WINDOWS-1250": ["Zażółć gęślą jaźń"],
+    "WINDOWS-1250": [
+        "Zażółć gęślą jaźń",
+        "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+        "Árvíztűrő tükörfúrógép",
+        "Ștergeți fișierul și încercați din nou, vă rugăm.".translate(str.maketrans("Șșț", "Şşţ")),
+        "Datoteka se ne može pročitati; već postoji.",
+    ],
+    "ISO-8859-2": ["Gdzieś są książki, źle ułożone.", "Příliš žluťoučký kůň"],
+    "WINDOWS-1254": ["Bu dosya açılamadı; lütfen başka bir ad seçiniz."],
+    "WINDOWS-1257": ["Nepavyko išsaugoti šių failų, kurių jūs ieškojote.", "Lūdzu, ņemiet vērā šo kļūdu."],
     "CP850": ["für Übung"],  # 0x81 is nothing in Windows-1252
     "EUC-KR": ["안녕하세요, 오늘은 날씨가 좋습니다.", "Price 3만 원입니다"],
     "CP932": ["こんにちは、元気ですか。", "カタカナのテストです", "保存された環境データを読み込み中"],
@@ -35,8 +46,8 @@ def test_likely_encoding(encoding: str, text: str) -> None:
     assert likely_encoding(b"An English sentence.\t" + text.encode(encoding)) == encoding
 
 
-def test_bytes_of_no_text() -> None:
-    assert likely_encoding(b"\x81\xff\xfe\x81\x8d") == "WINDOWS-1252"
+def test_lines_that_are_utf_8_say_nothing_of_the_others() -> None:
+    assert likely_encoding("안녕하세요\n".encode() * 9 + "Kůň úpěl.".encode("cp1250")) == "WINDOWS-1250"
 
 
 def test_a_long_word_takes_no_longer_than_its_length() -> None:

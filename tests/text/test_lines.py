@@ -173,7 +173,9 @@ def test_a_spoilt_gzip_file(tmp_path: Path, kind: str) -> None:
 
 def test_a_missing_file_shows_its_neighbours(tmp_path: Path) -> None:
     written(tmp_path, b"", "test.xb")
-    with pytest.raises(DataError, match=r"text.xb: there is no such file; its folder holds: test.xb"):
+    with pytest.raises(DataError, match=r"news.en: there is no such file; its folder holds: test.xb"):
+        list(read_lines(tmp_path / "news.en"))
+    with pytest.raises(DataError, match=r"there is no such file. Did you mean '.*test.xb'"):
         list(read_lines(tmp_path / "text.xb"))
     with pytest.raises(DataError, match=r"no such file \(and no folder"):
         list(read_lines(tmp_path / "nowhere" / "text.xb"))
@@ -262,3 +264,9 @@ def is_utf8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def test_the_encoding_is_recognised_by_the_lines_that_follow_too(tmp_path: Path) -> None:
+    (tmp_path / "a.cs").write_bytes("Dobře.\nPříliš žluťoučký kůň.\n".encode("cp1250"))
+    with pytest.raises(DataError, match=r"a.cs:1: not UTF-8 .* iconv -f WINDOWS-1250"):
+        list(read_lines(tmp_path / "a.cs"))

@@ -13,7 +13,8 @@ from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.interchange.load import load_any_ensemble
 from tolka.interchange.opening import open_translator
-from tolka.metrics.scores import Comparison, Score, compare, score
+from tolka.metrics.scores import Score, score
+from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
@@ -21,10 +22,12 @@ from tolka.model_directory.read import Folders, languages, load_model
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
+from tolka.system.number_format import counted
 from tolka.system.progress import bar, say
-from tolka.text.lines import LineLimit, read_lines, user_path
+from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
+from tolka.translation.results import blank_translations_note
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
@@ -102,10 +105,12 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
+    written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
     notes = [
         blank_note([sources, references]),
         language_note(sources, source_language),
         copied_note(translations, sources),
+        blank_translations_note(sum(not text.strip() for text in written), len(written)),
         *notes_on([translations], references, config.metrics, language),
         references_note(references[1], characters.unicode, references[0])
         or unlike_note(dict([translations, references])),
@@ -133,7 +138,9 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
         (model,) = model
     sources, references = _lines(files.source, limit), _lines(files.reference, limit)
     if len(sources) != len(references):
-        raise DataError(f"{files.source} has {len(sources)} lines but {files.reference} has {len(references)}")
+        raise DataError(
+            f"{files.source} has {counted(len(sources), 'line')} but {files.reference} has {len(references)}"
+        )
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding)
@@ -161,7 +168,10 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
 
 
 def _lines(path: str, limit: LineLimit) -> list[str]:
-    lines = list(read_lines(user_path(path), limit=limit))
+    file = user_path(path)
+    if file.parts[:2] != ("/", "dev"):  # a process writes to /dev/fd/63, which a shell makes of <(...)
+        refuse_pipe(file)
+    lines = list(read_lines(file, limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines

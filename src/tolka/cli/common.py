@@ -35,6 +35,8 @@ def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a command as `main`, in a process that does nothing else: a signal at its very end changes nothing."""
     interrupts.take_process()
+    if sys.stderr is None:  # closed, as by 2>&-
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     interrupts.leave(_exit_code(command, sys.argv[1:]))
 
 
@@ -196,14 +198,17 @@ def model_path(name: str) -> Path:
     return user_path(name)
 
 
-def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Raise DataError, before the work begins, when a file cannot be written there, or one of the inputs is there."""
+def is_among(path: Path, files: Iterable[Path]) -> bool:
+    """Return whether a file is one of several, by whatever name."""
+    return path.is_file() and any(each.is_file() and path.samefile(each) for each in files)
+
+
+def check_output(path: Path) -> None:
+    """Raise DataError, before the work begins, when a file cannot be written there."""
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file to write")
-    if path.is_file() and any(each.is_file() and path.samefile(each) for each in inputs):
-        raise DataError(f"{path} is read, too, and its text would be lost: name another file to write")
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from tolka.cli.common import (
     MODEL_HELP,
     Parser,
     check_output,
+    is_among,
     models_of,
     settings_help,
     sort_out,
     whole_file,
 )
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__
@@ -76,7 +77,9 @@ def run(arguments: Sequence[str]) -> int:
 
     config = evaluate_config(settings)
     if options.output:
-        check_output(options.output, [user_path(config.files.source), user_path(config.files.reference)])
+        check_output(options.output)
+        if is_among(options.output, [user_path(config.files.source), user_path(config.files.reference)]):
+            raise DataError(f"{options.output} is read, too, and its text would be lost: name another file to write")
     result = evaluate(config, models)
     if options.output:
         with whole_file(options.output) as stream:
@@ -120,7 +123,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
         ]
         print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
         return DONE
-    from tolka.metrics.scores import paired_test
+    from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
 
     rows_shown = [

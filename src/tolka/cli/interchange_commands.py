@@ -44,6 +44,10 @@ def _languages(settings: Sequence[str]) -> tuple[str, str] | None:
         return None
     if not all(found.get(key) for key in _LANGUAGES):
         raise ConfigError(f"give both languages: {'=en '.join(_LANGUAGES)}=de")
+    from tolka.text.scripts import check_code
+
+    for key, code in found.items():
+        check_code(key, code)
     return found["corpus.source"], found["corpus.target"]
 
 

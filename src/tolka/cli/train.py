@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
         settings = in_full(with_recipe(load_plugins(options.settings), source))
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
             return _several(settings, plugins, source, options.print_config)
-        config = train_config(settings, source)
+        config = train_config(settings, source, trains=not (options.check or options.prepare))
         if options.cfg or options.info:
             return _ask_hydra(options, settings)
     if options.print_config:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tolka.cli import common
-from tolka.cli.common import DONE, MODEL_HELP, Parser, check_output, models_of, settings_help, sort_out
+from tolka.cli.common import DONE, MODEL_HELP, Parser, check_output, is_among, models_of, settings_help, sort_out
 from tolka.errors import ConfigError, DataError
 from tolka.system.progress import bar, say
 from tolka.version import __version__
@@ -50,14 +50,14 @@ def run(arguments: Sequence[str]) -> int:
     from tolka.cli.translate_input import check_files
 
     check_files(files)
-    _check_places(options.output, options.attention, files)
+    _check_places(options.output, options.attention)
 
     from tolka.cli.translate_notes import Tally
     from tolka.cli.translate_output import Journal, open_output
     from tolka.config.translate_command import translate_config
 
     config = translate_config(settings)
-    _cross_check(config, options)
+    _cross_check(config, options, files)
     texts = _texts(files, config, options.score)
     typed = not files and sys.stdin.isatty()
     if typed:
@@ -135,19 +135,21 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(arguments)
 
 
-def _check_places(output: Path | None, attention: Path | None, inputs: Sequence[Path]) -> None:
+def _check_places(output: Path | None, attention: Path | None) -> None:
     """Raise DataError for what cannot be written; create the folder of the attention maps."""
     if output:
-        check_output(output, inputs)
+        check_output(output)
     if attention:
         if attention.exists() and not attention.is_dir():
             raise DataError(f"{attention} is a file; --attention takes a folder to write to")
         attention.mkdir(parents=True, exist_ok=True)
 
 
-def _cross_check(config: "TranslateConfig", options: argparse.Namespace) -> None:
+def _cross_check(config: "TranslateConfig", options: argparse.Namespace, files: Sequence[Path]) -> None:
     """Raise ConfigError for settings and options that do not go together; note what has no effect."""
     output = config.output
+    if options.output and is_among(options.output, files):
+        say(f"note: {options.output} is replaced by its {'scores' if options.score else 'translation'}")
     if output.resume and options.output is None:
         raise ConfigError("resume=true goes on with a file that was begun: name it with -o")
     if output.resume and options.output.exists() and not options.output.is_file():

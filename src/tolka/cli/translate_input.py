@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from tolka.errors import ConfigError, DataError
+from tolka.system.number_format import counted
 from tolka.system.progress import say
 from tolka.text.file_types import document_kind
 from tolka.text.lines import (
@@ -15,6 +16,7 @@ from tolka.text.lines import (
     count_ahead,
     count_and_digest,
     decode_lines,
+    near_path,
     read_lines,
     user_path,
     without_compression,
@@ -40,6 +42,7 @@ def check_files(files: Sequence[Path]) -> None:
         if not path.is_file():
             is_sentence = " " in str(path) or not (path.suffix or path.parent.name)
             hint = '; to translate a sentence: echo "..." | mt-translate MODEL' if is_sentence else ""
+            hint = near_path(path) or hint
             raise DataError(f"{path}: there is no such file{hint}")
     if not files and sys.stdin is None:
         raise DataError("standard input is closed; name a file to translate")
@@ -89,7 +92,7 @@ class TextsToTranslate:
         if self._prefix is not None and all(kind == "text" for _, kind in self._files):
             beginnings = count_and_digest(self._prefix, self._limit)[0]
             if beginnings != count:
-                raise self._unequal(f"{beginnings} lines, and the texts to translate are {count}")
+                raise self._unequal(f"{counted(beginnings, 'line')}, and the texts to translate are {count}")
         return count
 
     def note_documents(self) -> None:
@@ -112,9 +115,9 @@ class TextsToTranslate:
         beginnings = read_lines(self._prefix, limit=self._limit)
         for number, (pair, prefix) in enumerate(zip_longest(texts, beginnings)):
             if pair is None:
-                raise self._unequal(f"more lines than the {number} texts to translate")
+                raise self._unequal(f"more lines than the {counted(number, 'text')} to translate")
             if prefix is None:
-                raise self._unequal(f"only {number} lines, and the texts to translate are more")
+                raise self._unequal(f"only {counted(number, 'line')}, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
     def place(self, number: int, of_prefix: bool) -> str:
@@ -128,7 +131,10 @@ class TextsToTranslate:
         """Print a note of rows that may not be what their writer meant."""
         for flaw, count in self._flaws.items():
             if count:
-                say(f"note: {count} rows have {flaw}; each was translated as one line")
+                say(
+                    f"note: {counted(count, 'row')} {'has' if count == 1 else 'have'} {flaw}; each was translated as "
+                    "one line"
+                )
 
     def _unequal(self, words: str) -> DataError:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")

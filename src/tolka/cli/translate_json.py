@@ -7,7 +7,7 @@ from typing import Any
 
 from tolka.cli.translate_formats import Format, Result, rounded
 from tolka.report.attention import AttentionFolder
-from tolka.system.number_format import json_text
+from tolka.system.number_format import counted, json_text
 from tolka.system.progress import say
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
@@ -43,7 +43,7 @@ class AttentionMaps:
     def conclude(self) -> None:
         """Report where the maps are, and what could not be drawn."""
         if self._folder is not None:
-            say(f"attention maps: {self._folder.path} ({self._count} lines)")
+            say(f"attention maps: {self._folder.path} ({counted(self._count, 'line')})")
             if self._folder.complaint:
                 say(f"note: {self._folder.complaint}")
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from tolka.cli.common import whole_file
 from tolka.config.translate_schema import TranslateConfig
 from tolka.errors import DataError
+from tolka.system.number_format import counted
 from tolka.system.progress import say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path
@@ -50,7 +51,7 @@ def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFil
     with resumable_file(path, identity) as file:
         before = file.state
         if before:
-            say(f"resuming after the {file.state['lines']} lines in {file.path}")
+            say(f"resuming after {counted(file.state['lines'], 'line')} in {file.path}")
         try:
             yield file
         except BaseException as error:

@@ -28,6 +28,7 @@ from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, as_typed, parts, takes_a_path
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.system.progress import say
+from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import begun_settings, saved_settings
 
@@ -37,11 +38,13 @@ _SHORT = {
 }
 
 
-def train_config(overrides: Settings = (), source: ConfigSource = CONFIGS, **settings: Any) -> TrainConfig:
+def train_config(
+    overrides: Settings = (), source: ConfigSource = CONFIGS, *, trains: bool = True, **settings: Any
+) -> TrainConfig:
     """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
-    overrides: as they are typed, or a mapping. source: YAML files of the user's own. settings: further ones as
-    keywords, a mapping for a group.
+    overrides: as they are typed, or a mapping. source: YAML files of the user's own. trains: whether notes on the
+    schedule matter. settings: further ones as keywords, a mapping for a group.
 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
@@ -59,11 +62,12 @@ def train_config(overrides: Settings = (), source: ConfigSource = CONFIGS, **set
         values = inherited(values, given, choices, source)
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _by_epochs(values, given)
-    values["scheduler"] = _scheduler(values, given)
+    values["scheduler"] = _scheduler(values, given, trains)
     values["cleaning"] = _cleaning(values, given)
     groups = build_groups(values)
     config = _without_idle_flow(TrainConfig(**groups), given)
     cross_check(config)
+    _check_languages(config, given)
     _check_warmup(config, given)
     config = _sized(config, given)
     for note in _notes(config, given, choices["experiment"]):
@@ -237,6 +241,16 @@ def _by_epochs(values: Mapping[str, Any], typed: Collection[str]) -> dict[str, A
     return {**values, "trainer": trainer, "scheduler": scheduler}
 
 
+def _check_languages(config: TrainConfig, typed: Collection[str]) -> None:
+    """Raise ConfigError for what is no language code, unless a run has begun with it, or it is inherited."""
+    begun = begun_settings(config.run.folder).get("corpus")
+    for side in ("source", "target"):
+        key, code = f"corpus.{side}", getattr(config.corpus, side)
+        inherits = config.run.init_from and key not in typed
+        if not (inherits or (isinstance(begun, Mapping) and begun.get(side) == code)):
+            check_code(key, code)
+
+
 def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
     """Raise ConfigError for a typed warm-up that is longer than the training; others fit, or are those of the run."""
     warmup, updates = config.scheduler.warmup, config.trainer.updates
@@ -247,8 +261,11 @@ def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
         )
 
 
-def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
-    """Return the schedule's settings; those that nobody typed as the run began with, or fitted into its updates."""
+def _scheduler(values: Mapping[str, Any], typed: Collection[str], noted: bool = True) -> Any:
+    """Return the schedule's settings; those that nobody typed as the run began with, or fitted into its updates.
+
+    noted: whether a note says what was fitted.
+    """
     scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
     if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
         return scheduler  # `build_groups` complains
@@ -260,7 +277,7 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str]) -> Any:
             del kept["horizon"]  # what ended with epochs or minutes ends at an update now
         scheduler, own = {**scheduler, **kept}, own | kept.keys()
     fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
-    if changed:
+    if changed and noted:
         what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
         say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
     return fitted

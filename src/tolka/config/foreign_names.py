@@ -7,11 +7,12 @@ import functools
 import re
 
 from tolka.config.choices import known_keys
+from tolka.text.scripts import code_named
 
 # Our setting: its names elsewhere, with the same values.
 _NAMES = """
 run.name: exp_name experiment_name task_name run_id
-run.dir: save_dir output_dir save_model checkpoint_dir destdir default_root_dir model_dir log_dir
+run.dir: save_dir output_dir save_model checkpoint_dir destdir default_root_dir model_dir log_dir run.root run.path
 run.seed: seed random_seed rng_seed manual_seed
 run.init_from: finetune_from_model train_from model_name_or_path pretrained pretrained_model init_checkpoint params
 run.processes: num_workers workers dataloader_num_workers num_proc max_workers
@@ -62,7 +63,7 @@ trainer.threads: num_threads cpu_threads omp_num_threads
 trainer.recompute: gradient_checkpointing checkpoint_activations
 trainer.max_minutes: max_time
 tracking.project: wandb_project project mlflow_experiment
-search.beam_size: beam beams num_beams beam_width generation_num_beams b
+search.beam_size: beam beams num_beams beam_width generation_num_beams
 search.length_penalty: lenpen length_penalty length_penalty_alpha alpha normalize
 search.n_best: nbest n_best num_return_sequences nbest_size
 search.no_repeat_ngram: no_repeat_ngram_size block_ngram_repeat
@@ -78,14 +79,15 @@ decoding.split: sentence_split
 hypothesis: input i hyp hypotheses sys system translations
 reference: ref refs references r
 source: src sources
-language: l lang language_pair tgt_lang target_lang
+language: lang tgt_lang target_lang
 metrics.names: metrics metric m
 metrics.tokenizer: tokenize tok
 """
 _MOST_OWN = 3  # of our settings that end in the name, as input.format and output.format do
 _BATCH = "batching.tokens=N is a batch's padded tokens on a side, and batching.sentences=N its sentences"
 _CORPUS = "corpus=files corpus.source=en corpus.target=de corpus.train=PREFIX corpus.valid=PREFIX"
-_FILES = "texts are named as they are: mt-translate MODEL FILE, or echo ... | mt-translate MODEL"
+_TOKENS = "decoding.tokens=N is a batch's padded source tokens"
+_FILES = "a text is named alone: mt-translate MODEL FILE, or echo ... | mt-translate MODEL"
 # Names elsewhere, and the sentence that helps, for each command.
 _SENTENCES = {
     "train": (
@@ -94,7 +96,7 @@ _SENTENCES = {
             "tracking=wandb, tensorboard, mlflow or trackio",
         ),
         ("fp16 bf16 amp mixed_precision", "trainer.precision=fp16 or bf16"),
-        ("batch_size train_batch_size per_device_train_batch_size mini_batch batch_type", _BATCH),
+        ("batch_size train_batch_size per_device_train_batch_size mini_batch batch_type b", _BATCH),
         ("paths path logs", "run.dir is a run's folder, corpus.root that of the text, and run.prepared the cache"),
         ("data datamodule dataset_config_name", _CORPUS),
         ("source src train_src", f"{_CORPUS}, where PREFIX stands for PREFIX.en and PREFIX.de"),
@@ -163,7 +165,8 @@ _SENTENCES = {
         ("input i src source file text input_file f", _FILES),
         ("output out o output_file", "-o FILE, which is all or nothing"),
         ("model models m path checkpoint ckpt_path", "the model comes first, as it is: mt-translate MODEL FILE"),
-        ("batch_size per_device_eval_batch_size mini_batch", "decoding.tokens=N is a batch's padded source tokens"),
+        ("batch_size per_device_eval_batch_size mini_batch", _TOKENS),
+        ("b", f"search.beam_size=N is the beam; {_TOKENS}"),
         (
             "max_length max_new_tokens max_len_b max_len",
             "search.max_length_extra=N, and search.max_length_factor=F times the source's",
@@ -181,7 +184,9 @@ _SENTENCES = {
         ("test_set t", "hypothesis=FILE reference=FILE language=de; test sets are files"),
         ("confidence ci", "metrics.bootstrap=N"),
         ("paired_bs", "mt-eval compare A B reference=FILE"),
-        ("batch_size", "decoding.tokens=N is a batch's padded source tokens"),
+        ("batch_size", _TOKENS),
+        ("b", f"search.beam_size=N is the beam; {_TOKENS}"),
+        ("l language_pair", "language=de, the code of the references' language"),
         ("cuda use_cuda gpu gpus accelerator device_id", "decoding.device=cuda, or cuda:N"),
     ),
 }
@@ -198,11 +203,18 @@ def meaning(name: str, value: str, command: str) -> str:
     known, group = known_keys(command), re.split(r"[./]", plain)[0]
     for each in (f"{plain}={value}", plain, plain.rpartition(".")[2], "" if group in known else group):
         if each in (sentences := _sentences(command)):
-            return f" Here it is: {sentences[each]}"
+            is_ours = re.match(r"-|mt-|\S*[=.[]", sentences[each])  # a setting or a command
+            return f" Here it is: {sentences[each]}" if is_ours else f" Here, {sentences[each]}"
         if each in (ours := _ours(command)):
-            return f" Here it is {ours[each]}={value or 'VALUE'}"
-    own = [f"{key}={value or 'VALUE'}" for key in known if name[:1] == "-" and f".{key}".endswith(f".{plain}")]
+            return f" Here it is {_typed(ours[each], value)}"
+    own = [_typed(key, value) for key in known if name[:1] == "-" and f".{key}".endswith(f".{plain}")]
     return f" Here it is {' or '.join(own)}" if 0 < len(own) <= _MOST_OWN else ""
+
+
+def _typed(key: str, value: str) -> str:
+    """Return a setting as it is typed here: with the code of a language that is named."""
+    is_language = key in ("language", "files.language", "corpus.source", "corpus.target")
+    return f"{key}={(is_language and code_named(value)) or value or 'VALUE'}"
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from tolka.search.base import SearchConfig
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
+from tolka.text.scripts import check_code
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
@@ -133,6 +134,10 @@ class FilesToScore:
     """file of sources: the model given first translates it"""
     language: str = setting("", literal=True)
     """language code of the references, for BLEU's tokenizer; empty = the model's target language"""
+
+    def __post_init__(self) -> None:
+        if self.language:
+            check_code("language", self.language)
 
 
 @dataclass(frozen=True)

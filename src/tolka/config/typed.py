@@ -107,12 +107,17 @@ def check_complete(settings: Mapping[str, Any]) -> None:
 
 
 def _typed(key: str, value: Any) -> str:
-    """Return a Python value in Hydra's grammar."""
+    """Return a Python value in Hydra's grammar; NumPy's and torch's scalars and arrays are values as Python's."""
+    if hasattr(value, "tolist") and not isinstance(value, Real):  # str() of a float32 is shorter than of its float
+        value = value.tolist()
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Real):  # numpy's numbers too
+    if isinstance(value, Real):
         return str(value)
     if isinstance(value, list | tuple):
+        kind = literal_kind(key if "." in key else f"files.{key}") if key else None
+        if kind and not kind.is_list:
+            raise TypeError(f"{key} is one name or path, and not a list: texts are read from the file that it names")
         return f"[{','.join(_typed('', each) for each in value)}]"
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")

@@ -32,7 +32,7 @@ from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.rejected import REJECTED
-from tolka.text.cleaning.steps import CleaningConfig, steps_of
+from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, CorpusConfig
 from tolka.text.pairs import Pair, in_chunks
 from tolka.text.tokenizer.extension import Extension, extend_tokenizer
@@ -102,10 +102,12 @@ class Order:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def _cleaning_key(self) -> dict[str, Any]:
-        """Return the steps; without `blanks` where they are kept, as older stores have them, and what changes no id."""
+        """Return the steps, and the versions of their rules; none of what changes no id, nor what older stores lack."""
         settings = dataclasses.asdict(self.cleaning)
         others = {("blanks", "keep"), ("allow_loss", True), ("allow_loss", False)}
-        return {key: value for key, value in settings.items() if (key, value) not in others}
+        steps = {key: value for key, value in settings.items() if (key, value) not in others}
+        rules = {f"{key} rules": version for key, version in RULES.items() if settings[key] not in ("keep", False)}
+        return steps | rules
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):

@@ -7,8 +7,9 @@ import regex
 
 from tolka.errors import DataError
 from tolka.metrics.scores import MetricsConfig, language_notes
+from tolka.system.number_format import counted
 from tolka.text.languages import certain_language, installed_identifier
-from tolka.text.scripts import letters_of
+from tolka.text.scripts import is_in_other_script, is_known
 
 _LOOKED_AT = 200  # lines that show a text's language
 _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a shorter text a tenth of them
@@ -75,7 +76,8 @@ def count_error(given: Named, references: Named) -> DataError:
     (name, lines), (other, wanted) = given, references
     times, rest = divmod(len(lines), max(len(wanted), 1))
     hint = "" if rest or times < 2 else f": {times} each, as in an n-best list, of which one line each can be scored"
-    return DataError(f"{name} has {len(lines)} lines but {other} has {len(wanted)}; scores compare line by line{hint}")
+    count = counted(len(lines), "line")
+    return DataError(f"{name} has {count} but {other} has {len(wanted)}; scores compare line by line{hint}")
 
 
 def blank_note(texts: Iterable[Named]) -> str:
@@ -117,10 +119,9 @@ def language_note(text: Named, language: str) -> str:
     """Return a note if the text is surely not in this language: by its script, or by py3langid if it is installed."""
     name, lines = text
     beginning = "\n".join(lines[:_LOOKED_AT])
-    expected, letters = letters_of(language), "".join(regex.findall(r"\p{L}", beginning))
-    if expected is not None and 2 * len(expected.findall(letters)) < len(letters):
+    if is_in_other_script(beginning, language):
         return f"most letters of {name} are not of the script of {language!r}: is it the right file, the right model?"
-    identifier = installed_identifier() if expected is not None else None
+    identifier = installed_identifier() if is_known(language) else None
     likelihoods = identifier and identifier.likelihoods(beginning)
     if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
         return ""

@@ -7,7 +7,8 @@ from typing import Any
 
 from tolka.evaluation.by_length import LengthBucket, bleu_by_length
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.metrics.scores import Comparison, MetricsConfig, Score, compare, score
+from tolka.metrics.scores import MetricsConfig, Score, score
+from tolka.metrics.significance import Comparison, compare
 from tolka.system.device import Precision
 from tolka.system.progress import bar
 from tolka.system.ranks import ALONE, Ranks

@@ -72,9 +72,8 @@ class Validator:
             "chrf": chrf.value,
         }
         title = f"update {update}, {what}" if what else f"update {update}"
-        samples = self._chosen(hypotheses)
         line = (
-            f"{_sample_lines(samples)}{title}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
+            f"{title}: validation nll {values['nll']:.3f}, PPL {shown(values['ppl'])}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
         signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
@@ -91,7 +90,7 @@ class Validator:
             sum(copied) / len(copied),
             sum(repeated) / len(repeated),
             hypotheses,
-            samples,
+            self._chosen(hypotheses),
             self._flow(self._translator.engine.model) if self._flow and not what else [],
         )
 
@@ -104,11 +103,3 @@ class Validator:
         count = min(self._samples, len(self._pairs))
         chosen = [n * len(self._pairs) // count for n in range(count)]
         return [Sample(self._pairs[i].source, hypotheses[i], self._pairs[i].target) for i in chosen]
-
-
-def _sample_lines(samples: Sequence[Sample]) -> str:
-    """Return the samples as text, each followed by an empty line."""
-    return "".join(
-        f"  source      {sample.source}\n  translation {sample.translation}\n  reference   {sample.reference}\n\n"
-        for sample in samples
-    )

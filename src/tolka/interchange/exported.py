@@ -72,7 +72,7 @@ class Exported:
         return {**others, **vars(self.characters), "languages": list(self.languages), "format": "ctranslate2"}
 
     def write(self, folder: Path) -> None:
-        """Write `tolka.json`."""
+        """Write these facts to `tolka.json` in a folder."""
         (folder / EXPORTED).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
 
 

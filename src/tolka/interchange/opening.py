@@ -115,6 +115,11 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> 
     """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
     model = read_plain_model(folder)
     dtype = "int8" if decoding.precision == "int8" else "float32"
+    if dtype == "int8":
+        say(
+            f"note: the weights are rounded to int8, and not compared with fp32: mt-train export {folder} --to "
+            "ctranslate2 --dtype int8 -o OUT does that, and refuses a model that loses too much"
+        )
     facts = Exported.of(model, dtype)
     try:
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:

@@ -4,15 +4,12 @@ import difflib
 import importlib.util
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from tolka.errors import ConfigError, DataError
-from tolka.metrics.line_statistics import Counts, Sums, Totals, exchanged, line_statistics, resampled, totals
+from tolka.metrics.line_statistics import Counts, line_statistics, resampled, totals
 from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
@@ -26,7 +23,6 @@ TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none
 FEWEST_RESAMPLES = 40
 # By sacrebleu's names of its options.
 PAIRED_TESTS = ("paired-ar", "paired-bs")
-_EQUAL = 1e-9  # differences of scores up to which they count as the same
 
 # ISO 639-1, 639-2 and 639-3 codes, as corpora and FLORES spell them.
 _CHINESE = {"zh", "zho", "chi", "cmn", "yue", "wuu", "gan", "lzh"}
@@ -129,26 +125,6 @@ class Score:
         return {"name": self.name, "score": self.value, "signature": self.signature, "interval": self.interval}
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two systems under one metric. difference: b minus a.
-
-    p_value: by approximate randomisation if the signature has `ar`, else by sacrebleu's paired bootstrap (`bs`).
-    """
-
-    name: str
-    a: Score
-    b: Score
-    difference: float
-    p_value: float
-    signature: str
-
-
-def paired_test(signature: str) -> str:
-    """Return the name of the test that gave a comparison's p."""
-    return "paired approximate randomisation" if "|ar:" in signature else "sacreBLEU's paired bootstrap"
-
-
 def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
     """Return BLEU's tokenizer for a target language, and a line for the user where there is none that suits it.
 
@@ -202,61 +178,21 @@ def score(
     chrF++), and some 100 MB. `language_notes` are the caller's to show.
     Raises `DataError` when the counts differ or are zero, `ConfigError` for a tokenizer that is not installed.
     """
-    _check_counts(hypotheses, references)
-    metrics = _metrics(config, language)
-    statistics = [each for (each,) in _statistics(metrics, [hypotheses], references)]
+    check_counts(hypotheses, references)
+    metrics = metrics_of(config, language)
+    statistics = [each for (each,) in statistics_of(metrics, [hypotheses], references)]
     samples = resampled(statistics, config.bootstrap, config.seed) if config.bootstrap else [None] * len(metrics)
     scores = []
     for (name, metric), counts, sums in zip(metrics.items(), statistics, samples, strict=True):
         result, interval = metric._compute_score_from_stats(totals(counts)), None
         if sums is not None:
             result.estimate_ci([metric._compute_score_from_stats(row) for row in sums])
-            interval = _interval(name, result._mean, result._ci)
+            interval = interval_of(name, result._mean, result._ci)
         scores.append(Score(name, float(result.score), interval, str(metric.get_signature())))
     return scores
 
 
-def compare(
-    a: Sequence[str], b: Sequence[str], references: Sequence[str], config: MetricsConfig, language: str = ""
-) -> list[Comparison]:
-    """Test whether system b differs from the baseline a, by `metrics.significance`. Raises as `score` does.
-
-    paired-ar: approximate randomisation (Riezler and Maxwell 2005). p is the share of the trials, the real outcome
-    counted as one of them, whose difference is as large: (c + 1) / (n + 1). `sacrebleu --paired-ar` does not count
-    those that are exactly as large, so that two systems that differ in one line get the smallest p there is.
-    paired-bs: p of `sacrebleu --paired-bs`, but 1 for scores that are equal. Too small by its construction: score.md.
-    """
-    if config.bootstrap == 0:
-        raise ConfigError(f"metrics.bootstrap (0) must be at least {FEWEST_RESAMPLES} to compare two systems: try 1000")
-    _check_counts(a, references)
-    _check_counts(b, references)
-    metrics = _metrics(config, language)
-    statistics = _statistics(metrics, [a, b], references)
-    samples = resampled([counts for pair in statistics for counts in pair], config.bootstrap, config.seed)
-    trials: Sequence[tuple[Totals, Totals] | None] = [None] * len(metrics)
-    if config.significance == "paired-ar":
-        trials = exchanged([(a, b) for a, b in statistics], config.bootstrap, config.seed)
-    return [
-        _comparison(name, metric, statistics[number], samples[2 * number : 2 * number + 2], trials[number])
-        for number, (name, metric) in enumerate(metrics.items())
-    ]
-
-
-def randomisation_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
-    """Return (c + 1) / (n + 1), where c of the n differences are at least as large as the observed one, of any sign."""
-    return float((np.abs(differences) >= abs(observed) - _EQUAL).sum() + 1) / (len(differences) + 1)
-
-
-def sacrebleu_bootstrap_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
-    """Return sacrebleu's p: (c + 1) / (n + 1), where c of n |differences| exceed their mean by more than |observed|.
-
-    They are folded to one sign before they are centred, which makes the difference to exceed too small.
-    """
-    folded = np.abs(differences)
-    return float((folded - folded.mean() > abs(observed)).sum() + 1) / (len(folded) + 1) if observed else 1.0
-
-
-def _statistics(
+def statistics_of(
     metrics: Mapping[str, Any], systems: Sequence[Sequence[str]], references: Sequence[str]
 ) -> list[list[Counts]]:
     """Return, for each metric, the matrices of each system."""
@@ -271,7 +207,7 @@ def _statistics(
     return [found[name] for name in metrics]
 
 
-def _metrics(config: MetricsConfig, language: str) -> dict[str, Any]:
+def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
     """Return printed name -> sacrebleu metric with the command's settings, for one reference."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
@@ -318,36 +254,7 @@ def _of_one_kind(metric: Any) -> None:
     metric._compute_score_from_stats = scored
 
 
-def _comparison(
-    name: str,
-    metric: Any,
-    statistics: Sequence[Counts],
-    samples: Sequence[Sums],
-    trials: tuple[Totals, Totals] | None,
-) -> Comparison:
-    """Compare two systems, from their statistics and resampled sums, the baseline's first; without trials, by these."""
-    from sacrebleu.significance import estimate_ci
-
-    signature = metric.get_signature()
-    values = [float(metric._compute_score_from_stats(totals(counts)).score) for counts in statistics]
-    resamples = [_each_score(metric, sums) for sums in samples]
-    intervals = [_interval(name, *estimate_ci(each)) for each in resamples]
-    a, b = (Score(name, *found, str(signature)) for found in zip(values, intervals, strict=True))
-    difference = b.value - a.value
-    if trials is None:
-        p_value = sacrebleu_bootstrap_p(resamples[1] - resamples[0], difference)
-    else:
-        first, second = (_each_score(metric, sums.tolist()) for sums in trials)
-        p_value = randomisation_p(second - first, difference)
-        signature.info.update(ar=len(first), bs=None)  # sacrebleu's, of this test
-    return Comparison(name, a, b, difference, p_value, str(signature))
-
-
-def _each_score(metric: Any, sums: Iterable[Any]) -> npt.NDArray[np.floating[Any]]:
-    return np.array([metric._compute_score_from_stats(row).score for row in sums])
-
-
-def _interval(name: str, mean: float, half_width: float) -> tuple[float, float]:
+def interval_of(name: str, mean: float, half_width: float) -> tuple[float, float]:
     """Return sacrebleu's mean - ci and mean + ci, cut off at the ends of the metric's scale."""
     if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):
         return float(mean) - float(half_width), float(mean) + float(half_width)  # its scale is not known
@@ -359,8 +266,8 @@ def _installed(modules: tuple[str, ...]) -> bool:
     return all(importlib.util.find_spec(module) is not None for module in modules)
 
 
-def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    # sacrebleu's library cuts to the shorter list and says nothing.
+def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raise DataError unless each hypothesis has its reference: sacrebleu's library cuts to the shorter list."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} hypotheses but {len(references)} references: "

@@ -13,6 +13,9 @@ class Sample:
     translation: str
     reference: str
 
+    def __str__(self) -> str:
+        return f"  source      {self.source}\n  translation {self.translation}\n  reference   {self.reference}\n"
+
 
 @dataclass(frozen=True)
 class Validation:

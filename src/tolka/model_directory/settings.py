@@ -18,6 +18,7 @@ from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.lines import near_path
 from tolka.text.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
@@ -54,7 +55,7 @@ def find_model_folder(folder: Path) -> Path:
         if (candidate / MANIFEST).is_file():
             return candidate
     if not folder.is_dir():
-        raise CheckpointError(f"{folder}: there is no such model directory{_on_the_hub(folder)}")
+        raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
     if _is_of_marian(folder):
         raise CheckpointError(
             f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "

@@ -35,7 +35,7 @@ class TokenEmbedding(nn.Embedding):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the vectors."""
+        """The dtype of the vectors."""
         return self.weight.dtype
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -28,7 +28,7 @@ class SinusoidalPositions(nn.Module):
     table: Tensor
 
     def __init__(self, width: int, halves: bool = False) -> None:
-        """halves: see `sinusoids`."""
+        """halves: all sines come before all cosines, as in `sinusoids`."""
         super().__init__()
         self.width, self.halves = width, halves
         self.register_buffer("table", torch.empty(0, width), persistent=False)

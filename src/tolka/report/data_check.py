@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tolka.metrics.tables import table
+from tolka.system.number_format import counted
 
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _SHOWN = 60  # characters of an example
@@ -20,6 +21,7 @@ _CURES = {
     "source not UTF-8": (0.0, "convert the source: iconv -f ENCODING -t UTF-8", ""),
     "target not UTF-8": (0.0, "convert the target: iconv -f ENCODING -t UTF-8", ""),
     "line not UTF-8": (0.0, "convert the file: iconv -f ENCODING -t UTF-8", ""),
+    "a carriage return inside a text": (0.0, "cleaning.control=strip, as cleaning=standard does", "control"),
     "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
     "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
     "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
@@ -59,11 +61,11 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     """Return the report on a corpus for a terminal. checkup: `DataCheck.as_dict`."""
     lines: list[str] = []
     for diagnosis in checkup["training"]:
-        lines += ["", f"{diagnosis['name']}: {diagnosis['pairs']} pairs", ""]
+        lines += ["", f"{diagnosis['name']}: {counted(diagnosis['pairs'], 'pair')}", ""]
         sides = zip(languages, ("source", "target"), strict=True)
         rows = [_side(language, diagnosis[side]) for language, side in sides]
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
-        lines += ["", *_findings(diagnosis["findings"])]
+        lines += ["", *_findings(diagnosis["findings"], diagnosis["pairs"])]
         lines += [f"  {line}" for line in shift_words(diagnosis["shift"])]
     if checkup["kept"]:
         lines += [f"these settings keep: {_kept(checkup['kept'])}"]
@@ -159,12 +161,14 @@ def _side(language: str, side: Mapping[str, Any]) -> list[str]:
     return [language, str(side["characters"]), str(side["words"]), lengths, ", ".join(shares) or "not asked"]
 
 
-def _findings(findings: list[Mapping[str, Any]]) -> list[str]:
+def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
+    """Return a table. pairs: those that the shares are of, unless a share says how many others it is of."""
     if not findings:
         return ["nothing found to be wrong", ""]
     rows = []
     for finding in findings:
-        share = f"{finding['count'] / finding['looked_at']:.2%}"
+        looked_at = finding["looked_at"]
+        share = f"{finding['count'] / looked_at:.2%}" + (f" of {looked_at}" if looked_at != pairs else "")
         number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
         example = f"{number}: {_cut(source)} | {_cut(target)}" if number else ""
         rows.append([finding["what"], str(finding["count"]), share, example])
@@ -179,7 +183,7 @@ def _cut(text: str) -> str:
 def _kept(tally: Mapping[str, Any]) -> str:
     dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
     changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
-    text = f"{tally['kept']} pairs" + (f"; left out: {dropped}" if dropped else "")
+    text = counted(tally["kept"], "pair") + (f"; left out: {dropped}" if dropped else "")
     return text + (f"; changed: {changed}" if changed else "")
 
 
@@ -189,7 +193,8 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{pace['updates']} updates{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} without validations"
+        f"{counted(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} without "
+        "validations"
     )
 
 
@@ -219,4 +224,4 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
     if pace and pace["epochs"] is not None and (note := passes_note(pace["updates"], pace["epochs"])):
         yield note
     if pace and pairs < 20_000 and pace["parameters"] > 4_000_000:
-        yield f"for {pairs} pairs a smaller model may do better: model=transformer_tiny"
+        yield f"for {counted(pairs, 'pair')} a smaller model may do better: model=transformer_tiny"

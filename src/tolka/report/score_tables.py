@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.scores import paired_test
+from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import between
 from tolka.report.glossary import LOWER, Term, entry_of
 from tolka.report.runs import FinishedRun

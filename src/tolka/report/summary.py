@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.metrics.scores import paired_test
+from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import between, table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import shown

@@ -23,6 +23,7 @@ from tolka.metrics.scores import language_notes
 from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import in_validation_set
+from tolka.system.number_format import counted
 from tolka.system.outcomes import gather_outcomes
 from tolka.system.ranks import ALONE, Ranks
 from tolka.text.check.diagnosis import Finding, overlaps
@@ -90,7 +91,8 @@ class Inputs:
         found, folder = open_corpus(self.config)
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
-            each = [f"{sets[key][0].count()} pairs (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+            counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
+            each = [f"{counts[key]} (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
         return found
 
@@ -242,11 +244,14 @@ class Inputs:
 
     @cached_property
     def wrong_sides(self) -> dict[str, str]:
-        """For each training text, and the validation set: what is wrong with its sides, where something is."""
+        """For each training text, and a validation set of its own: what is wrong with its sides, where something is."""
+        texts = [(source.name, self._samples[source.name], source.exchange) for source in self.corpus.train]
         valid = next(iter(self.held_out))
-        texts = {**self._samples, f"{valid} (valid)" if valid in self._samples else valid: self.validation_pairs}
+        if valid not in self.set_aside:
+            name = f"{valid} (valid)" if valid in self._samples else valid
+            texts.append((name, self.validation_pairs, self.corpus.valid[0].exchange))
         languages = self.config.corpus.source, self.config.corpus.target
-        faults = {name: fault_of_sides(pairs, languages) for name, pairs in texts.items()}
+        faults = {name: fault_of_sides(pairs, languages, exchange) for name, pairs, exchange in texts}
         return {name: fault for name, fault in faults.items() if fault}
 
     @cached_property

@@ -20,16 +20,23 @@ from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
 
-@dataclass(frozen=True)
 class ValidationTexts(Callback):
-    """Writes the translations of each validation into samples/."""
+    """Writes the translations of each validation into samples/, and shows some of the last one at the end."""
 
-    run: RunFolder
+    def __init__(self, run: RunFolder) -> None:
+        self.run = run
+        self._shown = ""
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
         mean = "-mean" if "mean_of_updates" in line else ""
         text = "".join(f"{translation}\n" for translation in result.translations)
-        self.run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
+        path = self.run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
+        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
+        self._shown = "\n".join(samples) if result.samples else ""
+
+    def on_end(self, ending: Ending) -> None:
+        if self._shown and not ending.error:
+            self.run.log(self._shown)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from tolka.run.announcement import announcement
 from tolka.run.inputs import Inputs
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
+from tolka.system.number_format import counted
 from tolka.system.randomness import seed_everything
 from tolka.system.ranks import Ranks
 from tolka.text.tokenizer.extension import spellings
@@ -108,7 +109,7 @@ class TrainingSetup:
         epoch = resumed.facts["train"]["epoch"] if resumed else 0
         config = with_updates_of_epochs(self.config, loader)
         if config.trainer.epochs:
-            self.run.log(f"trainer.epochs={config.trainer.epochs:g}: {config.trainer.updates} updates")
+            self.run.log(f"trainer.epochs={config.trainer.epochs:g}: {counted(config.trainer.updates, 'update')}")
         if (warmup := config.scheduler.warmup) != self.config.scheduler.warmup:
             self.run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
         loader.plan(epoch)  # made by all ranks together

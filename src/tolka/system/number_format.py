@@ -15,6 +15,11 @@ def shown(value: float | None, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if value < _LARGEST_PLAIN else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a phrase such as '1 pair' or '2 pairs'."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def json_text(value: Any, ensure_ascii: bool = True, indent: int | None = None) -> str:
     """Return valid JSON as `json.dumps` does, with null for NaN and inf, which JSON does not have."""
     return json.dumps(_finite(value), ensure_ascii=ensure_ascii, indent=indent, allow_nan=False)

@@ -16,6 +16,7 @@ from pathlib import Path
 from tolka.errors import DataError
 from tolka.system.atomic import whole_folder
 from tolka.system.claims import alone
+from tolka.system.number_format import counted
 from tolka.system.progress import bar, say
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
@@ -83,20 +84,30 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     capacity = 0 if size.share else size.pairs or _AUTO_MAX
     chosen: dict[int, Pair] = {}
     largest: list[int] = []  # a heap of the hashes in `chosen`, negative
-    number = 0
+    number, leaves_some = 0, False
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):  # noqa: B007 (used after the loop)
             key = _hash(name, pair)
-            if key >= limit or key in chosen or overlap(pair) or any(isinstance(s(pair), str) for _, s in steps):
+            if key in chosen or (key < limit and overlap(pair)):
+                continue
+            if key >= limit or any(isinstance(step(pair), str) for _, step in steps):
+                leaves_some = True
                 continue
             chosen[key] = pair
             heappush(largest, -key)
             if capacity and len(largest) > capacity:
                 del chosen[-heappop(largest)]
-                limit = -largest[0]
+                limit, leaves_some = -largest[0], True
     if not size.share:
         auto = max(1, min(max(number // _AUTO_DIVISOR, _AUTO_MIN), number // _AUTO_MIN_DIVISOR))
-        chosen = {key: chosen[key] for key in sorted(chosen)[: size.pairs or auto]}
+        wanted = size.pairs or auto
+        if chosen and len(chosen) <= wanted and not leaves_some:
+            raise DataError(
+                f"corpus.{name} ({size.asked}) asks for {counted(wanted, 'pair')}, and the training text has only "
+                f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
+                "the name of a text"
+            )
+        chosen = {key: chosen[key] for key in sorted(chosen)[:wanted]}
     count = size.pairs or len(chosen)
     if not chosen or (not size.share and 2 * count > number):
         raise DataError(

@@ -11,7 +11,9 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -25,6 +27,7 @@ from tolka.text.file_types import binary_kind
 
 UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
 _WIDE_BOMS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *UTF32_BOMS
+_SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
 _BOM_AND_LINE_END = len(codecs.BOM_UTF8) + len(b"\r\n")
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
@@ -83,12 +86,14 @@ def open_bytes(path: Path) -> IO[bytes]:
 _MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
 
 
-def _cut_or_other(error: UnicodeDecodeError) -> str:
-    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be."""
+def _cut_or_other(error: UnicodeDecodeError, stream: IO[bytes]) -> str:
+    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be. stream: after the line."""
     before = error.object[: error.start]
     if error.reason == "unexpected end of data" and not before.isascii():
         return "the line ends inside a character: was the text cut by bytes?"
-    return f"convert the file first, for example: iconv -f {likely_encoding(error.object)} -t UTF-8"
+    following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""  # a pipe may have no more for a while
+    encoding = likely_encoding(error.object + b"\n" + following.rpartition(b"\n")[0])
+    return f"convert the file first, for example: iconv -f {encoding} -t UTF-8"
 
 
 Repair = Callable[[int, bytes], str]
@@ -160,7 +165,7 @@ def decode_lines(
                     continue
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error))
+                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error, stream))
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text
@@ -265,8 +270,27 @@ def _nul_error(name: str, number: int) -> DataError:
     return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
+def near_path(path: Path) -> str:
+    """Return a question whether a path was meant that is like one that is not there; "" if none is like it."""
+    near = _nearest(path)
+    return f". Did you mean '{near}'?" if near else ""
+
+
+def _nearest(path: Path) -> Path | None:
+    """Return the path that is there whose last name, or whose folder's, is like that of one that is not."""
+    folder = path.parent if path.parent.is_dir() else _nearest(path.parent)
+    if folder is None or (folder / path.name).exists():
+        return folder and folder / path.name
+    with suppress(OSError):  # a folder that may not be listed
+        for near in get_close_matches(path.name, [each.name for each in folder.iterdir()], n=1, cutoff=0.75):
+            return folder / near
+    return None
+
+
 def _neighbours(path: Path) -> str:
-    """Return a hint for a missing file: what its folder contains."""
+    """Return a hint for a missing file: one of a name like it, or what its folder contains."""
+    if near := near_path(path):
+        return near
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tolka.errors import DataError
+from tolka.system.number_format import counted
 from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 
 
@@ -23,6 +24,8 @@ class Pair:
 
 FURTHER = "further "
 """How the flaw of a pair begins that has another variant or reference of a text which is read."""
+NO_PAIR = "no pair in "
+"""How the flaw begins of a unit that is not in both languages, of a file that has more of them."""
 
 
 class PairSource(ABC):
@@ -30,6 +33,10 @@ class PairSource(ABC):
 
     name: str
     """short name for tables and logs"""
+    has_lines = False
+    """whether a line of a file is a text or a row"""
+    exchange = "its sides are named after the languages: exchange these names"
+    """What to do where the source has the target's language, and the target the source's."""
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
@@ -66,9 +73,12 @@ class PairStream(ABC):
 class ParallelFiles(PairSource):
     """Two files whose lines are pairs; their line counts are compared before the first pair is read."""
 
+    has_lines = True
+
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.limit = name, limit
         self.paths = (source, target)
+        self.exchange = f"exchange the names of {source} and {target}"
         self._facts: tuple[int, str] | None = None
 
     def _examine(self) -> tuple[int, str]:
@@ -84,8 +94,9 @@ class ParallelFiles(PairSource):
                     raise DataError(f"{path}: the file is empty")
             if count != target_count:
                 raise DataError(
-                    f"{source} has {count} lines but {target} has {target_count}: line by line they are not pairs. "
-                    "Find the first line that does not match (often near a blank or a broken line) and align them again"
+                    f"{source} has {counted(count, 'line')} but {target} has {target_count}: line by line they are not "
+                    "pairs. Find the first line that does not match (often near a blank or a broken line) and align "
+                    "them again"
                 )
             self._facts = count, hashlib.sha256((source_digest + target_digest).encode()).hexdigest()
         return self._facts

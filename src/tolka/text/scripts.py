@@ -1,11 +1,53 @@
 """Writing systems of languages, from Unicode and its Common Locale Data Repository (CLDR)."""
 
+import re
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
+
+from tolka.errors import ConfigError
 
 # ISO 15924 code -> Unicode scripts, where they differ; language -> scripts, where it is written in two.
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
 _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
+
+
+_TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
+
+
+def check_code(key: str, code: str) -> None:
+    """Raise ConfigError, with the code that is meant, for what cannot be a language's code, as its name cannot."""
+    meant = code_named(code)
+    if not _TAG.fullmatch(code) or meant:
+        hint = f" Did you mean '{meant}'?" if meant else ""
+        raise ConfigError(f"{key} ('{code}') is no language code, as en, zh-Hant and x-mine are.{hint}")
+
+
+@cache
+def code_named(name: str) -> str:
+    """Return the code of the language with this English name, or that most people of a country speak; "" for a code."""
+    import langcodes
+
+    if is_known(name):
+        return ""
+    if re.fullmatch(r"[a-wyz]{2}", name, re.IGNORECASE):  # XA to XZ are nobody's
+        country = langcodes.Language.make(territory=name.upper())
+        return str(country.maximize().language or "") if country.is_valid() else ""
+    if _TAG.fullmatch(name):
+        return ""
+    from langcodes import registry_parser
+
+    parse: Any = registry_parser.parse_registry
+    names = {
+        re.sub(r"^Modern | \(.*", "", each).casefold(): str(entry["Subtag"])
+        for entry in reversed(list(parse()))  # languages with two letters come first, and count
+        if entry["Type"] == "language" and "Deprecated" not in entry
+        for each in entry["Description"]
+    }
+    wanted = re.sub("[-_]", " ", name).casefold()
+    begin = sorted((each for each in names if each.startswith(wanted)), key=len)
+    near = begin or get_close_matches(wanted, names, n=1, cutoff=0.85)
+    return names[near[0]] if near else ""
 
 
 @cache
@@ -42,6 +84,20 @@ def is_variety(code: str, language: str) -> bool:
     return bool(first == second)
 
 
+def is_in_other_script(text: str, language: str, other: str = "") -> bool:
+    """Return whether a text has more letters of the other language's scripts than of those of its own language.
+
+    other: "" for letters of all other scripts. False where a code is unknown, and where both have the same letters.
+    """
+    own, others = letters_of(language), letters_of(other or language)
+    if own is None or others is None:
+        return False
+    letters = "".join([character for character in text if character.isalpha()])
+    count = len(own.findall(letters))
+    return (len(others.findall(letters)) if other else len(letters) - count) > count
+
+
+@cache
 def letters_of(language: str) -> Any:
     """Return a pattern that matches a letter of the language's scripts; None for an unknown code."""
     import langcodes

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.text.lines import LineLimit
-from tolka.text.readers.xml_stream import BLOCK, RefusedError, SegmentText, XmlHandler, normal_code, parse
+from tolka.text.readers.xml_parser import BLOCK, XmlHandler, parse
+from tolka.text.readers.xml_segment import RefusedError, SegmentText
+from tolka.text.readers.xml_stream import normal_code
 from tolka.text.scripts import plain_code
 
 _CONCEPTS, _LANGUAGES = ("termEntry", "conceptEntry"), ("langSet", "langSec")

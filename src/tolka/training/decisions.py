@@ -2,6 +2,7 @@
 
 import time
 
+from tolka.system.number_format import counted
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.state import Clock, StopRequest, TrainState
@@ -68,7 +69,7 @@ class Decisions:
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
         if config.patience and state.stale >= config.patience:
-            return f"{state.stale} validations without a better {config.metric} (trainer.patience)"
+            return f"{counted(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
 
     def _agree(self, update: int) -> None:

@@ -24,10 +24,10 @@ class FollowerFolder(RunFolder):
         """Do nothing: the first rank removes that mark."""
 
     def drop_checkpoints(self, kept: Collection[str]) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank removes checkpoints."""
 
     def record(self, facts: Mapping[str, Any]) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank does it."""
 
     def history(self) -> list[dict[str, Any]]:
         """Return nothing: the first rank knows."""
@@ -40,10 +40,10 @@ class FollowerFolder(RunFolder):
     def forget_after(
         self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
     ) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank does it."""
 
     def forget_tests(self) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank does it."""
 
     def log(self, message: str, on_bar: bool = False) -> None:
         """Append a line to this rank's log."""
@@ -58,10 +58,10 @@ class FollowerWriter(CheckpointWriter):
     """Saves nothing; the first rank saves the same model."""
 
     def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank does it."""
 
     def afterwards(self, job: Callable[[], None]) -> None:
-        """Do nothing."""
+        """Do nothing: the first rank does it."""
 
 
 class FollowerSnapshots(RunSnapshots):

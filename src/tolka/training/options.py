@@ -46,7 +46,7 @@ class TrainerConfig:
     log_every: int = setting(50, resumable=True)
     """updates between two lines in metrics.jsonl and train.log (on stderr too, where it is no terminal)"""
     samples: int = setting(3, resumable=True)
-    """sample translations shown at each validation"""
+    """sample translations of the last validation that are shown at the end; trackers get those of each"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
     word_dropout: float = 0.0

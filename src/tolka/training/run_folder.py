@@ -22,6 +22,7 @@ from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
 from tolka.system.surrogates import printable
 from tolka.system.whole_files import check_is_file, read_text
+from tolka.text.lines import near_path
 
 _CONFIG, _LOCK = "config.yaml", ".lock"
 _HOLDER_CHARACTERS = 100
@@ -44,7 +45,7 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.overridden: list[str] = []
         self._lock: IO[str] | None = None
-        self._settings = ""
+        self._settings = ""  # that config.yaml does not have yet
         self._unwritten: dict[Path, str] = {}
         self._file_lock = Lock()  # the thread that saves models logs too
 
@@ -88,8 +89,6 @@ class RunFolder:
         for model in (self.best, self.last):
             recover(model)
         shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
-        self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
-        replace_text(saved, self._settings)
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
@@ -101,11 +100,19 @@ class RunFolder:
                 f"{self.path} has best/ but no last/ to go on from; to train again from the beginning, choose "
                 "another run.name or delete it"
             )
+        self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         if resuming:
             self.saved()
         else:
+            self.save_settings()
             self.metrics.unlink(missing_ok=True)
         return resuming
+
+    def save_settings(self) -> None:
+        """Write config.yaml where that is not done: a resumed run keeps the one that it has until it trains further."""
+        if self._settings:
+            replace_text(self.path / _CONFIG, self._settings)
+            self._settings = ""
 
     def begun(self) -> None:
         """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
@@ -253,7 +260,7 @@ class RunFolder:
 
         Whatever was written from then on would be half a run that looks like a complete one.
         """
-        if self._settings and not (self.path / _CONFIG).exists():
+        if self._lock is not None and not (self.path / _CONFIG).exists():
             raise TolkaError(
                 f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
                 "not made again. The same command trains from the beginning"
@@ -306,7 +313,7 @@ def saved_settings(saved: Path) -> Any:
     try:
         return yaml.safe_load(read_text(saved))
     except FileNotFoundError:
-        raise CheckpointError(f"{saved}: there is no such file; a run's folder has one") from None
+        raise CheckpointError(f"{saved}: there is no such file; a run's folder has one{near_path(saved)}") from None
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None

@@ -136,6 +136,7 @@ class Trainer:
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             self._finish_interrupted_validation()
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
+                self.run.save_settings()
                 try:
                     self._train_step(self._window)
                 except LostProcessError:
@@ -170,7 +171,18 @@ class Trainer:
         self._finish_saving()
         self.state.safety_seconds += self._safety.seconds
         self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
+        if not self._stop_reason:
+            self._note_in_warmup("training ended at", self.state.update)
         return self.state
+
+    def _note_in_warmup(self, when: str, last: int) -> None:
+        """Log a note if training ends inside the warm-up, in which a model learns little. last: its last update."""
+        if last < self.scheduler.warmup:
+            self.run.log(
+                f"note: {when} update {last}, inside the warm-up of {self.scheduler.warmup} updates: the learning rate "
+                "does not reach its peak, and the model learns little. Train longer, or in another run type "
+                f"scheduler.warmup={last // 10} (a tenth is usual)"
+            )
 
     @property
     def _stop_reason(self) -> str | None:
@@ -289,7 +301,11 @@ class Trainer:
 
     def _line(self, window: Window, loss: float) -> dict[str, Any]:
         """Return a line for metrics.jsonl. loss: the window's."""
-        self._logged, self.state.seconds = True, self._clock.seconds
+        self.state.seconds = self._clock.seconds
+        if not self._logged and self.config.max_minutes:
+            last = round(self.state.update * 60 * self.config.max_minutes / self.state.seconds)
+            self._note_in_warmup("at this pace training ends at about", last)
+        self._logged = True
         return {
             "update": self.state.update,
             "train_loss": loss,

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import regex
 
 from tolka.model_directory.manifest import LengthRatio
+from tolka.text.characters import CharacterForm
 from tolka.translation.numbers import unmatched
 from tolka.translation.results import Translation
 
@@ -88,6 +89,7 @@ _SYLLABLES = regex.compile(
     r"(?!(?:[hjхx][aeiouаеиоу]|[하호히후헤크키ㅋㅎ]|[哈呵嘿はへほ])+)(\p{L}{2,20}?)\1{3}", regex.IGNORECASE
 )
 _LONG_WORD = re.compile(r"[^\W\d_]{8,}")
+_SEEN = CharacterForm(control="strip")  # a text as a reader sees it
 _DEVIATIONS = 4.0  # of the logarithm of the length ratio
 _FREE_CHARACTERS = 15  # by which any translation may differ from the expected length
 _WIDTH = 2  # characters of an alphabet that an ideograph or a syllable block counts as
@@ -207,7 +209,7 @@ def _repeats_syllables(text: str) -> bool:
 
 def has_odd_length(source: str, target: str, ratio: LengthRatio | None) -> bool:
     """Return whether a translation is too short or too long for its source, more than 15 characters."""
-    source, target = source.strip(), target.strip()
+    source, target = _SEEN.source(source), _SEEN.source(target)
     if not source:
         return bool(target)
     if not target:
@@ -241,16 +243,6 @@ def differing_placeholders(source: str, target: str) -> tuple[list[str], list[st
     counts = [_counted(_placeholders(text)) for text in (source, target)]
     missing, invented = counts[0] - counts[1], counts[1] - counts[0]
     return list(missing.elements()), list(invented.elements())
-
-
-def missing_numbers(source: str, target: str) -> list[str]:
-    """Return the numbers of the source that the translation lacks."""
-    return differing_numbers(source, target)[0]
-
-
-def missing_placeholders(source: str, target: str) -> list[str]:
-    """Return the placeholders, tags and addresses of the source that the translation lacks."""
-    return differing_placeholders(source, target)[0]
 
 
 def _placeholders(text: str) -> Iterator[str]:

@@ -13,12 +13,12 @@ _NUMBERS = """
 0: zero zéro cero null nul noll no none not kein keine keinen nicht ноль нул sıfır शून्य صفر / 영 零 〇 ゼロ
 1: one once first single a an ein eine eins einen einem einer erst un une prem uno una prim um uma een één eerst et
     en ett först først jed pierw один одн перв оди перш bir ilk satu pertama yksi ensi egy első ένα μία μια واحد أول
-    एक पहल một / 一 한 하나 첫 ひと
+    jeden. jedn एक पहल một / 一 한 하나 첫 ひと eineinhalb anderthalb
 2: two twice twin second both double pair zwei zwo beid doppel paar deux deuxi dos segund ambos due secondo entramb
     dois duas twee två andra dwa dwie dwó dwu drug dva dvě два две дву двух двум втор друг обе оба iki dua kaksi kah
     két kett δύο δυο اثن दो दूसर hai / [二两兩] 두 둘 ふた
 3: three third thrice triple drei dritt trois tres tercer tre tri três drie derde trzy trzec tři třet три тре трех
-    трёх üç tiga kolme három harm τρία τρεις τρίτ ثلاث तीन तीसर / 三 세 셋 석 みっ
+    трёх üç tiga kolme három harm τρία τρεις τρίτ ثلاث तीन तीसर tiers terci terz terç / 三 세 셋 석 みっ
 4: four fourth vier quatr cuatro cuart quart quattro fyra fjärd fire fjerde czter čty четыр четв dört empat neljä
     négy τέσσερ أربع चार bốn / 四 네 넷 넉 よっ よん
 5: five fifth fünf cinq cinco quint cinque vijf fem femt pięć pięci piąt pět пят п'ят beş lima viisi öt πέντε خمس
@@ -48,6 +48,7 @@ hundert tausend dreißig (?:zwan|vier|fünf|sech|sieb|acht|neun)zig (?:drei|vier
 """
 _HALF = """
 half quarter halb viertel dreiviertel demi quart media medio mezz meia половин пол puoli halv pół buçuk / 반 半 刻
+einhalb anderthalb
 """
 _MONTHS = """
 1: jan gen ene янв січ stycz sty led leden oca يناير जनवरी enero

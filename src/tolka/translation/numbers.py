@@ -4,75 +4,26 @@
 
 6,000, 6.000, 6 000 and 6천 are one number; so are 1.5 million, 1,5 Millionen and 150만. Of a date, a time, a ratio or a
 version each part counts: 3/14/2024 is 14.3.2024, and 1:10 is "1 to 10". On the other side a number may be in words, if
-that has the word: a whole number up to 12 or a round one, a month of a date, half an hour of a time. Needs no torch.
+that has the word: a whole number up to 12 or a round one, a month of a date, half an hour of a time, a fraction such
+as a third. Needs no torch.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
-from typing import NamedTuple
 
-from tolka.translation.number_words import half, large, month, scales, spelt_out
+from tolka.translation.number_readings import Number, in_ascii_digits, numbers_of
+from tolka.translation.number_words import half, large, month, spelt_out
 
-_DIGIT = re.compile("[\\d½¼¾₀-₉]")
-_BLANKS = " \u00a0\u2009\u202f"
-_POWERS = {"십": 1, "十": 1, "백": 2, "百": 2, "천": 3, "千": 3, "조": 12, "兆": 12}
-_POWERS |= dict.fromkeys("만萬万", 4) | dict.fromkeys("억億亿", 8)
-_UNIT = "(?:[십十백百천千]?[만萬万억億亿조兆]|[천千백百]| [萬万億亿])(?!큼)"  # 만 is ten thousand
-_OFTEN_NO_UNIT = "千兆조"  # kilo and mega in Chinese and Japanese, an article of a law in Korean
-_PIECE = re.compile(rf"(\d+(?:[.,]\d+)*+)({_UNIT}|$)")
-_SUM = rf"(?:\d+(?:[.,]\d+)*+{_UNIT})"  # 1억 2000만
-_RUN = re.compile(
-    rf"{_SUM}(?: ?{_SUM})*+(?: ?(?!\d+ ?[년年월月일日시時])\d+(?:[.,]\d+)*+)?"  # 3456만 7898, and not 3만 2024년
-    r"|\d{4}-\d\d?-\d\d?(?!\d)"
-    rf"|\d+(?:[.,:/'’·٫٬h]\d+|[{_BLANKS}]\d{{3}}(?!\d))*"
-)
-_IN_GROUPS = re.compile(rf"[1-9]\d{{0,2}}(?:[{_BLANKS}]\d{{3}})+(?:[.,]\d+)?")  # 10 000, and not 2024 100
-_LONGEST_SUM = 24  # characters that are computed with; longer runs of digits are compared as they are
-_MINUS = re.compile(r"(?:^|[\s(\[{\"'„“«»:=<>≤≥,;])([-\N{MINUS SIGN}\N{EN DASH}])$")
+_DIGIT = re.compile("[\\d½¼¾⅐-⅞₀-₉]")
 _BELOW_ZERO = re.compile(
     r"\b(?:minus|moins|menos|meno\b|negativ|below|unter|sous|bajo|sotto|eksi|минус|мінус|ниже)"
     "|영하|마이너스|零下|負|负|マイナス|氷点下",
     re.IGNORECASE,
 )
-_HOUR = re.compile(rf"[{_BLANKS}]?(?:[ap]\.?[{_BLANKS}]?m\b|uhr|o['’]clock|[시時时点點]|h\b|час)", re.IGNORECASE)
 _O_CLOCK = re.compile(r"uhr|o['’]clock|heure|hora|[시時时點]", re.IGNORECASE)
-_HALF_OF_DAY = re.compile(r"(?:오전|오후|午前|午後|上午|下午|早上|晚上|새벽|밤) ?$")
-_MONTH = re.compile(r" ?[월月]")
-_DECADE = re.compile(r"'?s\b|er\b|-?х\b|년대|年代")
-_RANGE = re.compile(r" ?(?:[-–~]|to|and|or|bis|und|oder) ?\d{1,9}(?:[.,]\d{1,9})?")  # 4.2-3.9 million
-_FRACTION = re.compile("(\\d*)([½¼¾])")
-_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
-_QUARTERS = {"1/2": "5e-1", "1/4": "25e-2", "3/4": "75e-2"}
-_POINT = re.compile(r"(?:^|[\s(\[$€£<>=-])\.$")  # .5
-_CLOCK = re.compile(r"(\d\d?)[:.h](\d\d)(?::\d\d)?")
-_MONTHS = range(1, 13)
 _LAST_WORD = 12
-_LAST_ROMAN = 39
-
-
-class Number(NamedTuple):
-    """A number as it stands in a text, from `place` on.
-
-    readings: what it may be, the likeliest first; two numbers with one in common are equal. parts: of a date, a time, a
-    ratio or version, or of what may be several numbers. word: its value, if that may be in words or Roman digits.
-    month: which one it may be. is_round: whether it may be in words such as hundred. is_time: whether it may be half
-    past something, or a half. in_list: whether another number is beside it. is_part: whether it is one of `parts`.
-    """
-
-    text: str
-    place: int
-    readings: tuple[str, ...]
-    parts: tuple["Number", ...] = ()
-    word: int | None = None
-    month: int | None = None
-    is_round: bool = False
-    is_time: bool = False
-    in_list: bool = False
-    is_part: bool = False
+_FRACTION = re.compile("([1-9]|1[0-2])/([3-9]|1[0-2])")  # of which both numbers may be in words: "two thirds"
 
 
 def unmatched(source: str, target: str) -> tuple[list[str], list[str]]:
@@ -83,9 +34,9 @@ def unmatched(source: str, target: str) -> tuple[list[str], list[str]]:
     """
     if not _DIGIT.search(source) and not _DIGIT.search(target):
         return [], []
-    texts = [_in_ascii_digits(text) for text in (source, target)]
+    texts = [in_ascii_digits(text) for text in (source, target)]
     signed = not any(map(_BELOW_ZERO.search, texts))
-    sides = [_numbers(text, signed) for text in texts]
+    sides = [numbers_of(text, signed) for text in texts]
     missing, invented = _without_equal(*sides)
     invented = _new(invented, sides[0])
     missing, invented = _without_equal(_in_parts(missing), _in_parts(invented))
@@ -132,6 +83,9 @@ def _is_worded(number: Number, other: str) -> bool:
     """Return whether the other side may have the number in words: it has a word, or Roman digits, for it."""
     if number.is_time and _has(half(), other):
         return True
+    fraction = _FRACTION.fullmatch(number.text)
+    if fraction and all(_has(spelt_out(int(each)), other) for each in fraction.groups()):
+        return True
     if number.is_part and number.month is None and not _has(_O_CLOCK, other):
         return False
     return (
@@ -148,175 +102,9 @@ def _has(pattern: re.Pattern[str], text: str) -> bool:
     return pattern.search(text) is not None
 
 
-def _numbers(text: str, signed: bool) -> list[Number]:
-    """Return the numbers of a text in their order. signed: whether a minus counts."""
-    spans = [span for match in _RUN.finditer(text) for span in _apart(match)]
-    found = [_number(text, *span, signed) for span in spans]
-    if not found:
-        return []
-    gaps = [text[one[1] : other[0]] for one, other in pairwise(spans)]
-    beside = [bool(gap) and not gap.strip(" ,;") for gap in gaps]
-    return [
-        number._replace(in_list=before or after)
-        for number, before, after in zip(found, [False, *beside], [*beside, False], strict=True)
-    ]
-
-
-def _apart(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a number, or of several where blanks are not between thousands, or marks between decimals."""
-    run = match.group()
-    marks = _BLANKS if re.search(f"[{_BLANKS}]", run) and not _IN_GROUPS.fullmatch(run) and not _sum(run) else ""
-    marks += "/:" if re.search("[/:]", run) and re.search("[.,]", run) else ""
-    for part in re.finditer(f"[^{marks}]+" if marks else ".+", run):
-        yield match.start() + part.start(), match.start() + part.end()
-
-
-def _number(text: str, start: int, end: int, signed: bool) -> Number:
-    """Return the number in a part of a text."""
-    run, groups = text[start:end], re.split(r"\D", text[start:end])
-    if (total := _sum(run)) is not None:
-        raw = (_reading(*_as_decimal(run[:-1]) or ("", "")),) if run[-1] in _OFTEN_NO_UNIT else ()
-        return Number(run, start, (total, *raw), is_round=_is_round(total))
-    is_hour = _HOUR.match(text, end) is not None or _HALF_OF_DAY.search(text[max(0, start - 3) : start]) is not None
-    decimal = _as_decimal(run)
-    if decimal is None or (is_hour and _minutes(run)):
-        return _of_parts(run, start, groups)
-    whole, fraction = decimal
-    readings = [_reading(whole, fraction)]
-    if not fraction and _POINT.search(text[max(0, start - 2) : start]):
-        readings.append(_reading("", whole))
-    readings += [_reading(whole, fraction, power) for power in _powers(text, end)]
-    if sign := _MINUS.search(text[max(0, start - 2) : start]) if signed else None:
-        negative = [f"-{reading}" for reading in readings]
-        readings = negative + readings if sign[1] == "\N{EN DASH}" else negative
-    if (minutes := _minutes(run)) or (is_hour and (minutes := _minutes(f"{run}:00"))):
-        readings.append(minutes)
-    if _DECADE.match(text, end):
-        readings += [_reading(century + whole) for century in ("18", "19", "20") if len(whole) == 2]
-    may_be_several = _IN_GROUPS.fullmatch(run) or (_is_date(groups) and text[end : end + 1] == ".")
-    is_plain = len(groups) == 1 and not sign and not re.match("[A-Za-z]", text[start - 1 : start])
-    value = int(run) if is_plain and len(run) < 3 else None
-    return Number(
-        (sign[1] if sign else "") + run,
-        start,
-        tuple(readings),
-        _of_parts(run, start, groups).parts if may_be_several else (),
-        value if value is not None and value <= _LAST_ROMAN else None,
-        value if value in _MONTHS and _MONTH.match(text, end) else None,
-        not sign and _is_round(readings[0]),
-        is_hour or readings[0] in _QUARTERS.values(),
-    )
-
-
-def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
-    """Return a date, a time, a ratio or a version."""
-    minutes, values = _minutes(run), [group.lstrip("0") or "0" for group in groups]
-    may_have_month = _is_date(groups) and ":" not in run
-    readings = [",".join(values)] + [each for each in (minutes, _QUARTERS.get(run)) if each]
-    parts = []
-    for place, (group, value) in enumerate(zip(groups, values, strict=True)):
-        of_part = [_reading(value)]
-        if minutes and place and value == "0":
-            continue
-        if minutes and not place:
-            of_part.append(_minutes(f"{value}:00"))
-        elif place == 2 and len(group) == 2:  # the year of a date
-            of_part += [_reading(century + group) for century in ("20", "19")]
-        month = int(value) if may_have_month and len(value) < 3 else None
-        parts.append(
-            Number(
-                run,
-                start,
-                tuple(of_part),
-                word=int(value) if minutes else None,
-                month=month if month in _MONTHS else None,
-                is_round=bool(minutes),
-                is_time=bool(minutes) or run in _QUARTERS,
-                is_part=True,
-            )
-        )
-    return Number(run, start, tuple(readings), tuple(parts))
-
-
-def _is_date(groups: Sequence[str]) -> bool:
-    """Return whether groups of digits may be those of a date."""
-    return len(groups) in (2, 3) and all(len(group) in (1, 2, 4) for group in groups)
-
-
-def _minutes(run: str) -> str:
-    """Return the reading of a time, the same in the morning and the afternoon; "" if it is none."""
-    match = _CLOCK.fullmatch(run)
-    if not match or int(match[1]) > 24 or int(match[2]) > 59:
-        return ""
-    return f"at {int(match[1]) % 12}:{match[2]}"
-
-
-def _as_decimal(run: str) -> tuple[str, str] | None:
-    """Return the digits before and after the decimal mark; None if the marks are those of a date, a time or a version.
-
-    A single point or comma before three digits is between thousands, unless a zero is before it.
-    """
-    groups, marks = re.split(r"\D", run), [mark for mark in run if not mark.isdigit()]
-    kinds = {" " if mark in f"{_BLANKS}'’٬" else mark for mark in marks}
-    if not marks:
-        return run, ""
-    if kinds & set(":/h-"):
-        return None
-    *before, last = groups
-    in_thousands = len(before[0]) <= 3 and before[0][0] != "0" and all(len(group) in (2, 3) for group in before[1:])
-    if len(kinds) == 1 and len(last) == 3 and in_thousands and not kinds & set("·٫"):
-        return "".join(groups), ""
-    is_decimal = len(marks) == 1 or (len(kinds) == 2 and in_thousands and marks[-1] not in marks[:-1])
-    return ("".join(before), last) if is_decimal and marks[-1] in ".,·٫" else None
-
-
-def _reading(whole: str, fraction: str = "", power: int = 0) -> str:
-    """Return a number as digits and a power of ten, the same for all ways to write it."""
-    digits = (whole + fraction).lstrip("0")
-    shortest = digits.rstrip("0")
-    return f"{shortest}e{power - len(fraction) + len(digits) - len(shortest)}" if digits else "0"
-
-
-def _is_round(reading: str) -> bool:
-    """Return whether a number is as those that are written as "twenty", "a hundred" or "two thousand"."""
-    digits, _, power = reading.partition("e")
-    return len(digits) <= 2 and not power.startswith("-")
-
-
-def _sum(run: str) -> str | None:
-    """Return the reading of digits with units such as 만; None if there is no unit."""
-    pieces = [(match[1], match[2].strip()) for match in _PIECE.finditer(run)]
-    if not pieces or not pieces[0][1] or len(run) > _LONGEST_SUM:
-        return None
-    total = Decimal(0)
-    for digits, unit in pieces:
-        whole, fraction = _as_decimal(digits) or (re.sub(r"\D", "", digits), "")
-        total += Decimal(f"{whole}.{fraction or '0'}") * 10 ** sum(_POWERS[each] for each in unit)
-    whole, _, fraction = f"{total:f}".partition(".")
-    return _reading(whole, fraction)
-
-
-def _powers(text: str, end: int) -> list[int]:
-    """Return the powers of ten by which the words after a number may multiply it, as those of "1.5 million"."""
-    if match := _RANGE.match(text, end):
-        end = match.end()
-    found = [power for power, words in scales() for match in [words.match(text, end)] if match]
-    if match := scales()[1][1].match(text, end):  # mil millones
-        found += [scales()[1][0] + power for power, words in scales() if words.match(text, match.end())]
-    return found
-
-
 @cache
 def _roman(value: int) -> re.Pattern[str]:
     """Return a pattern of the Roman digits of a number below 40; of no text for 0, which has none."""
     tens, ones = divmod(value, 10)
     digits = "X" * tens + ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")[ones]
     return re.compile(rf"(?<![A-Za-z]){digits}(?![A-Z])" if digits else "(?!)")
-
-
-def _in_ascii_digits(text: str) -> str:
-    """Return the text with digits of every script as ASCII ones, and ½ as 0.5."""
-    if text.isascii():
-        return text
-    text = _FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
-    return "".join(str(unicodedata.digit(each)) if each.isdecimal() or "₀" <= each <= "₉" else each for each in text)

@@ -4,6 +4,16 @@ import math
 from dataclasses import dataclass, field
 
 
+def blank_translations_note(blank: int, with_text: int) -> str:
+    """Return a note if most translations are blank; "" otherwise. with_text: how many sources are not."""
+    if 2 * blank <= with_text:
+        return ""
+    return (
+        f"{blank} of {with_text} translations are blank (blank sources not counted): the model ends these sentences at "
+        "once, as one does that was trained too little; train it longer, or see whether this is text of its kind"
+    )
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One way to translate a text.

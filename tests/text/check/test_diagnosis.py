@@ -10,6 +10,8 @@ from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
+from tolka.text.readers.gettext import GettextFile
+from tolka.text.readers.json_document import JsonFile
 from tolka.text.readers.jsonl import JsonLinesFile
 
 WORDS = [
@@ -144,7 +146,23 @@ def test_other_languages(tmp_path: Path) -> None:
     pairs = [Pair(f"{english} {n}", f"{french if n % 33 == 0 else german} {n}") for n in range(1000)]
     found = examined(write(tmp_path, pairs))
     assert counts(found) == {"target surely in another language": 31}
+    assert found.findings[0].looked_at == found.pairs == 1000  # as of every other kind of problem
     assert found.target.languages == pytest.approx({"de": 0.969, "fr": 0.031})
+
+
+def test_the_share_of_lines_in_another_language_is_that_of_all_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("py3langid")
+    french = "Ceci est une phrase écrite en français, et elle est assez longue."
+    pairs = [Pair(f"No {n}.", f"Nein {n}.") for n in range(90)] + [Pair("A good word", french)] * 10
+    found = {each.what: each for each in examined(write(tmp_path, pairs)).findings}
+    other = found["target surely in another language"]
+    assert (other.count, other.looked_at) == (10, 100)
+    monkeypatch.setattr("tolka.text.check.diagnosis._IDENTIFIED_PAIRS", 10)  # one in ten
+    found = {each.what: each for each in examined(write(tmp_path, pairs)).findings}
+    other = found["target surely in another language"]
+    assert (other.count, other.looked_at) == (1, 10)
 
 
 def test_short_lines_are_identified_together(tmp_path: Path) -> None:
@@ -199,7 +217,7 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
     assert found.pairs == 44
     faults = {what: count for what, count in counts(found).items() if not what.startswith("numbers")}
     assert faults == {"line not UTF-8, others are": 1, "a flaw that the file itself names": 1, "a blank side": 1}
-    with pytest.raises(DataError, match=r"all.tsv:8: 1 columns"):
+    with pytest.raises(DataError, match=r"all.tsv:8: 1 column, "):
         list(source.read())
     (tmp_path / "all.csv").write_bytes("de\u00e9,en,de\nx,a,b\n".encode("latin-1"))
     first = examined(CsvFile(tmp_path / "all.csv", "all", ("en", "de"), []))
@@ -213,3 +231,32 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
 def test_line_ends_of_old_macs_are_told_of(tmp_path: Path) -> None:
     source = write(tmp_path, [Pair("one\rtwo\rthree", "eins\rzwei\rdrei"), Pair("four", "vier")])
     assert counts(examined(source))["a carriage return inside a line"] == 1
+    (tmp_path / "a.jsonl").write_text('{"en": "a\\rb", "de": "c"}\n', encoding="utf-8")
+    found = examined(JsonLinesFile(tmp_path / "a.jsonl", "a", ("en", "de"), []))
+    assert counts(found)["a carriage return inside a text"] == 1  # whose end it is not
+
+
+def test_an_error_in_a_file_of_messages_costs_its_message(tmp_path: Path) -> None:
+    good = 'msgid "{0}"\nmsgstr "{0}"\n\n'
+    for error in (
+        'msgid "x\nmsgstr "y"\n\n',
+        'msgid "x"\nmsgstr y\n',
+        'msgid "x"\nmsgid "y"\nmsgstr "z"\n',
+        'msgid "x"\nmsgstr "y" z\n',
+    ):
+        (tmp_path / "a.po").write_text(good.format("a") + error + good.format("b"), encoding="utf-8")
+        source = GettextFile(tmp_path / "a.po", "a", ("en", "de"), [])
+        found = examined(source)
+        (flawed,) = (finding for finding in found.findings if finding.what.startswith("a flaw"))
+        assert (found.pairs, flawed.count, "a.po:" in flawed.examples[0][1]) == (3, 1, True), error
+        with pytest.raises(DataError, match=r"a.po:[45]: "):  # as msgfmt, which makes nothing of such a file
+            list(source.read())
+
+
+def test_what_is_no_row_is_shown_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('en,de\n"a\n b"\n', encoding="utf-8")
+    (tmp_path / "a.json").write_text('[[{"en": "a",\n "de": "b"}]]', encoding="utf-8")
+    for reader in (CsvFile, JsonFile):
+        name = "a.csv" if reader is CsvFile else "a.json"
+        (finding,) = examined(reader(tmp_path / name, "a", ("en", "de"), [])).findings
+        assert "\n" not in finding.examples[0][1], name

@@ -27,6 +27,7 @@ STRICT = CleaningConfig(
         (20, {"set aside": 80}, False),  # as corpus.valid and corpus.test ask
         (20, {"source set aside": 80}, True),
         (20, {"further variants not read": 80}, False),  # one of each unit's was read
+        (20, {"no pair in en and ko (the first such unit is in de, fr)": 80}, False),  # a memory of several languages
     ],
 )
 def test_more_than_half(kept: int, dropped: dict[str, int], stops: bool) -> None:

@@ -1,8 +1,11 @@
 """Sides that were exchanged, or named twice, are found in a sample, by letters or by py3langid."""
 
+from pathlib import Path
+
 import pytest
 
 from tolka.text.check.sides import fault_of_sides
+from tolka.text.corpora.files import FilesConfig
 from tolka.text.pairs import Pair
 
 ENGLISH = [
@@ -27,9 +30,9 @@ def pairs(source: list[str], target: list[str]) -> list[Pair]:
     ("languages", "source", "target", "expected"),
     [
         (("en", "ko"), ENGLISH, KOREAN, ""),
-        (("en", "ko"), KOREAN, ENGLISH, "corpus.source=ko corpus.target=en"),
-        (("en", "ru"), RUSSIAN, ENGLISH, "corpus.source=ru corpus.target=en"),
-        (("eng", "rus"), RUSSIAN, ENGLISH, "corpus.source=rus corpus.target=eng"),
+        (("en", "ko"), KOREAN, ENGLISH, "the target en in 30; exchange them"),
+        (("en", "ru"), RUSSIAN, ENGLISH, "the target en in 30; exchange them"),
+        (("eng", "rus"), RUSSIAN, ENGLISH, "the target eng in 30; exchange them"),
         (("en", "ko"), KOREAN, KOREAN, "both sides are the same text in 30 of 30"),
         (("en", "ko"), KOREAN[::-1], KOREAN, "both sides are ko: so is the source in "),
         (("en", "ko"), ENGLISH, ENGLISH[::-1], "both sides are en: so is the target in "),
@@ -38,11 +41,11 @@ def pairs(source: list[str], target: list[str]) -> list[Pair]:
     ],
 )
 def test_by_letters(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
-    fault = fault_of_sides(pairs(source, target), languages)
+    fault = fault_of_sides(pairs(source, target), languages, "exchange them")
     if "10 of 30" in expected:
         assert fault == ""
     else:
-        assert fault.startswith("the sides are swapped") == ("corpus.source" in expected)
+        assert fault.startswith("the sides are swapped") == ("exchange them" in expected)
         assert expected in fault
         assert bool(fault) == bool(expected)
 
@@ -51,19 +54,44 @@ def test_by_letters(languages: tuple[str, str], source: list[str], target: list[
     ("languages", "source", "target", "expected"),
     [
         (("en", "de"), ENGLISH, GERMAN, ""),
-        (("en", "de"), GERMAN, ENGLISH, "corpus.source=de corpus.target=en"),
-        (("de-AT", "en"), ENGLISH, GERMAN, "corpus.source=en corpus.target=de-AT"),
-        (("en", "de"), GERMAN, [ENGLISH[0], "Yes.", "No."], "corpus.source=de corpus.target=en"),
+        (("en", "de"), GERMAN, ENGLISH, "; exchange them"),
+        (("de-AT", "en"), ENGLISH, GERMAN, "; exchange them"),
+        (("en", "de"), GERMAN, [ENGLISH[0], "Yes.", "No."], "; exchange them"),
         (("en", "de"), GERMAN, GERMAN[::-1], "both sides are de: so is the source in "),
         (("nb", "nn"), ENGLISH, GERMAN, ""),
     ],
 )
 def test_by_langid(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
     pytest.importorskip("py3langid")
-    fault = fault_of_sides(pairs(source, target), languages)
+    fault = fault_of_sides(pairs(source, target), languages, "exchange them")
     assert expected in fault
     assert bool(fault) == bool(expected)
 
 
 def test_a_minority_is_no_fault() -> None:
-    assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], ("en", "ko")) == ""
+    assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], ("en", "ko"), "") == ""
+
+
+GETTEXT = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "a"\nmsgstr "b"\n'
+
+
+@pytest.mark.parametrize(
+    ("train", "columns", "advice"),
+    [
+        ("{}/p", [], "exchange the names of {0}/p.en and {0}/p.de"),
+        (["{}/p.en", "{}/p.de"], [], "type corpus.train=[[{0}/p.de,{0}/p.en]]"),
+        (["{}/t.txt", "1", "2"], [], "type corpus.train=[[{0}/t.txt,2,1]]"),
+        ("{}/t.tsv", [], "type corpus.columns=[de,en]"),
+        ("{}/t.tsv", ["1", "2"], "type corpus.columns=[2,1]"),
+        ("{}/t.po", [], "exchange corpus.source and corpus.target"),
+        ("{}/t.tmx", [], "its sides are named after the languages: exchange these names"),
+    ],
+)
+def test_the_advice_exchanges_what_names_the_sides(
+    tmp_path: Path, train: str | list[str], columns: list[str], advice: str
+) -> None:
+    for name in ("p.en", "p.de", "t.txt", "t.tsv", "t.po", "t.tmx"):
+        (tmp_path / name).write_text(GETTEXT)
+    entry = train.format(tmp_path) if isinstance(train, str) else [each.format(tmp_path) for each in train]
+    corpus = FilesConfig(source="en", target="de", train=[entry], valid=["auto"], columns=columns).open()
+    assert corpus.train[0].exchange == advice.format(tmp_path)

@@ -99,7 +99,7 @@ def test_what_is_taken_out_and_counted() -> None:
 def test_a_reader_s_flaw_comes_first() -> None:
     tally = Tally()
     assert not list(clean([Pair("a", "b", "fuzzy translation")], CleaningConfig(), ("en", "de"), tally))
-    assert tally.summary() == "1 pairs, 0 kept, 1 left out: 1 fuzzy translation"
+    assert tally.summary() == "1 pair, 0 kept, 1 left out: 1 fuzzy translation"
 
 
 def test_other_languages() -> None:

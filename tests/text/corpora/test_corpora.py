@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -249,3 +250,18 @@ def test_a_pipe_is_called_one(tmp_path: Path) -> None:
         config = FilesConfig(source="en", target="de", root=str(tmp_path), train=[entry], valid=["train"])
         with pytest.raises(DataError, match="is a pipe or a device, and a text is read more than once: write it to a"):
             config.open()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("a.txt,b.txt", "[[a.txt,b.txt]]"), ("a.tsv,b.tsv", "[a.tsv,b.tsv]"), ("p,q", "[p,q]"), ("a,b,c", "[a,b,c]")],
+)
+def test_a_list_without_brackets(tmp_path: Path, typed: str, meant: str) -> None:
+    for name in ("p.en", "q.en"):
+        (tmp_path / name).touch()
+    config = FilesConfig(source="en", target="de", root=str(tmp_path), train=[typed], valid=["auto"])
+    with pytest.raises(ConfigError, match=re.escape(f"({typed}): a list has brackets: corpus.train={meant}")):
+        config.open()
+    (tmp_path / f"{typed}.en").touch()  # a comma in a name
+    (tmp_path / f"{typed}.de").touch()
+    assert len(config.open().train) == 1

@@ -208,7 +208,7 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     pairs = read(path)
     assert pairs == [
         Pair("One bold word & more.", "Ein fettes Wort."),
-        Pair("Alone.", "", "no variant in de, but in en, fr"),
+        Pair("Alone.", "", "no pair in en and de (the first such unit is in en, fr)"),
         Pair("First.", "Erstes."),
         Pair("Second.", "Erstes.", "further variants not read"),
     ]
@@ -217,9 +217,8 @@ def test_translation_memories(tmp_path: Path, encoding: str) -> None:
     assert reader(path, "t", LANGUAGES, ()).count() == 3
     tally = Tally()
     assert len(list(clean(pairs, CleaningConfig(), LANGUAGES, tally))) == 2
-    assert tally.summary() == (
-        "4 pairs, 2 kept, 2 left out: 1 further variants not read, 1 no variant in de, but in en, fr"
-    )
+    left_out = "1 further variants not read, 1 no pair in en and de (the first such unit is in en, fr)"
+    assert tally.summary() == f"4 pairs, 2 kept, 2 left out: {left_out}"
 
 
 def test_many_units_across_blocks(tmp_path: Path) -> None:
@@ -389,7 +388,7 @@ def test_two_varieties_of_one_language_are_told_apart(tmp_path: Path) -> None:
         assert next(reader(path, "t", ("en-US", "en-GB"), ()).read()) == Pair("a", "b")
         assert next(reader(path, "t", ("en-GB", "en-US"), ()).read()) == Pair("b", "a")
     flawed = list(TmxFile(files[0], "t", ("en-GB", "en-US"), ()).read())[1:]
-    assert flawed == [Pair("", "a", "no variant in en-GB, but in en, en-us")]
+    assert flawed == [Pair("", "a", "no pair in en-GB and en-US (the first such unit is in en, en-us)")]
 
 
 @pytest.mark.parametrize("doctype", ["", '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'])
@@ -400,7 +399,7 @@ def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, 
     assert read(path) == [Pair("An caf&eacut;.", "Ein café.", "undeclared entity")]
     tally = Tally()
     assert list(clean(read(path), CleaningConfig(), LANGUAGES, tally)) == []
-    assert tally.summary() == "1 pairs, 0 kept, 1 left out: 1 undeclared entity"
+    assert tally.summary() == "1 pair, 0 kept, 1 left out: 1 undeclared entity"
 
 
 BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><tmx><body>&b;</body></tmx>'
@@ -467,7 +466,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     ("name", "content", "columns", "complaint"),
     [
         ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
-        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 columns, and column 2 is wanted"),
+        ("a.tsv", "a\tb\nc\n", ("1", "2"), "a.tsv:2: 1 column, and column 2 is wanted"),
         ("a.tsv", "a\tb\n", ("0", "1"), "columns are counted from 1"),
         ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
         ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
@@ -479,7 +478,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: no CSV \(unexpected end of data\); is a quotation mark"),
-        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 columns, and column 2 is wanted"),
+        ("a.csv", "en,de\na\n", (), "a.csv:2: 1 column, and column 2 is wanted"),
         ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
         ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
         ("a.tmx", "<tmx></tmx>", ("1", "2"), "has no columns"),
@@ -660,13 +659,37 @@ def test_languages_of_xliff(tmp_path: Path) -> None:
     reader = reader_of(path)
     assert reader
     assert list(reader(path, "t", ("de", "en-GB"), ()).read()) == [Pair("b", "a")]
-    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [Pair("a", "b", "from en to de-DE")]
+    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [
+        Pair("a", "b", "no pair in en and ko (the first such unit is from en to de-DE)")
+    ]
 
 
 def test_test_sets_of_wmt(tmp_path: Path) -> None:
     path = write(tmp_path / "a.xml", wmt(["a &amp; b", "c"], ["d", "e"], ["f", "g"]))
     further = "further references not read"
     assert read(path) == [Pair("a & b", "d"), Pair("a & b", "f", further), Pair("c", "e"), Pair("c", "g", further)]
+
+
+@pytest.mark.parametrize("bad", ["b & c", "\x0b", "&#0;", "a <b> c", "1 < 2", "\ufffe"])
+def test_what_is_no_xml_in_a_test_set_costs_its_segment(tmp_path: Path, bad: str) -> None:
+    sides = [f"s{n}" for n in range(5000)], [f"t{n}" for n in range(5000)]  # more than a block is read
+    sides[0][1] = sides[1][2] = bad
+    path = write(tmp_path / "a.xml", wmt(*sides).replace("<seg", "\n<seg"))
+    pairs = read(path)
+    assert [pair.source if pair.flaw else pair.target for pair in pairs] == [
+        *("t0", f"{path}:3", "s2"),
+        *(f"t{n}" for n in range(3, 5000)),
+    ]
+    assert pairs[2].target == f"{path}:5004"
+    assert {pair.flaw.partition("(")[0] for pair in pairs} == {"", "no XML "}
+
+
+def test_a_segment_that_is_not_closed_costs_its_document(tmp_path: Path) -> None:
+    good = wmt(["a"], ["b"])
+    doc = good[good.index("<doc") : good.index("</dataset>")]
+    for gone in ("</seg>", "</seg></p></src>", "</seg></p></ref>"):
+        path = write(tmp_path / "a.xml", good.replace("</dataset>", f"\n{doc.replace(gone, '', 1)}{doc}</dataset>"))
+        assert [pair.flaw.partition("(")[0] for pair in read(path)] == ["", "no XML ", ""], gone
 
 
 SGM = """<srcset setid="newstest" srclang="any">
@@ -747,8 +770,10 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: str | bytes, complain
 def test_the_separator_that_excel_names_first(tmp_path: Path, first: str) -> None:
     path = write(tmp_path / "a.csv", f'{first}\r\nen;de\r\n"a, b, c";d\r\n')
     assert read(path) == [Pair("a, b, c", "d")]
-    with pytest.raises(DataError, match=r"a.csv:3: 1 columns, and column 2 is wanted"):
+    with pytest.raises(DataError, match=r"a.csv:3: 1 column, and column 2 is wanted"):
         read(write(tmp_path / "a.csv", f"{first}\nen;de\na\n"))
+    with pytest.raises(DataError, match=r"a.csv:2: no column is called 'de'"):
+        read(write(tmp_path / "a.csv", f"{first}\nen;german\na\n"))
 
 
 def test_columns_of_one_file_among_others(tmp_path: Path) -> None:

@@ -42,13 +42,13 @@ _STEPS = {
     "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
     "another script": CleaningConfig(script=True, max_characters=0),
 }
-_GUESSES = 100  # lines whose encoding is guessed
+_SAMPLE_LINES = 129  # that are not UTF-8, by which their encoding is recognised
 Tick = Callable[[int], object]
 
 
 @dataclass
 class Finding:
-    """One kind of problem, in `count` of the `looked_at` pairs.
+    """One kind of problem, in `count` of the `looked_at` pairs: all of the text, or a sample of them.
 
     examples: number (from 1), source and target. encoding: that of lines that are not UTF-8, probably.
     """
@@ -168,7 +168,7 @@ def diagnose(
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
     """
     reader = _LenientReader(source)
-    statistics = _Statistics(languages, held_out, reader.count())
+    statistics = _Statistics(languages, held_out, reader.count(), "line" if source.has_lines else "text")
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
@@ -190,7 +190,7 @@ class _LenientReader:
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
-        self._guesses = [Counter[str](), Counter[str]()]  # likely encodings of such lines
+        self._samples = [b"", b""]  # such lines, by which the encoding is recognised
         if isinstance(source, ParallelFiles):
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
@@ -227,10 +227,11 @@ class _LenientReader:
             yield from self._source.read()
 
     def _repair(self, side: int, number: int, line: bytes) -> str:
-        guesses, finding = self._guesses[side], self._undecoded[side]
-        if guesses.total() < _GUESSES:
-            guesses[likely_encoding(line)] += 1
-            ((finding.encoding, _),) = guesses.most_common(1)
+        finding = self._undecoded[side]
+        if finding.count < _SAMPLE_LINES:
+            self._samples[side] += line + b"\n"
+            if finding.count.bit_count() == 1 or not finding.count:  # 0, 1, 2, 4, 8 and so on
+                finding.encoding = likely_encoding(self._samples[side])
         text = line.decode(finding.encoding, errors="replace")
         finding.add(number, Pair(text, "") if side == 0 else Pair("", text))
         self._repaired[side] = True
@@ -250,13 +251,13 @@ class _LenientReader:
 class _Statistics:
     """Facts and problems of the pairs added so far."""
 
-    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int) -> None:
-        """pairs: about how many there will be."""
+    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int, unit: str) -> None:
+        """pairs: about how many there will be. unit: of the file, a line or a text."""
         self.lengths = (array("I"), array("I"))
         self._words = [0, 0]
         self._held_out = held_out
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
-        self._broken, self._returns = Finding("broken encoding"), Finding("a carriage return inside a line")
+        self._broken, self._returns = Finding("broken encoding"), Finding(f"a carriage return inside a {unit}")
         self._steps = [
             (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
         ]
@@ -340,11 +341,9 @@ class _Languages:
             return
         for side, text in enumerate((pair.source, pair.target)):
             self._add_to_block(self._identifier, side, text)
+            self.findings[side].looked_at += self._every > 1  # without a sample, the share is that of all pairs
             likelihoods = self._identifier.likelihoods(text)
-            if likelihoods is None:
-                continue
-            self.findings[side].looked_at += 1
-            if self._identifier.is_other(likelihoods, self._expected[side]):
+            if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
 
     def _add_to_block(self, identifier: LanguageIdentifier, side: int, text: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.pairs import FURTHER
+from tolka.text.pairs import FURTHER, NO_PAIR
 
 _REPETITIONS = ("duplicate", "near duplicate")
 _LEAST = 0.1  # of all pairs, when only repetitions were left out
@@ -31,9 +31,10 @@ def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> st
 
     More than half of the pairs may not be missing. A pair that is left out because it came before is not: its text is
     learnt from, unless nearly all pairs are repetitions. Nor is one that was set aside for validation or test, nor a
-    further translation of a text that was read. max_length: batching.max_length.
+    further translation of a text that was read, nor a unit in other languages. max_length: batching.max_length.
     """
-    chosen = {why: count for why, count in tally.dropped.items() if why != "set aside" and not why.startswith(FURTHER)}
+    others = ("set aside", FURTHER, NO_PAIR)
+    chosen = {why: count for why, count in tally.dropped.items() if not why.startswith(others)}
     dropped = replace(tally, dropped=Counter(chosen))
     repeated = sum(dropped.dropped[reason] for reason in _REPETITIONS)
     missing = dropped.dropped.total() - repeated

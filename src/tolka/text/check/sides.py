@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
+from tolka.system.number_format import counted
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import is_known, letters_of
+from tolka.text.scripts import is_in_other_script, is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST, _MANY = 0.5, 0.2  # of the pairs; a line may be too short to tell its language
@@ -19,25 +20,27 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
     return islice(source.read(), 0, _READ_PAIRS, step)
 
 
-def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str]) -> str:
+def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str], exchange: str) -> str:
     """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can tell.
+
+    exchange: what to do where they are swapped, as `PairSource.exchange`.
 
     Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
     tell: _IsOther = _never
     if all(map(is_known, languages)):
-        tell = _by_script(languages) or _by_langid(languages)
+        tell = _by_langid(languages) if letters_of(languages[0]) == letters_of(languages[1]) else _by_script(languages)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
             counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _in_words(counts, languages)
+    return _in_words(counts, languages, exchange)
 
 
-def _in_words(counts: Counter[str], languages: tuple[str, str]) -> str:
+def _in_words(counts: Counter[str], languages: tuple[str, str], exchange: str) -> str:
     (source, target), least, many = languages, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
@@ -47,8 +50,7 @@ def _in_words(counts: Counter[str], languages: tuple[str, str]) -> str:
     if max(counts["source"], counts["target"]) > least and min(counts["source"], counts["target"]) > many:
         return (
             f"the sides are swapped: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
-            f"{counts['target']}; corpus.source={target} corpus.target={source} says so (where files or columns are "
-            "named after the languages, exchange those names instead)"
+            f"{counts['target']}; {exchange}"
         )
     for side, own, other in (("source", source, target), ("target", target, source)):
         if counts[side] > least:
@@ -60,18 +62,12 @@ def _in_words(counts: Counter[str], languages: tuple[str, str]) -> str:
 
 
 def _of(counts: Counter[str], what: str) -> str:
-    return f"{counts[what]} of {counts['pairs']} pairs looked at"
+    return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
 
 
-def _by_script(languages: tuple[str, str]) -> _IsOther | None:
-    """Return a function that tells whether a side's text has the other language's letters rather than its own.
-
-    None for languages that are written in the same letters.
-    """
-    letters = [letters_of(language) for language in languages]
-    if None in letters or letters[0].pattern == letters[1].pattern:
-        return None
-    return lambda text, side: len(letters[1 - side].findall(text)) > 2 * len(letters[side].findall(text))
+def _by_script(languages: tuple[str, str]) -> _IsOther:
+    """Return a function that tells whether a side's text has more of the other language's letters than of its own."""
+    return lambda text, side: is_in_other_script(text, languages[side], languages[1 - side])
 
 
 def _never(text: str, side: int) -> bool:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import regex
 
@@ -14,7 +13,7 @@ from tolka.text.characters import CharacterForm, visible
 from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
-from tolka.text.scripts import letters_of
+from tolka.text.scripts import is_in_other_script, letters_of
 
 _RATIO_ALLOWANCE = 10  # characters added to both sides: a translation of "OK" may be three times as long
 
@@ -70,6 +69,8 @@ class CleaningConfig:
         return CharacterForm(self.unicode, self.control, self.blanks)
 
 
+RULES = {"control": 2, "markup": 2, "numbers": 2}
+"""Setting -> version of what it does to a pair, raised with each change: text prepared by another is prepared again."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
 
@@ -201,17 +202,15 @@ def _numbers(text: str) -> list[int]:
 def _script_steps(languages: tuple[str, str]) -> Iterator[Step]:
     """Yield a step for each side whose language's scripts are known."""
     for side, language in zip(("source", "target"), languages, strict=True):
-        expected = letters_of(language)
-        if expected:
-            yield _unless_other_script(side, expected)
+        if letters_of(language):
+            yield _unless_other_script(side, language)
 
 
-def _unless_other_script(side: str, expected: Any) -> Step:
+def _unless_other_script(side: str, language: str) -> Step:
     reason = f"{side} in another script"
 
     def step(pair: Pair) -> Pair | str:
-        letters = [character for character in getattr(pair, side) if character.isalpha()]
-        return reason if 2 * len(expected.findall("".join(letters))) < len(letters) else pair
+        return reason if is_in_other_script(getattr(pair, side), language) else pair
 
     return step
 

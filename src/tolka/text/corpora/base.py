@@ -10,6 +10,7 @@ from tolka.errors import ConfigError
 from tolka.options.checks import at_least
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
+from tolka.system.number_format import counted
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import PairSource, PairStream
 
@@ -99,8 +100,8 @@ class CorpusConfig(ABC):
             numbers, texts = len(getattr(self, key)), len(corpus.entries)
             if numbers not in (0, texts):
                 raise ConfigError(
-                    f"corpus.{key} has {numbers} numbers and corpus.train {texts} texts: give one for each (all that a "
-                    "pattern stands for is one)"
+                    f"corpus.{key} has {counted(numbers, 'number')} and corpus.train {counted(texts, 'text')}: "
+                    "give one for each (all that a pattern stands for is one)"
                 )
         return corpus
 

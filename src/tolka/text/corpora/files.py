@@ -12,7 +12,7 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.lines import COMPRESSIONS, LineLimit, user_path, without_compression
+from tolka.text.lines import COMPRESSIONS, LineLimit, near_path, user_path, without_compression
 from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
@@ -27,13 +27,14 @@ _SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after
 class _Text:
     """A prefix, or a file with both sides, with its columns; or a file of sources, with one of targets.
 
-    is_table: whether it is said to have these columns.
+    is_table: whether it is said to have these columns. exchanged: the list it is from, with its sides exchanged.
     """
 
     base: Path
     columns: list[str]
     target: Path | None = None
     is_table: bool = False
+    exchanged: str = ""
 
 
 @CORPORA.register("files")
@@ -84,7 +85,11 @@ class FilesConfig(CorpusConfig):
         """Return the sources of each entry of a list."""
         entries = [self._texts(entry, key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
-        return [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
+        sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
+        for text, source in zip(chain(*entries), chain(*sources), strict=True):
+            if text.exchanged:
+                source.exchange = f"type corpus.{key}={text.exchanged}"
+        return sources
 
     def _texts(self, entry: Entry, key: str) -> list["_Text"]:
         """Return what an entry stands for."""
@@ -92,9 +97,11 @@ class FilesConfig(CorpusConfig):
             return [_Text(base, self.columns) for base in self._expanded(entry, key)]
         if len(entry) == 2:
             source, target = (self._folder() / user_path(path) for path in entry)
-            return [_Text(source, [], target)]
+            return [_Text(source, [], target, exchanged=f"[[{entry[1]},{entry[0]}]]")]
         if len(entry) == 3:
-            return [_Text(_file(base, key), entry[1:], is_table=True) for base in self._expanded(entry[0], key)]
+            exchanged = f"[[{entry[0]},{entry[2]},{entry[1]}]]"
+            bases = self._expanded(entry[0], key)
+            return [_Text(_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
@@ -107,7 +114,11 @@ class FilesConfig(CorpusConfig):
             raise ConfigError(
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
-        if not set(entry) & set("*?[") or base.exists() or _sides(base, self.source):
+        if base.exists() or _sides(base, self.source):
+            return [base]
+        if "," in entry:
+            raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={self._in_brackets(entry)}")
+        if not set(entry) & set("*?["):
             return [base]
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
         files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
@@ -119,6 +130,12 @@ class FilesConfig(CorpusConfig):
                 f".{self.source}{self._ending_hint(base)}"
             )
         return sorted(files | prefixes)
+
+    def _in_brackets(self, names: str) -> str:
+        """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
+        bases = [self._folder() / user_path(name) for name in names.split(",")]
+        are_texts = len(bases) != 2 or all(reader_of(base) or _sides(base, self.source) for base in bases)
+        return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, languages = text.base, (self.source, self.target)
@@ -188,7 +205,7 @@ def _file(path: Path, key: str) -> Path:
     """Return the path of a file; DataError if there is none."""
     _refuse_a_pipe(path, key)
     if not path.is_file():
-        raise DataError(f"corpus.{key}: there is no file {path}")
+        raise DataError(f"corpus.{key}: there is no file {path}{near_path(path)}")
     return path
 
 

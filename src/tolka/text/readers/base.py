@@ -53,6 +53,8 @@ class BothSides(PairSource):
     """One file with sources and targets. has_columns: whether corpus.columns chooses among several texts of a row."""
 
     has_columns = True
+    version = ""
+    """of what the reader makes of a file, raised with each change: text read by another is prepared again"""
 
     def __init__(
         self,
@@ -77,6 +79,8 @@ class BothSides(PairSource):
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+        if self.has_columns:
+            self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.languages))}]"
 
     def refuse_columns(self) -> None:
         """Raise ConfigError where columns are named of a file that has none."""
@@ -91,7 +95,7 @@ class BothSides(PairSource):
 
     def fingerprint(self) -> str:
         self._digest = self._digest or digest_of(self.path)
-        parts = [type(self).__name__, self._digest, *self.languages, *self.columns]
+        parts = [type(self).__name__ + self.version, self._digest, *self.languages, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @cached_property

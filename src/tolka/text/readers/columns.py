@@ -7,6 +7,7 @@ from itertools import chain
 
 from tolka.errors import ConfigError, DataError
 from tolka.options.registry import did_you_mean
+from tolka.system.number_format import counted
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
@@ -22,6 +23,7 @@ class TsvFile(BothSides):
     """
 
     separators = "tabs"
+    has_lines = True
 
     def read(self) -> Iterator[Pair]:
         rows = self.rows()
@@ -30,18 +32,18 @@ class TsvFile(BothSides):
             if 0 in numbers:
                 raise ConfigError(f"{self.setting.key} ({', '.join(self.columns)}): columns are counted from 1")
         else:
-            numbers = self._column_numbers(next(rows, (1, []))[1])
+            numbers = self._column_numbers(*next(rows, (1, [])))
         for line, cells in rows:
             if cells == [""]:  # a blank line: cleaning drops and counts it
                 yield Pair("", "")
                 continue
             if max(numbers) > len(cells):
                 if self.repair is not None:
-                    yield Pair(" ".join(cells), "", "too few columns")
+                    yield Pair(one_line(" ".join(cells)), "", "too few columns")
                     continue
                 raise DataError(
-                    f"{self.path}:{line}: {len(cells)} columns, and column {max(numbers)} is wanted; are they "
-                    f"separated by {self.separators}?"
+                    f"{self.path}:{line}: {counted(len(cells), 'column')}, and column {max(numbers)} is wanted; are "
+                    f"they separated by {self.separators}?"
                 )
             source, target = (one_line(cells[number - 1]) for number in numbers)
             yield Pair(source, target, self._flaw(cells))
@@ -59,15 +61,15 @@ class TsvFile(BothSides):
         """Return what is wrong with the cells of a row, or ""; always "" in TSV."""
         return ""
 
-    def _column_numbers(self, header: list[str]) -> list[int]:
-        """Return the numbers of the columns named in the first line."""
+    def _column_numbers(self, line: int, header: list[str]) -> list[int]:
+        """Return the numbers of the columns named in the first line, which may be the second of the file."""
         names = [" ".join(name.split()) for name in header]
         columns = self.columns or self.languages
         for name in columns:
             if name not in names:
                 raise DataError(
-                    f"{self.path}:1: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}; "
-                    f"{self.setting.numbers}"
+                    f"{self.path}:{line}: no column is called '{name}'.{did_you_mean(name, names)} "
+                    f"{self.setting.names}; {self.setting.numbers}"
                 )
         return [names.index(name) + 1 for name in columns]
 
@@ -84,6 +86,7 @@ class CsvFile(TsvFile):
     """
 
     separators = "commas, semicolons or tabs"
+    has_lines = False  # a quoted cell may have several
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()

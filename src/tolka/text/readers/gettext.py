@@ -18,6 +18,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))", re.DOTALL)
 _ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
+_BEGINNING = re.compile(r"\s*(?:$|#|msgctxt\b|msgid\b)")  # of a line that begins a message, or stands before one
 _HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
 _PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
 
@@ -35,21 +36,32 @@ class GettextFile(BothSides):
     """
 
     has_columns = False
+    version = "2"
+    exchange = "exchange corpus.source and corpus.target"
 
     def read(self) -> Iterator[Pair]:
         self.refuse_columns()
         message: Message = {}
-        fuzzy, key, singular = False, "", 0
+        fuzzy, key, singular, skips = False, "", 0, False
         for number, line in enumerate(self._text_lines(), 1):
-            for kind, value in self._tokens(line, number):
-                if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
-                    singular = _singular_form(message, singular)
-                    yield from _pairs(message, fuzzy, singular)
-                    message, fuzzy, key = {}, False, ""
-                if kind == "comment":
-                    fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
-                else:
-                    key = self._add(message, kind, value, key, number)
+            if skips and not _BEGINNING.match(line):
+                continue
+            skips = False
+            try:
+                for kind, value in self._tokens(line, number):
+                    if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
+                        singular = _singular_form(message, singular)
+                        yield from _pairs(message, fuzzy, singular)
+                        message, fuzzy, key = {}, False, ""
+                    if kind == "comment":
+                        fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
+                    else:
+                        key = self._add(message, kind, value, key, number)
+            except DataError as error:
+                if self.repair is None:  # as msgfmt, which makes nothing of a file with an error in it
+                    raise
+                yield Pair(str(error), "", "no message of gettext")
+                message, fuzzy, key, skips = {}, False, "", True
         yield from _pairs(message, fuzzy, _singular_form(message, singular))
 
     def _text_lines(self) -> Iterator[str]:
@@ -97,6 +109,10 @@ class _Transcoded:
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream, self._encoding = stream, encoding
+
+    def seekable(self) -> bool:
+        """Return False: only lines can be read."""
+        return False
 
     def readline(self, size: int) -> bytes:
         """Return the next line, of at most `size` bytes before conversion."""

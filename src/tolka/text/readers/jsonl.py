@@ -30,7 +30,7 @@ class JsonLinesFile(BothSides):
                 except DataError:
                     if self.repair is None:
                         raise
-                    yield Pair(line, "", "no object with both texts")
+                    yield Pair(one_line(line), "", "no object with both texts")
                     continue
                 valid = [_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
                 yield Pair(valid[0], valid[1], "" if valid == texts else "half a character")

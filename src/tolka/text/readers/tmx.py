@@ -5,7 +5,8 @@ from pathlib import Path
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, normal_code
+from tolka.text.readers.xml_segment import SegmentText
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile, normal_code
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # they contain markup of the original document
 _FURTHER = f"{FURTHER}variants not read"
@@ -43,10 +44,10 @@ class _Units(UnitHandler):
     def _end_unit(self) -> None:
         """Add the pair of a unit, and a flawed one for each further variant of a language."""
         sides = [self._of_language(language) for language in self.languages]
-        if missing := [language for language, side in zip(self.languages, sides, strict=True) if not side]:
+        if not all(sides):
             present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
             source, target = (side[0][1] if side else "" for side in sides)
-            self.pairs.append(Pair(source, target, f"no variant in {' or '.join(missing)}, but in {present}"))
+            self.pairs.append(Pair(source, target, self.no_pair(f"in {present}")))
             return
         sources, targets = sides
         (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]

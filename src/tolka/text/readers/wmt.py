@@ -11,7 +11,8 @@ from tolka.errors import DataError
 from tolka.text.lines import COMPRESSIONS, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile, single_spaced
+from tolka.text.readers.xml_segment import SegmentText, single_spaced
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
@@ -30,6 +31,7 @@ class SgmFiles(PairSource):
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit) -> None:
         self.name, self.paths, self._limit = name, (source, target), limit
+        self.exchange = f"exchange the names of {source} and {target}"
 
     def read(self) -> Iterator[Pair]:
         sides = (_segments(path, self._limit) for path in self.paths)
@@ -81,12 +83,13 @@ def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
 class _Documents(UnitHandler):
     """The documents that expat has parsed so far."""
 
-    roots, units = frozenset({"dataset"}), frozenset({"doc"})
-    counted = frozenset({"seg"})
+    roots, units, parts = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
+    counted = parts
 
     def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
         super().__init__(path, languages, limit)
-        self._sides: list[tuple[str, str, dict[str, str]]] = []  # of the document: element, language, texts by number
+        # Of the document: element, language, and by number the text of each segment and its flaw.
+        self._sides: list[tuple[str, str, dict[str, tuple[str, str]]]] = []
         self._number = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -100,7 +103,7 @@ class _Documents(UnitHandler):
     def end(self, name: str) -> None:
         if name == "seg" and self.text is not None:
             if self._sides:
-                self._sides[-1][2][self._number] = self.text.finished()
+                self._sides[-1][2][self._number] = self.text.finished(), self.text.flaw
             self.text = None
         elif name == "doc":
             sources, references = (
@@ -108,11 +111,19 @@ class _Documents(UnitHandler):
                 for kind, language in zip(("src", "ref"), self.languages, strict=True)
             )
             found = sources[0] if sources else {}
-            for number, text in found.items():
-                self.pairs += [
-                    Pair(text, texts.get(number, ""), f"{FURTHER}references not read" if further else "")
-                    for further, texts in enumerate(references or [{}])
-                ]
+            for number, (source, flaw_of_source) in found.items():
+                for further, texts in enumerate(references or [{}]):
+                    target, flaw = texts.get(number, ("", ""))
+                    flaw = f"{FURTHER}references not read" if further else flaw_of_source or flaw
+                    self.pairs.append(Pair(source, target, flaw))
+
+    def give_up(self, line: int, reason: str) -> None:
+        """Leave out the pairs of the current segment, or else the document."""
+        if self.text is None or not self._sides:
+            super().give_up(line, reason)
+        else:
+            pair = self.no_xml(line, reason)
+            self._sides[-1][2][self._number] = pair.source, pair.flaw
 
 
 @register_reader(".xml")

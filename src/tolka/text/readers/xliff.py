@@ -2,7 +2,8 @@
 
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_stream import SegmentText, UnitHandler, XmlFile
+from tolka.text.readers.xml_segment import SegmentText
+from tolka.text.readers.xml_stream import UnitHandler, XmlFile
 
 _INLINE_CODES = frozenset({"bpt", "ept", "it", "ph", "x", "bx", "ex", "sc", "ec", "cp"})  # g, pc and mrk hold text
 _OTHER_TEXTS = frozenset({"alt-trans", "seg-source", "match", "glossEntry"})  # suggestions, and the source once more
@@ -58,7 +59,7 @@ class _Units(UnitHandler):
             return Pair(found[0], found[1], flaw)
         if self._fits(*reversed(self.languages)):
             return Pair(found[1], found[0], flaw)
-        return Pair(found[0], found[1], f"from {self._of_file[0]} to {self._of_file[1]}")
+        return Pair(found[0], found[1], self.no_pair(f"from {self._of_file[0]} to {self._of_file[1]}"))
 
     def _fits(self, source: str, target: str) -> bool:
         """Return whether the file has these languages, or does not say."""

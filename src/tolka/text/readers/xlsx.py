@@ -17,6 +17,8 @@ _MAX_ROWS, _MAX_COLUMNS, _MAX_BYTES = 2**20, 64, 2**28
 class XlsxFile(TsvFile):
     """corpus.columns has numbers, from 1, or the names in the first row; without it, the names are the languages."""
 
+    has_lines = False
+
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         try:
             with self.path.open("rb") as stream:

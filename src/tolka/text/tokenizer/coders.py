@@ -42,7 +42,7 @@ class Coder(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of subwords."""
+        """The number of subwords, special tokens included."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:

@@ -1,0 +1,228 @@
+"""XML parsed as a stream, which goes on after a unit that is no XML.
+
+The parser is expat, restricted so that a file can neither read others nor exhaust the memory: an entity declaration is
+an error, and a document type is never fetched. Undeclared entities have HTML's meaning (&eacute;); a segment with an
+entity that HTML does not have is flawed.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from tolka.errors import DataError
+from tolka.text.encodings import likely_encoding
+from tolka.text.lines import BROKEN, LineLimit, open_bytes
+from tolka.text.readers.xml_encoding import XmlDecoder
+from tolka.text.readers.xml_segment import RefusedError, SegmentText
+
+BLOCK = 2**16
+"""Bytes that are parsed at once."""
+TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
+_MAX_DEPTH = 100  # elements that are open at once
+
+
+class XmlHandler(ABC):
+    """What a reader does with the elements of a file.
+
+    roots: names of its first element. units: of the elements that are left out alone where they are no XML; if none,
+    that is an error of the file. parts: of elements of a unit of which the same is true, unless they are not closed.
+    """
+
+    roots: frozenset[str]
+    units: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
+    kind = "a translation memory"
+    text: SegmentText | None = None  # of the current segment; None outside of segments
+
+    @abstractmethod
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle a start tag. name: without its prefix."""
+
+    @abstractmethod
+    def end(self, name: str) -> None:
+        """Handle an end tag."""
+
+    def give_up(self, line: int, reason: str) -> None:
+        """Leave out the current part, or else the current unit, which is no XML in this line."""
+        raise NotImplementedError
+
+
+class _NotClosedError(Exception):
+    """A unit begins in another, at this byte."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+
+def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
+    """Parse a file; yield after each block. DataError with the line for what is no XML, or of another kind."""
+    stream = _Stream(handler, limit)
+    try:
+        with open_bytes(path) as file:
+            block = file.read(BLOCK)
+            stream.decode = XmlDecoder(str(path), block)
+            while block:
+                stream.feed(stream.decode(block))
+                yield
+                block = file.read(BLOCK)
+            stream.feed(stream.decode(b"", last=True))
+        stream.close()
+        yield
+    except expat.ExpatError as error:
+        raise DataError(f"{path}:{stream.line}: no XML ({stream.reason(error)})") from None
+    except RefusedError as error:
+        raise DataError(f"{path}:{stream.line}: {error}") from None
+    except BROKEN as error:
+        raise DataError(f"{path}:{stream.line}: cannot be read further ({error}); is the file complete?") from None
+    if not stream.found_root:
+        names = " or ".join(f"<{name}>" for name in sorted(handler.roots))
+        raise DataError(f"{path}: no {names} is in it; this is another kind of XML")
+
+
+class _Stream:
+    """A parser that goes on after a unit, or a part of one, that is no XML."""
+
+    def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
+        self.found_root = False
+        self.decode: XmlDecoder | None = None
+        self._handler, self._limit = handler, limit
+        self._open: list[str] = []  # names of the open elements
+        self._unit_depth: int | None = None  # of the current unit's element
+        self._part_depth: int | None = None  # of that of its current part
+        self._error: Exception | None = None  # while the end of a unit that is no XML is looked for
+        self._error_facts = 0, ""  # its line and reason
+        self._skipped = b""  # the end of what was skipped since
+        units, parts = "|".join(handler.units), "|".join(handler.parts)
+        self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{units})\s*>|<(?=(?:\w+:)?(?:{units})[\s>])".encode())
+        self._part_edge = re.compile(rf"</(?:\w+:)?(?:{parts})\s*>|<(?=/?(?:\w+:)?(?:{parts}|{units})[\s>])".encode())
+        self._new_parser(first_line=1)
+
+    def _new_parser(self, first_line: int) -> None:
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        parser.UseForeignDTD(True)  # an undeclared entity is skipped, not an error: the DTD might declare it
+        self._parser, self._block, self._fed_before, self._lines_before = parser, b"", 0, first_line - 1
+        for name in self._open:  # what a unit stands in; there are no handlers yet
+            self._parse(f"<{name}>".encode())
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._characters
+        parser.EntityDeclHandler = self._refuse
+        parser.SkippedEntityHandler = self._undeclared
+
+    @property
+    def line(self) -> int:
+        """The number of the line that is being parsed."""
+        return self._lines_before + self._parser.CurrentLineNumber
+
+    def reason(self, error: Exception) -> str:
+        """Return what is wrong with the XML, in words."""
+        if not isinstance(error, expat.ExpatError):
+            return "a unit that is not closed"
+        words = expat.ErrorString(error.code)
+        if words != expat.errors.XML_ERROR_INVALID_TOKEN or self.decode is None:
+            return words
+        return self.decode.flaw or _not_utf8(self._block, self._parser.ErrorByteIndex - self._fed_before) or words
+
+    def feed(self, block: bytes) -> None:
+        """Parse the next block. ExpatError outside of units."""
+        while block:
+            if self._error is not None:
+                block = self._after_unit(block)
+                continue
+            try:
+                self._parse(block)
+                return
+            except (expat.ExpatError, _NotClosedError) as error:
+                if self._unit_depth is None:
+                    raise
+                self._error, self._error_facts = error, (self.line, self.reason(error))
+                place = error.place if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
+                start = max(place - self._fed_before, 0)
+                block = block[start - 2 * (block[max(start - 2, 0) : start] == b"</") :]  # an end tag that fits none
+
+    def close(self) -> None:
+        """Parse the end of the file; ExpatError where something is missing."""
+        if self._error is not None:
+            raise self._error
+        self._parser.Parse(b"", True)
+
+    def _parse(self, block: bytes) -> None:
+        self._block, self._fed_before = block, self._fed_before + len(self._block)
+        self._parser.Parse(block, False)
+        # The parser buffers a tag or a comment until its end.
+        if self._fed_before + len(block) - self._parser.CurrentByteIndex > self._limit.max_bytes + BLOCK:
+            raise RefusedError(self._limit.complaint("a tag or a comment"))
+
+    def _after_unit(self, block: bytes) -> bytes:
+        """Return what follows what is no XML, for a parser of its own; b"" where its end is not in sight."""
+        data, line = self._skipped + block, self.line
+        edge = (self._unit_edge if self._part_depth is None else self._part_edge).search(data)
+        if edge is None:
+            self._skipped = data[-TAG_BYTES:]
+            self._lines_before += data[:-TAG_BYTES].count(b"\n")
+            return b""
+        if self._part_depth is not None and not edge[0].startswith(b"</"):  # it is not closed: the unit is left out
+            self._part_depth, self._skipped, self._handler.text = None, data, None
+            return self._after_unit(b"")
+        rest = data[edge.end() if edge[0].startswith(b"</") else edge.start() :]
+        self._handler.give_up(*self._error_facts)
+        assert self._unit_depth is not None
+        if self._part_depth is None:
+            del self._open[self._unit_depth :]
+            self._unit_depth = None
+        else:
+            del self._open[self._part_depth :]
+        self._error, self._skipped, self._part_depth, self._handler.text = None, b"", None, None
+        self._new_parser(line + data[: len(data) - len(rest)].count(b"\n"))
+        return rest
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        local = name.rpartition(":")[2] if ":" in name else name
+        if local in self._handler.units:
+            if self._unit_depth is not None:
+                raise _NotClosedError(self._parser.CurrentByteIndex)
+            self._unit_depth = len(self._open)
+        elif local in self._handler.parts and self._unit_depth is not None:
+            if self._part_depth is not None:
+                raise _NotClosedError(self._parser.CurrentByteIndex)
+            self._part_depth = len(self._open)
+        if len(self._open) > _MAX_DEPTH:
+            raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
+        self.found_root |= local in self._handler.roots
+        self._open.append(name)
+        self._handler.start(local, attributes)
+
+    def _end(self, name: str) -> None:
+        self._open.pop()
+        if self._unit_depth == len(self._open):
+            self._unit_depth = None
+        if self._part_depth == len(self._open):
+            self._part_depth = None
+        self._handler.end(name.rpartition(":")[2] if ":" in name else name)
+
+    def _characters(self, text: str) -> None:
+        if self._handler.text is not None:
+            self._handler.text.add(text)
+
+    def _undeclared(self, name: str, is_parameter: bool) -> None:
+        if self._handler.text is not None and not is_parameter:
+            self._handler.text.add_entity(name)
+
+    def _refuse(self, name: str, *_: object) -> None:
+        raise RefusedError(f"it declares an entity ('{name}'), which {self._handler.kind} needs for nothing good")
+
+
+def _not_utf8(block: bytes, place: int) -> str:
+    """Return that the text around a place of a block is not UTF-8, and what it may be instead; "" if it is UTF-8."""
+    text, end, _ = block[block.rfind(b">", 0, max(place, 0)) + 1 :].partition(b"<")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        if end or error.reason != "unexpected end of data":  # else the rest of a character may be in the next block
+            encoding = likely_encoding(text)
+            return f"not UTF-8, perhaps {encoding}: iconv -f {encoding} -t UTF-8 would convert the file"
+    return ""

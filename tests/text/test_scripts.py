@@ -1,0 +1,56 @@
+"""Language codes and what is typed in their place, and which script a text is in."""
+
+import pytest
+
+from tolka.errors import ConfigError
+from tolka.text.scripts import check_code, code_named, is_in_other_script
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "other", "expected"),
+    [
+        ("나는 당신을 사랑합니다.", "en", "ko", True),
+        ("LG의 가전", "ko", "en", False),  # a name
+        ("KBS의 LG 가전", "ko", "en", True),
+        ("USB 가전은", "ko", "", False),
+        ("The washing machine 가전은", "ko", "", True),
+        ("Это", "ko", "en", False),  # neither
+        ("Это", "ko", "", True),
+        ("我喝茶", "ja", "zh", False),  # Japanese has these letters as well
+        ("123 !?", "en", "ko", False),
+        ("", "en", "", False),
+        ("ferry", "xa", "ko", False),
+        ("나는", "en", "xa", False),
+    ],
+)
+def test_a_text_has_more_letters_of_the_other_script(text: str, language: str, other: str, expected: bool) -> None:
+    assert is_in_other_script(text, language, other) == expected
+
+
+@pytest.mark.parametrize("code", ["de", "eng", "en-GB", "zh_Hans", "eng_Latn", "xa", "xb", "x-mine", "qaa-x-a", "no"])
+def test_codes(code: str) -> None:
+    check_code("corpus.source", code)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("english", "en"),
+        ("Korean", "ko"),
+        ("germann", "de"),
+        ("Greek", "el"),
+        ("mandarin", "cmn"),
+        ("haitian_creole", "ht"),
+        ("Thai", "th"),
+        ("jp", "ja"),
+        ("cn", "zh"),
+        ("cz", "cs"),
+        ("phoneme", ""),
+        ("en_US.UTF-8", ""),
+        ("source", ""),
+    ],
+)
+def test_names_of_languages_and_countries_are_no_codes(typed: str, meant: str) -> None:
+    assert code_named(typed) == meant
+    with pytest.raises(ConfigError, match=rf"k \('{typed}'\) is no language code.*{meant}"):
+        check_code("k", typed)
