@@ -216,7 +216,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
 
 def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
     """Switch off an experiment's gradient flow for a model without recurrence."""
-    if "trainer.gradient_flow" in given or config.model.supports_gradient_flow:
+    if "trainer.gradient_flow" in given or config.model.SUPPORTS_GRADIENT_FLOW:
         return config
     return replace(config, trainer=replace(config.trainer, gradient_flow=False))
 

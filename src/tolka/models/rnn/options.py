@@ -1,7 +1,7 @@
 """Options of the recurrent encoder-decoders."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
@@ -16,6 +16,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 class RnnOptions(ModelConfig):
     """Options of all recurrent models; the defaults are an LSTM without attention."""
 
+    SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = True
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
     hidden: int = 0
@@ -58,11 +59,6 @@ class RnnOptions(ModelConfig):
                 "model.input_feeding=true hands on what attention found, and there is none: set model.attention to "
                 f"{', '.join(SCORES)}, or leave it out"
             )
-
-    @property
-    def supports_gradient_flow(self) -> bool:
-        """Always true: the encoder is recurrent."""
-        return True
 
     @property
     def width(self) -> int:

@@ -27,6 +27,7 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 class Transformer(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `TransformerOptions` for what can be chosen."""
 
+    architecture = "Transformer"
     output_embedding: OutputLayer
 
     def __init__(self, config: TransformerOptions, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -48,11 +49,6 @@ class Transformer(Seq2Seq):
         self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         # With standard deviation D^-0.5, sqrt(D) * embedding has variance 1.
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
-
-    @property
-    def architecture(self) -> str:
-        """Name of the architecture in messages and model cards."""
-        return "Transformer"
 
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
         """Return what is added to embeddings; rotary positions act inside attention instead."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
@@ -21,6 +21,8 @@ _POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary")
 class TransformerOptions(ModelConfig):
     """Options of all Transformers; the defaults are the size called small."""
 
+    SUPPORTS_COMPILE: ClassVar[bool] = True
+    SUPPORTS_RECOMPUTE: ClassVar[bool] = True
     heads: int = 4
     """attention heads; must divide d_model"""
     d_v: int = setting(0, listed=False)
@@ -85,16 +87,6 @@ class TransformerOptions(ModelConfig):
             decoder_layers=self.decoder_layers or self.layers,
             share_embeddings=resolved_sharing(self.share_embeddings, shared),
         )
-
-    @property
-    def supports_compile(self) -> bool:
-        """Always true: layers are compiled one by one."""
-        return True
-
-    @property
-    def supports_recompute(self) -> bool:
-        """Always true: layers are recomputed one by one."""
-        return True
 
     @property
     def width_step(self) -> int:
