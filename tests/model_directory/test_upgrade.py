@@ -29,5 +29,5 @@ def test_removed_settings_are_read_past_and_refused_when_typed() -> None:
     assert not {"layerdrop", "embedding_dropout"} & vars(config.model).keys()
     with pytest.raises(ConfigError, match=r"glossary_mode is gone; in its place: search\.glossary alone"):
         translate_config(["search.glossary_mode=soft"])
-    with pytest.raises(ConfigError, match=r"unknown key 'model\.d_v'\. Here it is: values are as wide as keys"):
+    with pytest.raises(ConfigError, match=r"unknown key 'model\.d_v'.* values are as wide as keys"):
         train_config(["model.d_v=3"])
