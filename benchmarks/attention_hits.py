@@ -14,29 +14,23 @@ and head, and of the mean over a layer's heads; what the marks . , ? ! looked at
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import torch
 
+from tolka.data.batch import collate
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
-from tolka.translation.attention_maps import (
-    AttentionConfig,
-    AttentionMap,
-    AttentionReader,
-    word_alignment,
-    word_numbers,
-)
-from tolka.translation.results import Candidate, Translation
+from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
@@ -146,17 +140,6 @@ def all_probes() -> dict[str, list[Probe]]:
     }
 
 
-def forced(translator: Translator[TorchEngine], probes: Sequence[Probe]) -> list[Translation]:
-    """The references, as if the model had written them."""
-    tokenizer = translator.tokenizer
-    sources = tokenizer.encode_source([probe.english for probe in probes])
-    targets = tokenizer.encode_target([probe.korean for probe in probes])
-    segments = zip(probes, sources, targets, strict=True)
-    return [
-        Translation([Candidate(probe.korean, [(source, target)], math.nan, True)]) for probe, source, target in segments
-    ]
-
-
 def without_marks(each: AttentionMap) -> AttentionMap:
     """The map without the rows and columns of marks, which stand in the word before them.
 
@@ -167,23 +150,27 @@ def without_marks(each: AttentionMap) -> AttentionMap:
         for pieces in (each.rows, each.columns)
     )
     weights = [[each.weights[row][column] for column in columns] for row in rows]
-    return AttentionMap(each.name, each.head, [each.rows[n] for n in rows], [each.columns[n] for n in columns], weights)
+    return AttentionMap(each.name, [each.rows[n] for n in rows], [each.columns[n] for n in columns], weights)
 
 
 def maps_of(
     translator: Translator[TorchEngine], probes: Sequence[Probe], kind: str
 ) -> dict[tuple[str, str], list[AttentionMap]]:
-    """(layer's name, head) -> the map of each probe; nothing where the model has none of this kind."""
+    """(layer's name, head) -> the map of each probe, the reference being forced. kind: cross, or encoder."""
     found: dict[tuple[str, str], list[AttentionMap]] = {}
-    translations = forced(translator, probes)
-    for layer in count():
-        for head in ("all", "mean"):
-            try:
-                maps = AttentionReader(translator, AttentionConfig(kind=kind, layer=layer, head=head))(translations)
-            except ConfigError:  # no such layer
-                return found
-            for each in (each for of_probe in maps for each in of_probe):
-                found.setdefault((each.name, each.head), []).append(without_marks(each))
+    tokenizer, engine = translator.tokenizer, translator.engine
+    sources = tokenizer.encode_source([probe.english for probe in probes])
+    targets = tokenizer.encode_target([probe.korean for probe in probes])
+    for source, target in zip(sources, targets, strict=True):
+        with torch.inference_mode():
+            attention = engine.model.eval().inspect(collate([source], [target]).to(engine.device)).attention
+        columns = [*tokenizer.source_pieces(source), "</s>"]
+        rows = [*tokenizer.target_pieces(target), "</s>"] if kind == "cross" else columns
+        for name, (heads,) in attention.items():
+            if kind in (name.partition(".")[0], name.rpartition(".")[2]):
+                for head, weights in [*enumerate(heads), ("mean", heads.mean(0))]:
+                    each = without_marks(AttentionMap(name, rows, columns, weights.tolist()))
+                    found.setdefault((name, str(head)), []).append(each)
     return found
 
 

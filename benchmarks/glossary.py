@@ -73,7 +73,6 @@ def main() -> None:
     parser.add_argument("--train", type=Path, nargs=2, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--entries", type=int, default=50, help="at most; there may be fewer clear translations")
-    parser.add_argument("--bonuses", type=float, nargs="*", default=[1.0, 2.0, 4.0])
     parser.add_argument("--least-sure", action="store_true", help="take the least clear of the clear translations")
     parser.add_argument("--beam-size", type=int, default=5)
     options = parser.parse_args()
@@ -85,12 +84,8 @@ def main() -> None:
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
 
     searches = {"plain": BeamConfig(beam_size=options.beam_size)}
-    searches["hard"] = BeamConfig(beam_size=options.beam_size, glossary=str(file))
-    for bonus in options.bonuses:
-        searches[f"soft {bonus:g}"] = BeamConfig(
-            beam_size=options.beam_size, glossary=str(file), glossary_mode="soft", glossary_bonus=bonus
-        )
-    decoding = DecodingConfig(device="cpu", threads=1, workers=1)
+    searches["glossary"] = BeamConfig(beam_size=options.beam_size, glossary=str(file))
+    decoding = DecodingConfig(device="cpu", threads=1)
     translators = {name: Translator.load(options.model, search, decoding) for name, search in searches.items()}
     glossary = Glossary(read_glossary(file, translators["plain"].languages))
     has_terms = [bool(glossary.matches(source)) for source in sources]

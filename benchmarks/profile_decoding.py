@@ -20,7 +20,7 @@ from tolka.system.memory import keep_freed_memory
 from tolka.translation.translator import Translator
 
 WARM_UP = 2  # passes, after which nothing is prepared any more
-IN_TURN = "decoding.workers=1"  # the profiler sees what this thread starts
+IN_TURN = "decoding.threads=1"  # the profiler sees what this thread starts
 
 
 def main(model: Path, source: Path, settings: list[str]) -> None:

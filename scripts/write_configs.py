@@ -15,13 +15,13 @@ from typing import Any
 from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.metrics.scores import MetricsConfig
+from tolka.options.settings import LISTED
 from tolka.report.page import ReportConfig
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
-from tolka.translation.attention_maps import AttentionConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.options import DecodingConfig
 
@@ -61,7 +61,6 @@ FILES: dict[str, Any] = {
     "report/default": ReportConfig(),
     "tracking/default": TrackingConfig(),
     "decoding/default": DecodingConfig(),
-    "attention/default": AttentionConfig(),
     "input/default": InputConfig(),
     "output/default": OutputConfig(),
     "files/default": FilesToScore(),
@@ -92,7 +91,8 @@ def as_yaml(config: Any) -> str:
     helps = help_lines(type(config))
     lines = []
     for field in sorted(dataclasses.fields(config), key=lambda field: field.name != "name"):
-        lines += [f"# {helps[field.name]}", f"{field.name}: {scalar(getattr(config, field.name))}"]
+        if field.metadata.get(LISTED, True):
+            lines += [f"# {helps[field.name]}", f"{field.name}: {scalar(getattr(config, field.name))}"]
     return "\n".join(lines) + "\n"
 
 

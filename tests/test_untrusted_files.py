@@ -54,7 +54,7 @@ class Reader:
 
 
 def translating(search: SearchConfig, backend: str = "torch") -> Callable[[Path], object]:
-    decoding = DecodingConfig(device="cpu", threads=1, workers=1, split="never", backend=backend)
+    decoding = DecodingConfig(device="cpu", threads=1, split="never", backend=backend)
     return lambda folder: open_translator(folder, search, decoding)(TEXTS[:2])
 
 

@@ -57,20 +57,20 @@ def test_a_hit_is_the_largest_weight_and_marks_do_not_count() -> None:
     looking = [0.1, 0.6, 0.2, 0.1, 0.0]
     away = [0.0, 0.0, 0.1, 0.9, 0.0]
     weights = [away, looking, looking, away, away]
-    each = AttentionMap("decoder.0.cross", "mean", rows, columns, weights)
+    each = AttentionMap("decoder.0.cross", rows, columns, weights)
     assert without_marks(each).columns == ["▁I", "▁love", "▁you", "</s>"]
     assert without_marks(each).weights[2] == [0.1, 0.6, 0.2, 0.0]
     assert verb_hit(probe, without_marks(each))
-    apart = AttentionMap("decoder.0.cross", "mean", ["▁나는", "▁", "너를", ".", "</s>"], columns, weights)
+    apart = AttentionMap("decoder.0.cross", ["▁나는", "▁", "너를", ".", "</s>"], columns, weights)
     assert without_marks(apart).rows == ["▁나는", "▁", "너를", "</s>"]
-    elsewhere = AttentionMap("decoder.0.cross", "mean", rows, columns, [away, away, [0.9, 0.0, 0.1, 0, 0], away, away])
+    elsewhere = AttentionMap("decoder.0.cross", rows, columns, [away, away, [0.9, 0.0, 0.1, 0, 0], away, away])
     assert not verb_hit(probe, without_marks(elsewhere))
 
 
 def test_it_is_compared_with_the_other_noun() -> None:
     pieces = ["▁the", "▁cat", "▁ate", "▁the", "▁ri", "ce", "▁because", "▁it"]
     rows = [[0.0] * 8] * 7 + [[0.5, 0.2, 0.0, 0.0, 0.1, 0.15, 0.0, 0.05]]
-    each = AttentionMap("encoder.0.self", "0", pieces, pieces, rows)
+    each = AttentionMap("encoder.0.self", pieces, pieces, rows)
     assert it_hit(Probe("The cat ate the rice because it", "", 4, 1), each)
     assert not it_hit(Probe("The cat ate the rice because it", "", 1, 4), each)
 

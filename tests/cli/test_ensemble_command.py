@@ -45,30 +45,6 @@ def test_a_model_beside_itself_says_what_it_says_alone(command: Command, trained
     assert [*alone.out.splitlines()] == Translator.load([trained, trained])(text.decode().splitlines())
 
 
-def test_weights_lie_between_the_models(command: Command, corpus: Path, trained: Path, other: Path) -> None:
-    """Nearly all of the weight on one model is nearly that model; the ratios matter, not the sum."""
-    alone = [nll(command, str(model), corpus) for model in (trained, other)]
-    both = f"{trained},{other}"
-    assert nll(command, both, corpus, "decoding.weights=[1,1e-6]") == pytest.approx(alone[0], abs=1e-3)
-    assert nll(command, both, corpus, "decoding.weights=[0.000001,1]") == pytest.approx(alone[1], abs=1e-3)
-    halves = [nll(command, both, corpus, *setting) for setting in ([], ["decoding.weights=[3,3]"])]
-    assert halves[0] == pytest.approx(halves[1], abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("weights", "complaint"),
-    [
-        ("[0.5,0.3,0.2]", "decoding.weights has length 3, but the number of models is 2: give one weight for each"),
-        ("[0.5,0]", "decoding.weights ([0.5, 0.0]) must all be above 0: leave out a model without weight"),
-        ("[a,b]", "decoding.weights (['a', 'b']) must be a list, each of it a number"),
-    ],
-)
-def test_weights_that_do_not_fit(command: Command, trained: Path, weights: str, complaint: str) -> None:
-    outcome = command("mt-translate", f"{trained},{trained}", f"decoding.weights={weights}", stdin=b"ferry\n")
-    assert outcome.code in (1, 2)
-    assert complaint in outcome.error
-
-
 def test_models_that_do_not_fit_are_named(
     command: Command, corpus: Path, tiny: list[str], trained: Path, tmp_path: Path
 ) -> None:

@@ -111,7 +111,7 @@ def test_two_vocabularies_and_an_older_model(command: Command, tiny: list[str], 
     assert command("mt-train", *tiny, "tokenizer.shared=false", "model.share_embeddings=target_output").code == 0
     base = tmp_path / "base"
     (tmp_path / "run").rename(base)
-    forget(base / "last", "normalization", "layerdrop")
+    forget(base / "last", "normalization", "positions")
     assert command("mt-train", *going_on(tiny, base / "last")).code == 0
     assert (tmp_path / "run" / "best" / "source.model").is_file()
     outcome = command("mt-train", *going_on(tiny, base / "last", "model.normalization=rmsnorm"))
@@ -186,7 +186,7 @@ def test_other_sizes_are_refused_with_their_keys(
 
 
 def test_equal_sizes_may_be_said_in_other_words(tiny: list[str], trained: Path) -> None:
-    words = ["model.d_ff=64", "model.decoder_layers=1", "model.share_embeddings=all", "model.d_v=8"]
+    words = ["model.d_ff=64", "model.decoder_layers=1", "model.share_embeddings=all"]
     train_config(going_on(tiny, trained, *words))
     with pytest.raises(ConfigError, match=r"model.share_embeddings \(all, now source_target\)"):
         train_config(going_on(tiny, trained, "model.share_embeddings=source_target"))

@@ -36,8 +36,8 @@ def test_terms_are_in_the_translations(command: Command, trained: Path, terms: P
 
 
 def test_what_is_missing_and_what_slips_through_is_reported(command: Command, trained: Path, terms: Path) -> None:
-    soft = ["search.glossary_mode=soft", "search.glossary_bonus=0"]
-    outcome = command("mt-translate", trained, f"search.glossary={terms}", *soft, "output.format=jsonl", stdin=LINES)
+    short = ["search.max_length_factor=0", "search.max_length_extra=1", "output.format=jsonl"]
+    outcome = command("mt-translate", trained, f"search.glossary={terms}", *short, stdin=LINES)
     assert notes(outcome) == ["note: 2 of 4 lines lack a translation that the glossary (search.glossary) has for them"]
     flags = [json.loads(line)["flags"] for line in outcome.out.splitlines()]
     assert ["missing_term" in each for each in flags] == [True, False, False, True]

@@ -138,10 +138,9 @@ def test_no_input_is_no_output(command: Command, trained: Path, name: str) -> No
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["output.format=nbest", "alignments=true"], "output.format=nbest has no place for attention.alignments=true"),
+        (["output.format=nbest", "alignments=true"], "output.format=nbest has no place for output.alignments=true"),
         (["output.format=nbest", "--attention", "maps"], "output.format=nbest has no place for --attention"),
         (["output.format=json"], "output.format ('json') is unknown. Did you mean 'jsonl'?"),
-        (["output.score=mean"], "output.score=mean is for given translations: add --score, or leave it out"),
         (["resume=true"], "resume=true goes on with a file that was begun: name it with -o"),
         (["resume=true", "-o", "/dev/null"], "resume=true needs a file that can be read again, and /dev/null is"),
     ],

@@ -13,10 +13,10 @@ LINES = b"ferry kettle pebble .\nwalnut .\n\nferry kettle pebble .\nvelvet coppe
 @pytest.mark.parametrize(
     "settings",
     [
-        ["search=greedy", "search.no_repeat_ngram=2", "search.min_length=3", "search.repetition_penalty=1.1"],
-        ["search=beam", "search.length_normalization=plain", "search.coverage_penalty=0.2", "search.n_best=3"],
+        ["search=greedy", "search.no_repeat_ngram=2", "search.min_length=3"],
+        ["search=beam", "search.length_normalization=plain", "search.n_best=3"],
         ["search=diverse", "search.groups=2", "search.beam_size=4", "search.diversity=0.7", "search.n_best=2"],
-        ["search=sampling", "search.top_k=20", "search.top_p=0.9", "search.min_p=0.02", "search.epsilon=0.001"],
+        ["search=sampling", "search.top_k=20", "search.top_p=0.9", "search.epsilon=0.001"],
     ],
 )
 def test_every_search_translates_line_by_line(command: Command, trained: Path, settings: list[str]) -> None:

@@ -176,7 +176,6 @@ def test_complaints_of_several_groups_come_together() -> None:
     ("idle", "cure"),
     [
         ("optimizer.lr=0.1", "scheduler=constant"),
-        ("model.max_positions=600", "model.positions=learned"),
         ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
     ],
 )
@@ -195,7 +194,6 @@ def test_an_option_without_effect_is_said(
     assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
 
 
-MAY_BE_NEGATIVE = {"attention.layer", "model.embedding_dropout", "model.forget_bias"}
 # Names, and what only a machine, a model or a file can tell; all are checked before a training reads its text.
 FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
     *("finetuning.freeze", "tokenizer.symbols", "tracking.names", "trainer.device", "decoding.device")
@@ -209,7 +207,7 @@ def test_no_number_is_below_its_range_and_no_word_is_unknown() -> None:
         for name in (field.name for field in dataclasses.fields(cls)):
             key, kind = f"{group}.{name}", kinds[name]
             wrong = "zebra" if kind in (str, list[str]) else -1
-            if kind is bool or key in MAY_BE_NEGATIVE | FREE_TEXTS or literal_kind(key):
+            if kind is bool or key in FREE_TEXTS or literal_kind(key):
                 continue
             with pytest.raises(ConfigError, match=re.escape(key)):
                 build(cls, {name: wrong}, group)
@@ -221,18 +219,16 @@ def test_each_documented_end_of_a_range_is_checked() -> None:
         *("tokenizer.character_coverage=0.9", "tokenizer.character_coverage=1.1", "tokenizer.vocab_size=100"),
         *("tokenizer.vocab_size=1000001", "trainer.threads=1025", "trainer.average=1", "trainer.ema=1"),
         *("trainer.label_smoothing=1", "trainer.word_dropout=1"),
-        *("model.dropout=1", "model.layerdrop=1", "model.embedding_dropout=-0.5", "optimizer.beta1=1"),
+        *("model.dropout=1", "optimizer.beta1=1"),
         *("scheduler=cosine scheduler.floor=1.5", "search=sampling search.top_p=1.1", "search.beam_size=1000001"),
         *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),
         *("corpus.temperature=0.5", "corpus.valid=0.6", "corpus.weights=[-1]"),
-        *("attention.head=-1", "decoding.weights=[-1]"),
     ):
         settings = setting.split()
         group = settings[-1].split(".")[0]
-        compose = translate_config if group in ("attention", "decoding") else train_config
         own = ["corpus=files", "corpus.train=a"] if group == "corpus" else []
         with pytest.raises(ConfigError, match=re.escape(settings[-1].split("=")[0]) + r" \("):
-            opened(compose([*own, *settings]))
+            opened(train_config([*own, *settings]))
 
 
 def opened(config: Any) -> None:
@@ -241,10 +237,9 @@ def opened(config: Any) -> None:
 
 
 def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    learned = ["model.positions=learned", "model.max_positions=60"]
-    train_config([*learned, "batching.max_length=60"])
-    assert "the model has 60 positions (model.max_positions), and a sentence may have 61" in capsys.readouterr().err
-    train_config([*learned, "batching.max_length=59"])
+    train_config(["model.positions=learned", "batching.max_length=512"])
+    assert "the model has 512 positions, and a sentence may have 513" in capsys.readouterr().err
+    train_config(["model.positions=learned", "batching.max_length=511"])
     assert capsys.readouterr().err == ""
 
 
@@ -279,7 +274,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "input.prefix_column"}
-    assert literal.keys() - texts - files == names | runs | {"attention.head", "files.language", "tracking.project"}
+    assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project"}
 
 
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -274,13 +274,9 @@ UNSUPPORTED: list[tuple[SearchConfig, str]] = [
     (DiverseConfig(), "search=diverse"),
     (MbrConfig(), "search=mbr"),
     (GreedyConfig(min_length=3), "search.min_length"),
-    (BeamConfig(min_length_factor=0.5), "search.min_length_factor"),
     (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
-    (BeamConfig(repetition_penalty=1.2), "search.repetition_penalty"),
-    (BeamConfig(coverage_penalty=0.2), "search.coverage_penalty"),
     (BeamConfig(glossary="terms.tsv"), "search.glossary"),
     (GreedyConfig(banned="words.txt"), "search.banned"),
-    (SamplingConfig(min_p=0.1), "search.min_p"),
     (SamplingConfig(epsilon=0.1), "search.epsilon"),
     (SamplingConfig(top_k=1), "search.top_k=1"),
     (SamplingConfig(top_k=5, top_p=0.5), "search.top_p"),
@@ -315,15 +311,12 @@ def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
     made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
-    for options, reason in (
-        ({"precision": "bf16"}, "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"),
-        ({"weights": [1.0]}, "decoding.weights is for several models"),
-    ):
-        translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", **options))
-        assert "Transformer" in repr(translator.engine)
-        assert f"note: translating with torch: {reason}" in capsys.readouterr().err
-        with pytest.raises(ConfigError, match=reason):
-            open_translator(made, GreedyConfig(), replace(CTRANSLATE2, **options))
+    reason = "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"
+    translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"))
+    assert "Transformer" in repr(translator.engine)
+    assert f"note: translating with torch: {reason}" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=reason):
+        open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"))
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
     with suppress(ConfigError):  # torch's, without a GPU
         open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"))
@@ -427,8 +420,6 @@ def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Comm
     assert "one model at a time" in outcome.error
     with pytest.raises(CheckpointError, match="was exported for CTranslate2, which mt-translate reads"):
         load_model(exported)
-    with pytest.raises(ConfigError, match=r"decoding.weights is for several models"):
-        open_translator(exported, GreedyConfig(), replace(ON_CPU, weights=[1.0]))
 
 
 def test_the_dtype_of_an_exported_folder_is_kept(

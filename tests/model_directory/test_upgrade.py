@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tolka.config.command_line import train_config
+from tolka.config.command_line import train_config, translate_config
+from tolka.config.schemas import rebuild
 from tolka.errors import ConfigError
 from tolka.model_directory import upgrade
 from tolka.model_directory.upgrade import lost_settings, upgrade_config
@@ -51,21 +52,19 @@ def test_settings_that_are_gone_are_mapped_or_dropped() -> None:
 
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings and a value that are removed, one of them of the model, and one that may be left out of any run."""
-    settings = {"trainer.clipping": "trainer.clip_norm", "model.old": "x", "trainer.panel": "nothing"}
+    """Settings and a value that are removed, and one that may be left out of any run."""
+    settings = {"trainer.clipping": "trainer.clip_norm", "trainer.panel": "nothing"}
     monkeypatch.setattr(upgrade, "GONE", {**settings, "trainer.parallel=ring": "trainer.parallel=ddp"})
-    monkeypatch.setattr(upgrade, "_IDLE", {"trainer.clipping": -1, "model.old": False})
+    monkeypatch.setattr(upgrade, "_IDLE", {"trainer.clipping": -1})
 
 
 @pytest.mark.usefixtures("removed")
 def test_what_was_removed_is_dropped_and_told_where_it_had_an_effect() -> None:
     trainer = {"clipping": 0.5, "parallel": "ring", "updates": 3, "panel": 7}
-    saved = {"trainer": trainer, "model": {"old": False}, "run": None}
-    assert upgrade_config(saved) == {"trainer": {"updates": 3}, "model": {}, "run": None}
+    saved = {"trainer": trainer, "run": None}
+    assert upgrade_config(saved) == {"trainer": {"updates": 3}, "run": None}
     assert lost_settings(saved) == {"trainer.clipping": 0.5, "trainer.parallel": "ring"}
     assert lost_settings({"trainer": {"clipping": -1, "parallel": "auto"}}) == {}
-    with pytest.raises(ConfigError, match=r"model\.old is gone; in its place: x"):
-        upgrade_config({"model": {"old": True}})
     with pytest.raises(ConfigError, match=r"trainer\.parallel=ring is gone; in its place: trainer\.parallel=ddp"):
         train_config(["trainer.parallel=ring"])
 
@@ -100,3 +99,19 @@ def test_an_optimizer_of_one_s_own_keeps_what_another_lost() -> None:
         found = upgrade_config({**saved, "optimizer": {"name": name, "nesterov": False}})
         assert found == {"trainer": {}, "optimizer": options}
     assert lost_settings(saved) == {"trainer.average_of": "best"}
+
+
+def test_removed_settings_are_read_past_and_refused_when_typed() -> None:
+    """Those that only models have any more are kept, and refused likewise."""
+    kept = Path(__file__).parents[1] / "kept" / "interrupted" / "post_norm_adamw" / "config.yaml"
+    saved = yaml.safe_load(kept.read_text(encoding="utf-8"))
+    saved["model"] |= {"layerdrop": 0.1, "embedding_dropout": 0.3, "d_v": 3, "max_positions": 7}
+    saved["search"] |= {"glossary_mode": "soft", "coverage_penalty": 0.2}
+    config = rebuild(saved)
+    assert {"d_v": 3, "max_positions": 7}.items() <= vars(config.model).items()
+    assert not {"layerdrop", "embedding_dropout"} & vars(config.model).keys()
+    assert lost_settings(saved) == {"model.layerdrop": 0.1, "model.embedding_dropout": 0.3}
+    with pytest.raises(ConfigError, match=r"glossary_mode is gone; in its place: search\.glossary alone"):
+        translate_config(["search.glossary_mode=soft"])
+    with pytest.raises(ConfigError, match=r"unknown key 'model\.d_v'.* values are as wide as keys"):
+        train_config(["model.d_v=3"])

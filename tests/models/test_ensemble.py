@@ -20,15 +20,6 @@ def test_probabilities_are_the_mean_of_the_members() -> None:
     assert features.shape == (BATCH.tokens, ensemble.feature_size) == (BATCH.tokens, 40)
 
 
-def test_weights_are_those_of_a_weighted_mean_of_probabilities() -> None:
-    configs = [TransformerConfig(d_model=16, heads=2, layers=layers) for layers in (1, 2, 1)]
-    members = [config.build(12, 12, shared=True).double().eval() for config in configs]
-    with torch.no_grad():
-        one, two, three = (member.logits(member(BATCH)).softmax(dim=-1) for member in members)
-        ensemble = Ensemble(members, [6.0, 3.0, 1.0]).eval()
-        torch.testing.assert_close(ensemble.logits(ensemble(BATCH)).exp(), 0.6 * one + 0.3 * two + 0.1 * three)
-
-
 def test_its_parameters_are_those_of_all_members() -> None:
     config = TransformerConfig(d_model=16, heads=2, layers=1)
     members = [config.build(12, 12, shared=True) for _ in range(3)]

@@ -1,5 +1,6 @@
 """Beam search with terms, beside every possible translation, and the automaton beside a plain look at the tokens."""
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,10 +16,9 @@ from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.base import Candidates
 from tolka.search.beam import BeamConfig
-from tolka.search.constrained import _removed, _TermBeam
+from tolka.search.constrained import _removed, _TermBeam, with_fewer
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Ids, Wish
 from tolka.search.term_automaton import TermAutomaton
-from tolka.search.term_choice import with_fewer
 
 VOCABULARY = 8
 SOURCES = [[4, 5, 6], [7, 4], [5], [6, 6, 7, 5]]
@@ -99,6 +99,8 @@ def run(
 def test_a_wide_beam_finds_the_best_of_all_translations(name: str, settings: dict[str, object]) -> None:
     """All wishes in one batch, and each alone."""
     reference = plain(name, 1)
+    for source in SOURCES:
+        reference.compute(source, list(itertools.product(range(EOS + 1, VOCABULARY), repeat=4)))
     config = BeamConfig(beam_size=2000, **SHORT, **settings)  # type: ignore[arg-type]
     sources = [SOURCES[number % len(SOURCES)] for number in range(len(WISHES))]
     together = run(reference, config, sources, WISHES)
@@ -161,36 +163,6 @@ def test_terms_that_do_not_fit_are_left_out_and_the_others_met(name: str) -> Non
     assert meets(four[0].tokens, Wish(terms=(((6,),), ((4, 7),))))
     assert three[0].finished
     assert contains(three[0].tokens, (4, 4, 4)) != contains(three[0].tokens, (7, 7, 7))
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("bonus", [0.0, 0.7, 3.0])
-def test_a_soft_glossary_adds_its_bonus_for_each_token_of_a_term(name: str, bonus: float) -> None:
-    """The terms are of one alternative and share no tokens, so that the tokens met can be counted by hand."""
-    reference = plain(name, 1)
-    wishes = [Wish(terms=(((4, 5),),)), Wish(terms=(((6, 6, 7),), ((4,),))), Wish(terms=(((7, 7),),)), NO_WISH]
-    config = BeamConfig(beam_size=2000, glossary="terms", glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
-    for source, wish, found in zip(SOURCES, wishes, run(reference, config, SOURCES, wishes), strict=True):
-        rated = []
-        for tokens, total, _ in every_translation(reference, config, source, wish):
-            met = sum(len(term) for (term,) in wish.terms if contains(tokens, term))
-            rated.append(((total + bonus * met) / config.penalty(len(tokens) + 1), tokens))
-        score, tokens = max(rated)
-        assert found[0].tokens == tokens
-        assert found[0].score == pytest.approx(score, abs=1e-4)
-
-
-def test_a_strong_bonus_brings_the_term_and_none_changes_nothing() -> None:
-    reference = plain("transformer", 2)
-    wish = Wish(terms=(((5, 6, 5),),))
-    tokens = {}
-    for bonus in (0.0, 20.0):
-        config = BeamConfig(beam_size=4, glossary="terms", glossary_mode="soft", glossary_bonus=bonus, **SHORT)  # type: ignore[arg-type]
-        [found] = run(reference, config, SOURCES[:1], [wish])
-        tokens[bonus] = found[0].tokens
-    [without] = run(reference, BeamConfig(beam_size=4, **SHORT), SOURCES[:1], ())  # type: ignore[arg-type]
-    assert tokens[0.0] == without[0].tokens
-    assert contains(tokens[20.0], (5, 6, 5))
 
 
 def test_the_automaton_knows_what_a_plain_look_finds() -> None:
@@ -308,10 +280,7 @@ def test_scores_that_are_not_finite_are_no_result_whatever_the_number_of_terms()
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("soft", [False, True])
-def test_first_tokens_of_terms_that_cannot_be_chosen_change_nothing(
-    name: str, soft: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_tokens_of_terms_that_cannot_be_chosen_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all of them among the candidates, the search finds the same; some complete a term, or two at once."""
     reference, chance = large(name), random.Random(7)
     terms = [tuple(chance.choices(range(4, 40), k=chance.choice((1, 2, 3)))) for _ in range(24)]
@@ -321,8 +290,6 @@ def test_first_tokens_of_terms_that_cannot_be_chosen_change_nothing(
     ]
     wishes.append(Wish(terms=(*(((4 + token,),) for token in range(12)), ((5,), (6, 7)), ((5, 9),))))
     settings: dict[str, object] = {"max_length_extra": 25, "max_length_factor": 0.0, "beam_size": 2}
-    if soft:
-        settings |= {"glossary": "terms", "glossary_mode": "soft", "glossary_bonus": 1.5}
     config = BeamConfig(n_best=2, **settings)  # type: ignore[arg-type]
     sizes = []
     real = _TermBeam._extensions

@@ -75,8 +75,6 @@ TWO = {A: 0.4 / 0.7, B: 0.3 / 0.7}
         ({"top_k": 1}, {A: 1.0}),
         ({"top_p": 0.39}, {A: 1.0}),
         ({"top_p": 0.41}, TWO),
-        ({"min_p": 0.7}, TWO),
-        ({"min_p": 0.8}, {A: 1.0}),
         ({"epsilon": 0.25}, TWO),
         ({"epsilon": 0.9}, {A: 1.0}),
     ],
@@ -152,7 +150,6 @@ def test_the_score_is_the_models_log_probability_whatever_the_temperature() -> N
         ({"top_k": -1}, r"search.top_k \(-1\) must be 0 \(off\) or more"),
         ({"top_p": 0.0}, r"search.top_p \(0.0\) must be above 0"),
         ({"top_p": 1.5}, r"search.top_p \(1.5\) must be above 0"),
-        ({"min_p": 1.0}, r"search.min_p \(1.0\) must be at least 0 and below 1"),
         ({"epsilon": -0.1}, r"search.epsilon \(-0.1\) must be at least 0 and below 1"),
         ({"seed": -1}, r"search.seed \(-1\) must be at least 0"),
         ({"n_best": 0}, r"search.n_best \(0\) must be at least 1"),
@@ -165,7 +162,7 @@ def test_what_cannot_be_drawn_is_refused(options: dict[str, float], complaint: s
 
 @pytest.mark.parametrize(
     "options",
-    [{"top_p": 0.9}, {"top_p": 0.3}, {"top_k": 7}, {"top_k": 5000}, {"top_p": 0.8, "top_k": 40, "min_p": 0.1}],
+    [{"top_p": 0.9}, {"top_p": 0.3}, {"top_k": 7}, {"top_k": 5000}, {"top_p": 0.8, "top_k": 40, "epsilon": 0.001}],
 )
 def test_what_is_left_is_what_a_full_sort_leaves(options: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of peaked and flat distributions, of equal probabilities and of a certain token; only flat rows are sorted."""
@@ -186,7 +183,7 @@ def test_what_is_left_is_what_a_full_sort_leaves(options: dict[str, float], monk
     for row, values in zip(found.flatten(0, 1), p.flatten(0, 1), strict=True):
         ordered = values.sort(descending=True, stable=True)
         before = ordered.values.cumsum(dim=0) - ordered.values
-        keep = ordered.values >= config.min_p * ordered.values[0]
+        keep = ordered.values >= min(config.epsilon, float(ordered.values[0]))
         keep &= before < config.top_p if config.top_p < 1 else True
         keep[config.top_k or 6000 :] = False
         assert row.nonzero()[:, 0].tolist() == sorted(ordered.indices[keep & (ordered.values > 0)].tolist()), int(

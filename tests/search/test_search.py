@@ -10,15 +10,12 @@ from known_model import LENGTHS, SOURCE, TABLE, A, B, C, Known
 
 from tolka.data.batch import BOS, EOS
 from tolka.errors import ConfigError, DataError
-from tolka.models.ensemble import Ensemble
-from tolka.models.rnn.config import RnnConfig
-from tolka.models.transformer import TransformerConfig
 from tolka.search.banned import banned_phrases
 from tolka.search.base import SEARCHES, SearchConfig, extensions, most_likely_token, next_log_probabilities
 from tolka.search.beam import BeamConfig
-from tolka.search.diverse import DiverseConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
+from tolka.search.options.diverse import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 
@@ -125,8 +122,6 @@ def test_registered_names_and_complaints() -> None:
         BeamConfig(length_normalization="plane")
     with pytest.raises(ConfigError, match=r"search.beam_size \(6\) must be a multiple of search.groups \(4\)"):
         DiverseConfig(groups=4)
-    with pytest.raises(ConfigError, match=r"search.repetition_penalty \(0.5\) must be at least 1"):
-        GreedyConfig(repetition_penalty=0.5)
     with pytest.raises(ConfigError, match=r"search.min_length \(-1\) must be 0 \(off\) or more"):
         DiverseConfig(min_length=-1)
 
@@ -152,17 +147,6 @@ def test_a_prefix_may_fill_a_translation() -> None:
     for config in (GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()):
         (_, (found, *_)) = config.build().search(Known(table), SOURCE, LENGTHS, True, [Wish(), Wish((A,) * 23)])
         assert found.tokens[:23] == [A] * 23
-
-
-@pytest.mark.parametrize("config", [BeamConfig(coverage_penalty=0.2), DiverseConfig(coverage_penalty=0.2)])
-def test_a_coverage_penalty_needs_attention(config: SearchConfig) -> None:
-    for model in (
-        Known(TABLE),
-        RnnConfig(d_model=8).build(6, 6, True),
-        Ensemble([TransformerConfig(d_model=8, heads=1, layers=1).build(6, 6, True)]),
-    ):
-        with pytest.raises(ConfigError, match=r"search\.coverage_penalty needs attention from target"):
-            config.build().search(model.eval(), SOURCE, LENGTHS)
 
 
 @pytest.mark.parametrize("beam_size", [2, 3])
@@ -204,13 +188,6 @@ def test_the_length_limit_is_rounded_up_once(factor: float, extra: int, length: 
 @pytest.mark.parametrize(
     ("config", "options", "complaint"),
     [
-        (BeamConfig, {"glossary_mode": "soft"}, "search.glossary_mode (soft) has no effect without a glossary: set se"),
-        (BeamConfig, {"glossary_bonus": 9.0}, "search.glossary_bonus (9.0) has no effect without a glossary"),
-        (
-            BeamConfig,
-            {"glossary": "terms", "glossary_bonus": 9.0},
-            "(9.0) has no effect with search.glossary_mode=hard",
-        ),
         (BeamConfig, {"length_normalization": "none", "length_penalty": 5.0}, "search.length_penalty (5.0) has no eff"),
         (
             DiverseConfig,
@@ -229,10 +206,9 @@ def test_settings_without_effect_are_refused(
 
 def test_settings_at_their_defaults_are_not_refused() -> None:
     """As a saved configuration has them; nor is a penalty that is off where there is none."""
-    for config in (BeamConfig(), BeamConfig(length_normalization="none"), BeamConfig(glossary="terms")):
+    for config in (BeamConfig(), BeamConfig(length_normalization="none")):
         assert type(config)(**dataclasses.asdict(config)) == config
     assert BeamConfig(length_normalization="none", length_penalty=0.0).penalty(7) == 1.0
-    assert not {"glossary_mode", "glossary_bonus"} & {field.name for field in dataclasses.fields(DiverseConfig)}
 
 
 @pytest.mark.parametrize("normalization", ["gnmt", "plain", "none"])

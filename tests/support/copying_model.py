@@ -72,4 +72,6 @@ def translator(
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
     engine = TorchEngine(model, search or GreedyConfig(), cpu)
-    return Translator(engine, TOKENIZER, max_length, tokens, KEEP, workers, split, languages)
+    made = Translator(engine, TOKENIZER, max_length, tokens, KEEP, split, languages)
+    made._decoder.workers = workers or made._decoder.workers
+    return made

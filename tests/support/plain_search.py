@@ -39,13 +39,24 @@ class PlainSearch:
             self._known[key] = values
         return list(self._known[key])
 
+    def compute(self, source: Sequence[int], targets: Sequence[Sequence[int]]) -> None:
+        """Compute `log_p` after every beginning of the targets, in one pass, so that it is known afterwards."""
+        with torch.no_grad():
+            features = self.model(collate([list(source)] * len(targets), [list(target) for target in targets]))
+            rows = iter(self.model.logits(features).log_softmax(dim=-1).tolist())
+        for target in targets:
+            for length in range(len(target) + 1):
+                values = next(rows)
+                values[PAD] = values[BOS] = NEVER
+                self._known[tuple(source), tuple(target[:length])] = values
+
     def next_log_p(self, config: Any, source: Sequence[int], prefix: list[int], wish: Wish) -> list[float]:
         """Apply the rules of the options and the wish, as their help lines say."""
         given = self.log_p(source, prefix)
         if len(prefix) < len(wish.prefix):
             forced = wish.prefix[len(prefix)]
             return [value if token == forced else NEVER for token, value in enumerate(given)]
-        found = [value * config.repetition_penalty if token in prefix else value for token, value in enumerate(given)]
+        found = list(given)
         for token in range(len(found)):
             longer = [*prefix, token]
             n = config.no_repeat_ngram
@@ -54,8 +65,7 @@ class PlainSearch:
                 found[token] = NEVER
             if any(longer[len(longer) - len(phrase) :] == list(phrase) for phrase in wish.banned):
                 found[token] = NEVER
-        factor = Fraction(str(config.min_length_factor))
-        fewest = min(max(config.min_length, math.ceil(factor * len(source))), limit(config, source) - 1)
+        fewest = min(config.min_length, limit(config, source) - 1)
         if len(prefix) < fewest:
             found[EOS] = NEVER
         if max(found) == NEVER:
@@ -144,7 +154,7 @@ def drawn_with(config: Any, log_p: Sequence[float]) -> list[float]:
             nucleus.add(token)
         mass += p[token]
     kept &= nucleus
-    kept &= {token for token in order if p[token] >= config.min_p * p[order[0]] and p[token] >= config.epsilon}
+    kept &= {token for token in order if p[token] >= config.epsilon}
     kept.add(order[0])
     weights = [value if token in kept else 0.0 for token, value in enumerate(p)]
     return [weight / math.fsum(weights) for weight in weights]

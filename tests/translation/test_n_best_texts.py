@@ -12,11 +12,11 @@ from oracle import perturb
 from tolka.errors import DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.search.beam import BeamConfig
-from tolka.search.diverse import DiverseConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis
 from tolka.search.mbr import MbrConfig
 from tolka.search.options.base import Different, SearchConfig
+from tolka.search.options.diverse import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.text.glossary import Entry
 from tolka.text.pairs import Pair

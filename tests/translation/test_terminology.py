@@ -129,17 +129,6 @@ def test_what_cannot_be_met_is_reported() -> None:
     assert found.candidates[0].missing == ["☃"]
 
 
-def test_a_soft_glossary_reports_what_is_missing() -> None:
-    weak = BeamConfig(beam_size=3, glossary="terms", glossary_mode="soft", glossary_bonus=0.0)
-    [found] = translator(ENTRIES, search=weak).translate(["the dog barks"])
-    assert found.candidates[0].missing == ["Hund"]
-    assert found.text == translator([])("the dog barks")[0]
-    strong = BeamConfig(beam_size=3, glossary="terms", glossary_mode="soft", glossary_bonus=50.0)
-    [found] = translator(ENTRIES, search=strong).translate(["the dog barks"])
-    assert found.candidates[0].missing == []
-    assert "Hund" in found.text
-
-
 def test_the_ids_of_a_term_are_those_inside_a_sentence_and_at_its_beginning() -> None:
     used = tokenizer()
     terms = Terminology([], [], used)
@@ -222,13 +211,6 @@ def test_searches_that_meet_no_terms_say_so(name: str) -> None:
     with pytest.raises(ConfigError, match=r"search\.glossary \(terms\.tsv\) needs beam search: set search=beam"):
         SEARCHES.get(name)(glossary="terms.tsv")
     assert SEARCHES.get(name)(banned="banned.txt").banned == "banned.txt"
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"search\.glossary_mode \('sort'\) is unknown\. Did you mean 'soft'"):
-        BeamConfig(glossary_mode="sort")
-    with pytest.raises(ConfigError, match=r"search\.glossary_bonus \(-1\) must be 0 \(off\) or more"):
-        BeamConfig(glossary_bonus=-1)
 
 
 def test_files_are_read_once_and_early(tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ import torch
 from copying_model import TOKENIZER, Copy, translator
 from torch import Tensor
 
-from tolka.errors import ConfigError
 from tolka.models.base import DecoderState
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
 from tolka.text.characters import CharacterForm
-from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.translation.options import resolved_split
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
@@ -261,10 +260,10 @@ def test_workers_share_torch_s_threads_and_leave_them_as_they_were() -> None:
         with side_by_side(1) as threads:
             assert threads.submit(torch.get_num_threads).result() == 4
         assert (set(shares), torch.get_num_threads()) == ({2}, 4)
-        assert (translator().workers, translator(workers=3).workers) == (2, 3)
+        assert translator()._decoder.workers == 2
     finally:
         torch.set_num_threads(1)
-    assert translator().workers == 1
+    assert translator()._decoder.workers == 1
 
 
 def test_after_an_interruption_only_work_that_has_begun_is_finished() -> None:
@@ -342,13 +341,6 @@ def test_batches_side_by_side_without_room_are_told_of_once(capsys: pytest.Captu
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 1, notes
     assert "continuing with decoding.tokens=" in notes[0]
-
-
-def test_a_number_of_workers_is_checked() -> None:
-    with pytest.raises(
-        ConfigError, match=r"decoding\.workers \(-1\) must be 0 \(two if there are two threads\) or more"
-    ):
-        DecodingConfig(workers=-1)
 
 
 def test_a_small_batch_without_room_is_halved_itself(capsys: pytest.CaptureFixture[str]) -> None:

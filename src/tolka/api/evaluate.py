@@ -88,7 +88,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)
-    saved = load_any_ensemble(model, config.decoding.weights)
+    saved = load_any_ensemble(model)
     keep_freed_memory()
     source_language, language = languages(saved.config)
     language = config.files.language or language

@@ -13,7 +13,6 @@ from tolka.model_directory.settings import Folders
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.input_output import InputConfig, OutputConfig
-from tolka.translation.options import AttentionConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -59,7 +58,7 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> T
         config = translate_config(as_typed(config, settings))
     else:
         check_complete(settings)
-    for group, default in (("input", InputConfig()), ("output", OutputConfig()), ("attention", AttentionConfig())):
+    for group, default in (("input", InputConfig()), ("output", OutputConfig())):
         if getattr(config, group) != default:
             raise ConfigError(
                 f"settings of {group}.* are for the files of mt-translate, and here are none: leave them out"

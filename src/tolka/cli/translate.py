@@ -156,11 +156,9 @@ def _cross_check(config: "TranslateConfig", options: argparse.Namespace, files: 
         raise ConfigError(
             f"resume=true needs a file that can be read again, and {options.output} is a pipe or a device"
         )
-    if output.format == "nbest" and (options.attention or config.attention.alignments):
-        asked = "--attention" if options.attention else "attention.alignments=true"
+    if output.format == "nbest" and (options.attention or output.alignments):
+        asked = "--attention" if options.attention else "output.alignments=true"
         raise ConfigError(f"output.format=nbest has no place for {asked}: choose text, or jsonl, which has alignments")
-    if output.score != "sum" and not options.score:
-        raise ConfigError(f"output.score={output.score} is for given translations: add --score, or leave it out")
     if output.format == "text" and config.search.returned > 1 and not options.score:
         say(
             f"note: of {config.search.returned} translations of each line (search.n_best) the best one is written; "
@@ -174,7 +172,7 @@ def _needs_attention(config: "TranslateConfig", attention: Path | None) -> str:
         return "--attention"
     if config.output.format == "jsonl":
         return "output.format=jsonl"
-    return "attention.alignments=true" if config.attention.alignments else ""
+    return "output.alignments=true" if config.output.alignments else ""
 
 
 def _format(
@@ -186,19 +184,17 @@ def _format(
     """
     from tolka.cli.translate_formats import NBestLines, TextLines
 
-    name, score = config.output.format, config.output.score if given else ""
+    name, alignments = config.output.format, config.output.alignments
     if name == "nbest":
-        return NBestLines(score, done)
+        return NBestLines(done)
     if not _needs_attention(config, folder):
-        return TextLines(None, alignments=False, score=score)
+        return TextLines(None, alignments=False, given=given)
 
     from tolka.cli.translate_json import AttentionMaps, JsonLines
 
-    looks = folder is not None or (config.attention.alignments and name == "text")
-    attention = AttentionMaps(translator, config.attention, folder, done) if looks else None
-    if name == "jsonl":
-        return JsonLines(translator, attention, config.attention, score)
-    return TextLines(attention, config.attention.alignments, score)
+    looks = folder is not None or (alignments and name == "text")
+    attention = AttentionMaps(translator, folder, done) if looks else None
+    return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, given)
 
 
 def _texts(files: Sequence[Path], config: "TranslateConfig", scored: bool) -> "TextsToTranslate | GivenTranslations":

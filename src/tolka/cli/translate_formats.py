@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
-from tolka.translation.results import Candidate, Translation
+from tolka.translation.results import Translation
 
 _DIGITS = 6  # significant ones of scores: about what fp32 has
 
@@ -53,16 +53,16 @@ class TextLines(Format):
 
     scored = False
 
-    def __init__(self, attention: AttentionOutput | None, alignments: bool, score: str) -> None:
-        """score: sum or mean, for translations that were given; else empty."""
+    def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
+        """given: whether the translations were given."""
         super().__init__(attention)
-        self._alignments, self._score = alignments, score
+        self._alignments, self._given = alignments, given
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         found = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
         for result, pairs in zip(results, found, strict=True):
             best = result.translation.candidates[0]
-            score = f"{shown(given_score(best, self._score))}\t" if self._score else ""
+            score = f"{shown(best.score)}\t" if self._given else ""
             yield score + best.text + (f"\t{_pharaoh(pairs)}" if self._alignments else "")
 
 
@@ -72,28 +72,18 @@ class NBestLines(Format):
     Features: `log_probability=`, in nats, and `tokens=`, `</s>` of every segment included.
     """
 
-    def __init__(self, score: str, done: int) -> None:
-        """score: as for TextLines. done: how many lines are written already."""
+    def __init__(self, done: int) -> None:
+        """done: how many lines are written already."""
         super().__init__()
-        self._score, self._number = score, done
+        self._number = done
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         for result in results:
             for each in result.translation.candidates:
-                features = f"log_probability= {shown(each.log_probability)} tokens= {_tokens(each)}"
-                score = given_score(each, self._score) if self._score else each.score
-                yield f"{self._number} ||| {each.text} ||| {features} ||| {shown(score)}"
+                tokens = sum(len(target) + 1 for _, target in each.segments)
+                features = f"log_probability= {shown(each.log_probability)} tokens= {tokens}"
+                yield f"{self._number} ||| {each.text} ||| {features} ||| {shown(each.score)}"
             self._number += 1
-
-
-def _tokens(candidate: Candidate) -> int:
-    """Return the number of target tokens, `</s>` of every segment included."""
-    return sum(len(target) + 1 for _, target in candidate.segments)
-
-
-def given_score(candidate: Candidate, kind: str) -> float:
-    """Return the log-probability in nats, or its mean over the tokens; 0 where there are none."""
-    return candidate.log_probability / (max(1, _tokens(candidate)) if kind == "mean" else 1)
 
 
 def shown(value: float) -> str:

@@ -1,16 +1,15 @@
 """JSON lines of mt-translate, and attention maps, which take torch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tolka.cli.translate_formats import Format, Result, given_score, rounded
+from tolka.cli.translate_formats import Format, Result, rounded
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import counted, json_text
 from tolka.system.progress import say
-from tolka.translation.attention_maps import AttentionConfig, AttentionMap, AttentionReader, word_alignment
+from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.torch_engine import TorchEngine
@@ -22,9 +21,9 @@ _END = "</s>"
 class AttentionMaps:
     """Attention maps of translations, and the pictures and JSON files of them in a folder."""
 
-    def __init__(self, translator: Translator[TorchEngine], config: AttentionConfig, folder: Path | None, done: int):
+    def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
         """folder: None = no pictures. done: how many lines have theirs already."""
-        self._reader, self._count = AttentionReader(translator, config), done
+        self._reader, self._count = AttentionReader(translator), done
         self._folder = AttentionFolder(folder) if folder else None
 
     def maps(self, results: Sequence[Result]) -> list[list[AttentionMap]]:
@@ -52,19 +51,10 @@ class AttentionMaps:
 class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
-    def __init__(
-        self,
-        translator: Translator[TorchEngine],
-        attention: AttentionMaps | None,
-        config: AttentionConfig,
-        score: str,
-    ) -> None:
-        """attention: for pictures. config: which layer and heads alignments are read from. score: as for TextLines."""
+    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
+        """attention: for pictures."""
         super().__init__(attention)
-        self._translator, self._score, self._maps = translator, score, attention
-        head = "mean" if config.head == "all" else config.head
-        alone = replace(config, kind="cross", head=head) if config.kind == "cross" else AttentionConfig()
-        self._reader = AttentionReader(translator, alone)
+        self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # known once there is a translation to try
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
@@ -98,7 +88,7 @@ class JsonLines(Format):
         pieces = self._translator.tokenizer.target_pieces
         return {
             "text": candidate.text,
-            "score": rounded(given_score(candidate, self._score) if self._score else candidate.score),
+            "score": rounded(candidate.score),
             "tokens": [token for _, target in candidate.segments for token in (*pieces(target), _END)],
             "token_scores": [rounded(score) for score in scores],
             "alignment": alignment,

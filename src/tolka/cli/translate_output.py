@@ -19,7 +19,7 @@ from tolka.text.lines import digest_of, user_path
 from tolka.text.pairs import Pair
 from tolka.version import __version__
 
-_ONLY_SPEED = {"decoding.threads", "decoding.workers", "output.resume"}  # settings that may differ when resuming
+_ONLY_SPEED = {"decoding.threads", "output.resume"}  # settings that may differ when resuming
 
 
 @contextmanager

@@ -189,7 +189,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
 
 def _without_idle_flow(config: TrainConfig, given: Collection[str]) -> TrainConfig:
     """Switch off an experiment's gradient flow for a model without recurrence."""
-    if "trainer.gradient_flow" in given or config.model.supports_gradient_flow:
+    if "trainer.gradient_flow" in given or config.model.SUPPORTS_GRADIENT_FLOW:
         return config
     return replace(config, trainer=replace(config.trainer, gradient_flow=False))
 
@@ -284,6 +284,6 @@ def _notes(config: TrainConfig, given: Collection[str], experiment: str) -> Iter
     longest, limit = config.batching.max_length + 1, config.model.longest
     if limit is not None and limit < longest:
         yield (
-            f"the model has {limit} positions (model.max_positions), and a sentence may have {longest} tokens, </s> "
-            "included (batching.max_length): those beyond share the last one"
+            f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
+            "(batching.max_length): those beyond share the last one"
         )

@@ -212,17 +212,17 @@ def cross_check(config: TrainConfig) -> None:
             "batching.sampling draws other segmentations of the same words, and tokenizer.type="
             f"{config.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
         )
-    if config.trainer.gradient_flow and not config.model.supports_gradient_flow:
+    if config.trainer.gradient_flow and not config.model.SUPPORTS_GRADIENT_FLOW:
         raise ConfigError(
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
             "model=rnn, lstm or gru, or leave it out"
         )
-    if config.trainer.compile != "off" and not config.model.supports_compile:
+    if config.trainer.compile != "off" and not config.model.SUPPORTS_COMPILE:
         raise ConfigError(
             "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
             "layer: leave it out"
         )
-    if config.trainer.recompute and not config.model.supports_recompute:
+    if config.trainer.recompute and not config.model.SUPPORTS_RECOMPUTE:
         raise ConfigError(
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"

@@ -8,14 +8,14 @@ from tolka.config.translate_schema import TRANSLATE_GROUPS, TranslateConfig
 
 _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
-    "alignments": "attention.alignments",
+    **dict.fromkeys(("alignments", "attention.alignments"), "output.alignments"),
     "resume": "output.resume",
     "search.prefix": "input.prefix",
 }
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
-    """Return the configuration of mt-translate; alignments=true is short for attention.alignments=true, and so on."""
+    """Return the configuration of mt-translate; alignments=true is short for output.alignments=true, and so on."""
     values = compose_plainly("translate", with_long_keys(load_plugins(overrides)))
     return TranslateConfig(**TRANSLATE_GROUPS.build(values))
 

@@ -9,7 +9,7 @@ from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
 from tolka.search.options.base import SEARCHES, SearchConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
-from tolka.translation.options import AttentionConfig, DecodingConfig
+from tolka.translation.options import DecodingConfig
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,6 @@ class TranslateConfig:
 
     search: SearchConfig
     decoding: DecodingConfig
-    attention: AttentionConfig
     input: InputConfig
     output: OutputConfig
 
@@ -64,5 +63,5 @@ class Groups:
 
 TRANSLATE_GROUPS = Groups(
     {"search": SEARCHES},
-    {"decoding": DecodingConfig, "attention": AttentionConfig, "input": InputConfig, "output": OutputConfig},
+    {"decoding": DecodingConfig, "input": InputConfig, "output": OutputConfig},
 )

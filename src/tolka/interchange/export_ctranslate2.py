@@ -38,7 +38,7 @@ class CTranslate2Side:
         self.name = f"CTranslate2 {ctranslate2.__version__}"
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)
         exported = read_exported(folder)
-        self._translator = translator_of(exported, search, DecodingConfig(device="cpu", split="never", workers=1))
+        self._translator = translator_of(exported, search, DecodingConfig(device="cpu", split="never"))
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""

@@ -1,7 +1,7 @@
 """Load a model whatever it is: a model directory, a run, a folder of Hugging Face's Marian, or one on the Hub."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -66,9 +66,9 @@ def load_any(name: str | Path, load: Callable[[Path], SavedModel] = read.load_mo
     return load_marian(folder) if is_of_transformers(folder) else load(folder)
 
 
-def load_any_ensemble(folders: Folders, weights: Sequence[float] = ()) -> SavedModel:
+def load_any_ensemble(folders: Folders) -> SavedModel:
     """Load one model or several as an ensemble; see `load_ensemble`."""
-    return read.load_ensemble(folders, weights, lambda folder: load_any(folder, read.load_to_translate))
+    return read.load_ensemble(folders, lambda folder: load_any(folder, read.load_to_translate))
 
 
 def settings_of_any(name: str | Path) -> dict[str, Any]:

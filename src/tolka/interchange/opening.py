@@ -44,7 +44,7 @@ def open_translator(
     listed = [Path(folder) for folder in listed_folders(folders)]
     exported = next((folder for folder in listed if is_exported(folder)), None)
     if exported is not None:
-        if reason := _unsuitable(listed, search, decoding, attention):
+        if reason := _unsuitable(listed, search, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
         found = read_exported(exported)
         if found.facts.dtype == "int8" and found.facts.nll is None:
@@ -55,7 +55,7 @@ def open_translator(
         return translator_of(found, search, decoding)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding)
-    reason = _unsuitable(listed, search, decoding, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
+    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
     if not reason and decoding.backend == "auto" and isinstance(search, SamplingConfig):
@@ -68,14 +68,12 @@ def open_translator(
     return _converted(listed[0], search, decoding)
 
 
-def _unsuitable(folders: list[Path], search: SearchConfig, decoding: DecodingConfig, attention: str) -> str:
+def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
     """Return why CTranslate2 cannot do what is asked; "" if it can."""
     if reason := missing():
         return reason
     if len(folders) > 1:
         return "CTranslate2 translates with one model at a time"
-    if decoding.weights:
-        return "decoding.weights is for several models, and this is one: leave it out"
     if attention:
         return f"{attention} reads a model's attention, which takes torch"
     return unsupported(search)
@@ -98,7 +96,7 @@ def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig
     from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
-    return Translator.of(load_any_ensemble(folders, decoding.weights), search, decoding)
+    return Translator.of(load_any_ensemble(folders), search, decoding)
 
 
 def translator_of(
@@ -154,7 +152,6 @@ def _translator(
         max_length,
         decoding.tokens,
         facts.characters,
-        decoding.workers,
         resolved_split(decoding.split, sources.several_sentences),
         facts.languages,
         None,

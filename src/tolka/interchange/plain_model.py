@@ -101,6 +101,7 @@ def read_options(config: Mapping[str, Any]) -> dict[str, Any]:
         return options
     # The dataclass itself takes torch; its defaults, and so the types of its fields, are also in a file.
     defaults = yaml.safe_load((config_dir() / "model" / "transformer_small.yaml").read_text(encoding="utf-8"))
+    defaults |= {"d_v": 0, "max_positions": 512, "scale_embeddings": True}  # of models alone, and in no file
     kind: Any = make_dataclass("Options", [(key, type(value), value) for key, value in defaults.items()])
     checked = build(kind, options, "model")
     at_least(checked, "model", 1, "d_model", "heads", "layers", "max_positions")
@@ -112,7 +113,7 @@ def read_options(config: Mapping[str, Any]) -> dict[str, Any]:
             "model.positions=rotary rotates pairs of values: model.d_model / model.heads "
             f"({checked.d_model} / {checked.heads} = {checked.d_model // checked.heads}) must be even"
         )
-    share_below_one(checked, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
+    share_below_one(checked, "model", "dropout", "attention_dropout", "activation_dropout")
     return dict(vars(checked))
 
 

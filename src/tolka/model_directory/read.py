@@ -1,6 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from safetensors import safe_open
 from torch import Tensor
 
-from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.file_names import (
     ADAPTER,
     BASE,
@@ -77,31 +77,20 @@ def load_to_translate(folder: Path) -> SavedModel:
     return load_model(folder, or_int8=True)
 
 
-def load_ensemble(
-    folders: Folders, weights: Sequence[float] = (), load: Callable[[Path], SavedModel] = load_to_translate
-) -> SavedModel:
-    """Load one model directory, or several as an ensemble. weights: of each model's probabilities; equal if none.
-
-    load: what loads one of them.
+def load_ensemble(folders: Folders, load: Callable[[Path], SavedModel] = load_to_translate) -> SavedModel:
+    """Load one model directory, or several as an ensemble. load: what loads one of them.
 
     An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
-    and the smallest of each statistic of the sources. CheckpointError if the models are incompatible, ConfigError if
-    there are not as many weights as models.
+    and the smallest of each statistic of the sources. CheckpointError if the models are incompatible.
     """
-    listed = listed_folders(folders)
-    if weights and len(weights) != len(listed):
-        raise ConfigError(
-            f"decoding.weights has length {len(weights)}, but the number of models is {len(listed)}: give one weight "
-            "for each, in their order, or leave it out"
-        )
-    first, *others = [load(Path(folder)) for folder in listed]
+    first, *others = [load(Path(folder)) for folder in listed_folders(folders)]
     if not others:
         return first
     for other in others:
         reasons = incompatibilities(first, other)
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
-    ensemble = Ensemble([first.model, *(other.model for other in others)], weights)
+    ensemble = Ensemble([first.model, *(other.model for other in others)])
     longest = min(saved.sources.longest for saved in (first, *others))
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tolka.errors import ConfigError
-
 _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
@@ -41,6 +39,24 @@ GONE = {
     "optimizer.least_size": "nothing: Adafactor has the values that its paper recommends",
     "run.processes": "trainer.threads",
     "trainer.communication": "nothing: gradients are sent in fp32",
+    **dict.fromkeys(
+        ("search.glossary_mode", "search.glossary_bonus"),
+        "search.glossary alone: its terms are in every translation; leave out those that need not be",
+    ),
+    "search.coverage_penalty": "search.length_penalty above 1, or search.min_length, against omissions",
+    "search.min_length_factor": "search.min_length, or search.length_penalty above 1",
+    "search.repetition_penalty": "search.no_repeat_ngram",
+    "search.min_p": "search.epsilon or search.top_p",
+    "attention.kind": "nothing: maps are of the last decoder layer's attention to the source",
+    "attention.layer": "nothing: maps are of the last decoder layer",
+    "attention.head": "nothing: maps are the mean over the heads",
+    "decoding.workers": "decoding.threads=1 for one batch at a time, or a lower decoding.tokens for less memory",
+    "decoding.weights": "nothing: models that translate together have equal weights",
+    "output.score": "output.format=jsonl, which has the scores of the tokens",
+    "model.embedding_dropout": "model.dropout",
+    "model.layerdrop": "model.dropout",
+    "model.embedding_initialization": "nothing: embeddings begin with standard deviation d_model^-1/2",
+    "model.forget_bias": "nothing: it begins with 1",
     "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
@@ -48,6 +64,8 @@ GONE = {
 # Those that a run cannot silently go on without -> the value with which they did nothing.
 _IDLE: dict[str, Any] = {
     "corpus.caps": [],
+    "model.embedding_dropout": -1.0,
+    "model.layerdrop": 0.0,
     "trainer.clip_value": 0.0,
     "trainer.average_of": "last",
     "trainer.simcut_words": 0.05,
@@ -58,8 +76,6 @@ _IDLE: dict[str, Any] = {
 }
 # Removed setting of one optimizer, which another, of a plugin, may have.
 _OF_OPTIMIZER = {"nesterov": "sgd", **dict.fromkeys(("decay", "clip", "least_size"), "adafactor")}
-# Groups that tell how a model translates: it cannot be read without what `_IDLE` names of them.
-_OF_THE_MODEL = ("model", "tokenizer", "cleaning")
 
 
 def gone(key: str, value: object) -> str:
@@ -88,13 +104,8 @@ def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a saved training configuration, without removed settings; unknown ones are unchanged.
-
-    ConfigError for a removed setting that the model's translations depend on.
-    """
+    """Convert a saved training configuration, without removed settings; unknown ones are unchanged."""
     upgraded = _renamed(config)
-    if lost := [key for key in lost_settings(config) if key.partition(".")[0] in _OF_THE_MODEL]:
-        raise ConfigError(gone(lost[0], lost_settings(config)[lost[0]]))
     for group, key, _ in list(_removed(upgraded)):
         upgraded[group] = {each: value for each, value in upgraded[group].items() if each != key}
     return upgraded

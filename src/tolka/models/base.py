@@ -6,7 +6,7 @@ Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,7 @@ from tolka.options.checks import at_least, at_most, zero_or_more
 from tolka.options.parsing import build
 from tolka.options.registry import Registry
 
-_DROPOUT = ("dropout", "layerdrop")
-TRAINING_ONLY = (*_DROPOUT, "initialization")
+TRAINING_ONLY = ("dropout", "initialization")
 """Suffixes of the options that affect training only: weights fit whatever these are."""
 
 
@@ -68,11 +67,6 @@ class Seq2Seq(nn.Module, ABC):
     """D, the width of the features."""
     recompute: bool = False
     """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
-
-    @property
-    def skips_layers(self) -> bool:
-        """Whether training leaves out layers at random, so that some weights have no gradient."""
-        return False
 
     @property
     def architecture(self) -> str:
@@ -133,6 +127,13 @@ _MOST_PARAMETERS = 10**12
 class ModelConfig(ABC):
     """Options of one architecture, and how to build it."""
 
+    SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = False
+    """Whether the encoder is recurrent, so that `inspect` shows its states in `recurrence`."""
+    SUPPORTS_COMPILE: ClassVar[bool] = False
+    """Whether this architecture has layers that `compile_layers` compiles."""
+    SUPPORTS_RECOMPUTE: ClassVar[bool] = False
+    """Whether this architecture can compute activations again instead of keeping them."""
+
     d_model: int = 256
     """width of embeddings, and of the layers unless set otherwise"""
     parameters: int = 0
@@ -147,23 +148,7 @@ class ModelConfig(ABC):
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ because some kind of dropout is on."""
-        rates = [value for key, value in vars(self).items() if key.endswith(_DROPOUT)]
-        return any(rate > 0 for rate in rates)
-
-    @property
-    def supports_gradient_flow(self) -> bool:
-        """Whether the encoder is recurrent, so that `inspect` shows its states in `recurrence`."""
-        return False
-
-    @property
-    def supports_compile(self) -> bool:
-        """Whether this architecture has layers that `compile_layers` compiles."""
-        return False
-
-    @property
-    def supports_recompute(self) -> bool:
-        """Whether this architecture can compute activations again instead of keeping them."""
-        return False
+        return any(value > 0 for key, value in vars(self).items() if key.endswith("dropout"))
 
     def resolved(self, shared: bool) -> Self:
         """Return the config with every value explicit that is derived from other options or from the vocabulary.

@@ -26,19 +26,14 @@ class EnsembleState(DecoderState):
 
 
 class Ensemble(Seq2Seq):
-    """The weighted mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6).
+    """The mean of several models' next-token probabilities (Sutskever et al. 2014, section 3.6).
 
     They may be of any architectures, but must have the same vocabulary. Features are the members' features side by
     side.
     """
 
-    def __init__(self, members: Sequence[Seq2Seq], weights: Sequence[float] = ()) -> None:
-        """weights: of each member, positive, of which only the ratios matter; equal if there are none."""
+    def __init__(self, members: Sequence[Seq2Seq]) -> None:
         super().__init__()
-        weights = weights or [1.0] * len(members)
-        assert len(weights) == len(members)
-        self._log_weights = [math.log(weight) for weight in weights]
-        self._log_total = math.log(math.fsum(weights))
         (self.vocabulary_size,) = {member.vocabulary_size for member in members}
         self.feature_size = sum(member.feature_size for member in members)
         self.members = nn.ModuleList(members)
@@ -51,13 +46,10 @@ class Ensemble(Seq2Seq):
         return torch.cat([member(batch) for member in self._members], dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """Return the logarithm of the weighted mean of probabilities."""
+        """Return the logarithm of the mean of probabilities."""
         parts = torch.split(features, [member.feature_size for member in self._members], dim=-1)
-        log_p = [
-            member.logits(part).log_softmax(dim=-1) + log_weight
-            for member, part, log_weight in zip(self._members, parts, self._log_weights, strict=True)
-        ]
-        return torch.stack(log_p).logsumexp(dim=0) - self._log_total  # last, as `logits` promises
+        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
+        return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))  # last, as `logits` promises
 
     def logits_parameters(self) -> list[nn.Parameter]:
         return [parameter for member in self._members for parameter in member.logits_parameters()]

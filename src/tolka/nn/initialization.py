@@ -19,10 +19,8 @@ def kaiming_uniform(matrix: Tensor) -> Tensor:
 INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_uniform_, "kaiming": kaiming_uniform}
 
 
-def initialise(model: nn.Module, initialization: str, embedding_std: float | None) -> None:
+def initialise(model: nn.Module, initialization: str, embedding_std: float) -> None:
     """Initialise weights by `initialization`, biases to 0, embeddings from N(0, embedding_std^2) with padding 0.
-
-    embedding_std: None to initialise embeddings like all other matrices.
 
     The parts of a fused projection and the gates of a recurrence are initialised as the separate matrices that they are
     (each with its own fan-out). Norms keep their gain 1 and bias 0.
@@ -36,10 +34,7 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float | Non
                 if name.startswith("bias"):
                     nn.init.zeros_(parameter)
         elif isinstance(module, nn.Embedding):
-            if embedding_std is None:
-                fill(module.weight)
-            else:
-                nn.init.normal_(module.weight, std=embedding_std)
+            nn.init.normal_(module.weight, std=embedding_std)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx].detach())
 

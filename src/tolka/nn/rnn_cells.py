@@ -138,11 +138,11 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 
     gates, tensors = 4, 2
 
-    def fill_forget_bias(self, value: float) -> None:
-        """Set the bias of every forget gate to `value`."""
+    def open_forget_gates(self) -> None:
+        """Set the bias of every forget gate to 1 (Gers et al. 2000; Jozefowicz et al. 2015)."""
         with torch.no_grad():
-            for number, bias in enumerate(self.biases()):
-                bias[self.hidden_size : 2 * self.hidden_size] = value if number % 2 == 0 else 0.0  # the two are added
+            for bias in self.biases()[::2]:  # a step adds two; the others are 0
+                bias[self.hidden_size : 2 * self.hidden_size] = 1.0
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         _, u, _ = self._weights(direction)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-_LITERAL, _ANY_BYTES, _RESUMABLE, _NEEDS = "literal", "any_bytes", "resumable", "needs"
+_LITERAL, _ANY_BYTES, _RESUMABLE, _NEEDS, LISTED = "literal", "any_bytes", "resumable", "needs", "listed"
 
 
 def setting(
@@ -15,6 +15,7 @@ def setting(
     any_bytes: bool = False,
     resumable: bool | None = None,
     needs: tuple[str, str] | None = None,
+    listed: bool = True,
 ) -> Any:
     """Declare a dataclass field that is a setting.
 
@@ -24,8 +25,9 @@ def setting(
     resumable: whether a resumed run may change it; by default as the class attribute `RESUMABLE` says, else no.
     needs: (attribute, words): without a true `attribute` of the whole configuration, as in "finetuning.lora_rank", the
     setting has no effect, and what it lacks is called `words`.
+    listed: whether configs/ has it, so that it can be typed; others are only those of models that have them.
     """
-    metadata = {_LITERAL: literal, _ANY_BYTES: any_bytes, _RESUMABLE: resumable, _NEEDS: needs}
+    metadata = {_LITERAL: literal, _ANY_BYTES: any_bytes, _RESUMABLE: resumable, _NEEDS: needs, LISTED: listed}
     if default_factory is not None:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

@@ -17,7 +17,7 @@ from tolka.run.inputs import Inputs
 from tolka.text.pairs import Pair
 from tolka.training.callbacks import Callback, Ending
 from tolka.training.run_folder import RunFolder
-from tolka.translation.attention_maps import AttentionConfig, AttentionReader
+from tolka.translation.attention_maps import AttentionReader
 from tolka.translation.options import DecodingConfig
 from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
@@ -111,7 +111,7 @@ def show(
     """
     translations = translator.translate(sentences)
     try:
-        maps = AttentionReader(translator, AttentionConfig())(translations)
+        maps = AttentionReader(translator)(translations)
     except ConfigError:  # nothing to look at
         maps = [[] for _ in sentences]
     folder.mkdir(exist_ok=True)

@@ -1,14 +1,14 @@
 """Beam search for translations that contain given terms.
 
-hard: dynamic beam allocation (Post and Vilar 2018), for a whole batch at once (Hu et al. 2019). Hypotheses are in banks
+It is dynamic beam allocation (Post and Vilar 2018), for a whole batch at once (Hu et al. 2019). Hypotheses are in banks
 by the number of term tokens that they have; every bank gets its share of the beam, and a hypothesis finishes only with
-all terms. soft: every term token adds a bonus to the log-probability, which a hypothesis loses again when it breaks the
-term off (Zhao et al. 2019, "Shallow-Fusion End-to-End Contextual Biasing").
+all terms.
 
 Shapes: B active sentences, k beam size, c candidates a sentence, V vocabulary, t tokens so far, T terms a sentence.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import torch
@@ -18,11 +18,10 @@ from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Candidates, active_rows, extensions, first_tokens, next_log_probabilities
 from tolka.search.finished import BestFinished, take
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Ids, Wish
 from tolka.search.options.beam import BeamOptions
 from tolka.search.rules import Rules
-from tolka.search.term_automaton import TermAutomaton
-from tolka.search.term_choice import possible, with_fewer
+from tolka.search.term_automaton import TermAutomaton, shortest
 
 Plain = Callable[[Seq2Seq, Tensor, Tensor, Sequence[Wish]], list[list[Hypothesis]]]
 """A search without terms: model, source, lengths, wishes -> hypotheses of each sentence."""
@@ -30,7 +29,6 @@ Plain = Callable[[Seq2Seq, Tensor, Tensor, Sequence[Wish]], list[list[Hypothesis
 
 def search_with_terms(
     config: BeamOptions,
-    bonus: float | None,
     model: Seq2Seq,
     source: Tensor,
     lengths: Tensor,
@@ -39,13 +37,12 @@ def search_with_terms(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; sentences without terms are searched apart, by `plain`.
 
-    bonus: in nats, for each token of a term; None for terms that a translation must contain. source (B, S), lengths
-    (B,). A sentence whose terms are not all met before its length limit is searched again without the longer half of
-    the missing ones, until the others are met.
+    source (B, S), lengths (B,). A sentence whose terms are not all met before its length limit is searched again
+    without the longer half of the missing ones, until the others are met.
     """
     limits = config.limits(lengths).tolist()
     results: list[list[Hypothesis]] = [[] for _ in wishes]
-    wishes, pending = [possible(wish) for wish in wishes], list(range(len(wishes)))
+    wishes, pending = [_possible(wish) for wish in wishes], list(range(len(wishes)))
     while pending:
         with_terms = [number for number in pending if wishes[number].terms]
         if without := [number for number in pending if not wishes[number].terms]:
@@ -55,7 +52,7 @@ def search_with_terms(
         pending = []
         if with_terms:
             own = [wishes[number] for number in with_terms]
-            beam = _TermBeam(config, bonus, model, *_rows(source, lengths, with_terms), own)
+            beam = _TermBeam(config, model, *_rows(source, lengths, with_terms), own)
             while len(beam.active):
                 beam.advance()
             for number, result in zip(with_terms, beam.results, strict=True):
@@ -64,6 +61,38 @@ def search_with_terms(
                     wishes[number] = with_fewer(wishes[number], result.missing, limits[number])
                     pending.append(number)
     return results
+
+
+def _possible(wish: Wish) -> Wish:
+    """Return the wish without the alternatives that have a banned phrase in them, unless it stands in the prefix."""
+    if not wish.terms or not wish.banned:
+        return wish
+    first = {token for alternatives in wish.terms for each in alternatives for token in each}
+    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
+    sizes = {len(phrase) for phrase in banned}
+    terms = [
+        tuple(
+            each
+            for each in alternatives
+            if not any(each[i : i + n] in banned for n in sizes for i in range(len(each) - n + 1))
+        )
+        for alternatives in wish.terms
+    ]
+    return replace(wish, terms=tuple(filter(None, terms)))
+
+
+def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
+    """Return the wish without the longer half of the missing terms, or as many of them as make the others fit."""
+    sizes = [shortest(alternatives) for alternatives in wish.terms]
+    longest_first, dropped = sorted(missing, key=lambda term: -sizes[term]), (len(missing) + 1) // 2
+    while dropped < len(missing) and sum(sizes) - sum(sizes[term] for term in longest_first[:dropped]) >= limit:
+        dropped += 1
+    left = [term for number, term in enumerate(wish.terms) if number not in longest_first[:dropped]]
+    return replace(wish, terms=tuple(left))
+
+
+def _has(ids: Ids, phrase: Ids) -> bool:
+    return any(ids[start : start + len(phrase)] == phrase for start in range(len(ids) - len(phrase) + 1))
 
 
 def _rows(source: Tensor, lengths: Tensor, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -84,17 +113,15 @@ class _Result(NamedTuple):
 class _Ranked(NamedTuple):
     """Candidates (B, c) in the order in which they are chosen.
 
-    rank: log-probability and bonus. state, missing (B, c, T): of TermAutomaton. met: tokens of terms. place: how many
-    of its bank are better.
+    state, missing (B, c, T): of TermAutomaton. place: how many of its bank, which have as many tokens of terms, are
+    better.
     """
 
     log_probability: Tensor
-    rank: Tensor
     parent: Tensor
     token: Tensor
     state: Tensor
     missing: Tensor
-    met: Tensor
     place: Tensor
 
     def gather(self, indices: Tensor) -> Self:
@@ -110,15 +137,9 @@ class _TermBeam:
     """State of the search: k active hypotheses for each active sentence, and the results of finished sentences."""
 
     def __init__(
-        self,
-        config: BeamOptions,
-        bonus: float | None,
-        model: Seq2Seq,
-        source: Tensor,
-        lengths: Tensor,
-        wishes: Sequence[Wish],
+        self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
     ) -> None:
-        self.config, self.bonus, self.model = config, bonus, model
+        self.config, self.model = config, model
         self.rules = Rules(config, lengths, wishes)
         self.automaton = TermAutomaton.of([wish.terms for wish in wishes], model.vocabulary_size, source.device)
         self.term_counts = [len(wish.terms) for wish in wishes]
@@ -142,14 +163,13 @@ class _TermBeam:
         log_p = next_log_probabilities(self.model, features)
         if self.rules:
             self.rules.apply(log_p, self.tokens, self.active)
-        if self.bonus is None:
-            log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
+        log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
         self.step += 1
         found = self._in_order(self._extensions(log_p))
         is_end = found.token == EOS
         is_finished = is_end & (found.log_probability > NEVER) & (found.place < beam_size)
         if bool(is_finished.any()):
-            score = found.rank / self.config.penalty(self.step)
+            score = found.log_probability / self.config.penalty(self.step)
             self.finished = self.finished.add(is_finished, found.candidates, self.tokens, score)
 
         # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
@@ -164,7 +184,7 @@ class _TermBeam:
         parts = (total, chosen.token, tokens, rows, chosen.state, chosen.missing)
         has_ended = self._is_finished(total)
         if bool(has_ended.any()):
-            self._collect(has_ended.nonzero()[:, 0], tokens, total, chosen)
+            self._collect(has_ended.nonzero()[:, 0], tokens, total, chosen.missing)
             left = active_rows(~has_ended)
             self.finished = self.finished.select(left)
             self.automaton = self.automaton.select(left)
@@ -187,7 +207,7 @@ class _TermBeam:
         parts += self._openings(log_p)
         likely = extensions(log_p, self.total, 2 * beam_size)
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
-        if self.bonus is None and moves.size(1) > 1:
+        if moves.size(1) > 1:
             own = extensions(log_p.flatten(0, 1)[:, None], log_p.new_zeros(1, 1).expand(self.total.numel(), 1), 1)
             token, value = own.token.view(parent.shape), own.log_probability.view(parent.shape)
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
@@ -216,51 +236,45 @@ class _TermBeam:
         return parts
 
     def _in_order(self, candidates: Candidates) -> _Ranked:
-        """Return the candidates: hard, by bank and then by log-probability; soft, by log-probability and bonus."""
+        """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
         log_p, parent, token = candidates.log_probability, candidates.parent, candidates.token
         state = self.automaton.next(self.state.gather(1, parent), token)
         missing = take(self.missing, parent) & ~self.automaton.complete[state]
         met = self.automaton.met_tokens(state, missing)
-        rank = log_p if self.bonus is None else log_p + self.bonus * met
-        order = rank.argsort(dim=1, descending=True)
+        order = log_p.argsort(dim=1, descending=True)
+        banks = met.gather(1, order).sort(dim=1, descending=True, stable=True)
+        order = order.gather(1, banks.indices)
         position = torch.arange(order.size(1), device=order.device).expand(order.shape)
-        place = position
-        if self.bonus is None:
-            banks = met.gather(1, order).sort(dim=1, descending=True, stable=True)
-            order = order.gather(1, banks.indices)
-            is_first = torch.ones_like(order, dtype=torch.bool)
-            is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]
-            place = position - torch.where(is_first, position, 0).cummax(dim=1).values
-        return _Ranked(log_p, rank, parent, token, state, missing, met, position).gather(order)._replace(place=place)
+        is_first = torch.ones_like(order, dtype=torch.bool)
+        is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]
+        place = position - torch.where(is_first, position, 0).cummax(dim=1).values
+        return _Ranked(log_p, parent, token, state, missing, position).gather(order)._replace(place=place)
 
     def _is_finished(self, total: Tensor) -> Tensor:
         """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses.
 
-        It ends when none of them can still beat the finished ones, as log-probabilities only fall. Besides, soft, when
-        k are finished; hard, when k are finished and none is better now, with its length so far, than the last of them,
-        since poor ones finish early in a bank with few hypotheses.
+        It ends when none of them can still beat the finished ones, as log-probabilities only fall. Besides, when k are
+        finished and none is better now, with its length so far, than the last of them, since poor ones finish early in
+        a bank with few hypotheses.
         """
         best, last = total.amax(dim=1), self.finished.score[:, self.config.compared - 1]
         worst = self.finished.score[:, -1]
         ended = (self.limits <= self.step) | (best == NEVER)
-        if self.bonus is None:
-            return ended | (best / self.last_penalty <= last) | (best / self.config.penalty(self.step) <= worst)
-        bound = best + self.bonus * self.automaton.sizes.sum(dim=1)  # with all terms met
-        return ended | (worst > NEVER) | ((bound <= 0) & (bound / self.last_penalty <= last))
+        return ended | (best / self.last_penalty <= last) | (best / self.config.penalty(self.step) <= worst)
 
-    def _collect(self, rows: Tensor, tokens: Tensor, total: Tensor, chosen: _Ranked) -> None:
+    def _collect(self, rows: Tensor, tokens: Tensor, total: Tensor, missing: Tensor) -> None:
         """Set the results of the sentences numbered `rows`: the finished hypotheses or, without any, the active ones.
 
-        tokens (B, k, t), total (B, k).
+        tokens (B, k, t), total (B, k), missing (B, k, T): of the active ones.
         """
-        of_active = (tokens, total, chosen.rank, chosen.missing)
+        of_active = (tokens, total, missing)
         actives = zip(*(part[rows].tolist() for part in of_active), strict=True)
         finished = self.finished.select(rows).hypotheses()
         for number, found, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
             self.results[number] = _Result(found, []) if found else self._unfinished(self.term_counts[number], *active)
 
     def _unfinished(
-        self, terms: int, tokens: list[list[int]], total: list[float], rank: list[float], missing: list[list[bool]]
+        self, terms: int, tokens: list[list[int]], total: list[float], missing: list[list[bool]]
     ) -> _Result:
         """Return the active hypotheses of a sentence that have most terms, and the terms that they lack.
 
@@ -268,14 +282,16 @@ class _TermBeam:
         """
         penalty = self.config.penalty(self.step)
         possible = [place for place, value in enumerate(total) if value > NEVER]
-        if self.bonus is None:
-            if not possible:
-                return _Result([], list(range(terms)))
-            best = min(possible, key=lambda place: (sum(missing[place]), -total[place]))
-            if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
-                return _Result([], lacking)
-            possible = [place for place in possible if not any(missing[place])]
-        found = [Hypothesis(tokens[place], total[place], rank[place] / penalty, finished=False) for place in possible]
+        if not possible:
+            return _Result([], list(range(terms)))
+        best = min(possible, key=lambda place: (sum(missing[place]), -total[place]))
+        if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
+            return _Result([], lacking)
+        found = [
+            Hypothesis(tokens[place], total[place], total[place] / penalty, finished=False)
+            for place in possible
+            if not any(missing[place])
+        ]
         return _Result(sorted(found, key=lambda each: -each.score), [])
 
 

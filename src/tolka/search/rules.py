@@ -1,4 +1,4 @@
-"""Rules for the next token: what every search may forbid, force or make less likely.
+"""Rules for the next token: what every search may forbid or force.
 
 Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far.
 """
@@ -26,17 +26,15 @@ class Rules:
 
         DataError for a prefix or a phrase that cannot be.
         """
-        self._ngram, self._repetition_penalty = config.no_repeat_ngram, config.repetition_penalty
+        self._ngram, self._min_length = config.no_repeat_ngram, config.min_length
         limits = config.limits(lengths)
-        self._minima = torch.minimum(config.minima(lengths), limits - 1)  # </s> must have a place
-        self._longest_minimum = int(self._minima.max()) if config.has_minimum else 0
+        self._most = limits - 1  # </s> must have a place
         self._prefixes = _prefix_table(wishes, limits)
         self._banned = banned_phrases(wishes, lengths.device)
 
     def __bool__(self) -> bool:
         """Return whether any rule is on."""
-        is_changed = self._ngram > 0 or self._repetition_penalty != 1.0 or self._longest_minimum > 0
-        return is_changed or self._prefixes is not None or bool(self._banned)
+        return self._ngram > 0 or self._min_length > 0 or self._prefixes is not None or bool(self._banned)
 
     def apply(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
         """Change the next tokens' log-probabilities (B, k, V) in place; they are not normalised again.
@@ -48,14 +46,12 @@ class Rules:
         end = log_p[..., EOS].clone()
         forced = self._forced(length, sentences, tokens.size(1))
         forced_log_p = None if forced is None else log_p.gather(2, forced)
-        if self._repetition_penalty != 1.0 and length:
-            log_p.scatter_(2, tokens, log_p.gather(2, tokens) * self._repetition_penalty)
         if 0 < self._ngram <= length:
             self._ban_repetition(log_p, tokens)
         for phrases in self._banned:
             phrases.ban(log_p, tokens, sentences)
-        if length < self._longest_minimum:
-            log_p[..., EOS].masked_fill_((length < self._minima[sentences])[:, None], NEVER)
+        if length < self._min_length:
+            log_p[..., EOS].masked_fill_((length < self._most[sentences])[:, None], NEVER)
         is_stuck = log_p.amax(dim=-1) == NEVER
         log_p[..., EOS] = torch.where(is_stuck, end, log_p[..., EOS])
         if forced is not None and forced_log_p is not None:

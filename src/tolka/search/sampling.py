@@ -28,9 +28,8 @@ def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
         p /= options.temperature
     p = torch.softmax(p, dim=-1, out=p) if p.device.type == "cpu" else p.softmax(dim=-1)
     least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
-    if options.min_p or options.epsilon:
-        highest = p.amax(dim=-1, keepdim=True)
-        least = torch.clamp(highest * options.min_p, min=options.epsilon).minimum(highest)
+    if options.epsilon:
+        least = p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon)
     if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
         least_likely = _leave_likely(options, p)
         least = least_likely if least is None else torch.maximum(least, least_likely)

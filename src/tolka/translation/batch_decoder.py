@@ -15,7 +15,7 @@ from tolka.translation.engine import Engine
 from tolka.translation.segments import Segment
 
 _MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
-_DEFAULT_WORKERS = 2  # at most, since each needs memory for a batch of its own
+_WORKERS = 2  # batches side by side on a CPU, at most: each needs memory of its own
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
 
@@ -32,10 +32,10 @@ class _PendingBatch:
 class BatchDecoder:
     """An engine that is given batches of similar length, and gives the results back in order; safe for threads."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, workers: int, language: str) -> None:
-        """tokens, workers: see DecodingConfig. language: the code of the target language."""
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, language: str) -> None:
+        """tokens: see DecodingConfig. language: the code of the target language."""
         self.tokens = tokens
-        self.workers = (workers or min(engine.cpu_threads, _DEFAULT_WORKERS)) if engine.cpu_threads else 1
+        self.workers = min(engine.cpu_threads, _WORKERS) or 1
         self._engine, self._tokenizer = engine, tokenizer
         self._selection = engine.selection(language)
         self._reducing = Lock()
@@ -112,8 +112,8 @@ class BatchDecoder:
         lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
         ceiling = self.tokens // self._engine.width
         if self._engine.cpu_threads:
-            fewest = _DEFAULT_WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _DEFAULT_WORKERS))
-            batches = evenly_longest_first(lengths, ceiling, fewest, _DEFAULT_WORKERS)
+            fewest = _WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _WORKERS))
+            batches = evenly_longest_first(lengths, ceiling, fewest, _WORKERS)
         else:
             batches = longest_first(lengths, ceiling)
         return deque([numbers[i] for i in rows] for rows in batches)

@@ -27,21 +27,17 @@ from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
 from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD
-from tolka.translation.engine import Engine
+from tolka.translation.engine import NOT_FINITE, Engine
 from tolka.translation.options import DecodingConfig
 
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
 _NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
-_RULES = ("min_length", "min_length_factor", "no_repeat_ngram", "glossary", "banned")
+_RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches side by side, as BatchDecoder has by default
 _PROBED = 64  # subwords of a side, at most, that tell whether the model's scores are finite
-_NOT_FINITE = (
-    "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
-    "damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
-)
 
 
 @dataclass(frozen=True)
@@ -60,14 +56,9 @@ def unsupported(search: SearchConfig) -> str:
     for key in _RULES:
         if getattr(search, key):
             return f"CTranslate2 is not used with search.{key}"
-    if search.repetition_penalty != 1.0:
-        return "CTranslate2 is not used with search.repetition_penalty"
-    if isinstance(search, BeamConfig) and search.coverage_penalty:
-        return "CTranslate2 is not used with search.coverage_penalty"
     if isinstance(search, SamplingConfig):
-        for key in ("min_p", "epsilon"):
-            if getattr(search, key):
-                return f"CTranslate2 has no search.{key}"
+        if search.epsilon:
+            return "CTranslate2 has no search.epsilon"
         if search.top_k == 1:
             return "CTranslate2 does not sample with search.top_k=1, which is search=greedy"
         if search.top_k and search.top_p < 1.0:
@@ -136,7 +127,7 @@ class CTranslate2Engine(Engine):
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
         threads = decoding.threads or _default_threads()
-        workers = decoding.workers or min(threads, _WORKERS)
+        workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         if isinstance(search, SamplingConfig):
             ctranslate2.set_random_seed(search.seed % 2**32)
@@ -204,7 +195,7 @@ class CTranslate2Engine(Engine):
             return None
         results = [self._ranked(pool) for pool in pools]
         if not all(results):
-            raise CheckpointError(_NOT_FINITE)
+            raise CheckpointError(NOT_FINITE)
         return results
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
@@ -252,7 +243,7 @@ class CTranslate2Engine(Engine):
         )
         found = self.score([list(sources)], [list(targets)])
         if found is not None and not all(math.isfinite(value) and value >= _NEVER for value in found[0]):
-            raise CheckpointError(_NOT_FINITE)
+            raise CheckpointError(NOT_FINITE)
 
     def _is_settled(self, pool: Sequence[Hypothesis], limit: int) -> bool:
         """Return whether a complete search would have the same result.

@@ -9,6 +9,11 @@ from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.base import Different, Selection
 
+NOT_FINITE = (
+    "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
+    "damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
+)
+
 
 class Engine(ABC):
     """A model and a search on a device.

@@ -10,7 +10,6 @@ TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Input formats with columns."""
 INPUT_FORMATS = ("auto", "text", *TABLES)
 OUTPUT_FORMATS = ("text", "nbest", "jsonl")
-SCORES = ("sum", "mean")
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,10 @@ class OutputConfig:
 
     format: str = "text"
     """text (the translation, a line each), nbest (Moses' list of several), or jsonl (an object a line, with scores)"""
-    score: str = "sum"
-    """of --score: sum = log-probability of the translation in nats, mean = that divided by its tokens, </s> included"""
+    alignments: bool = False
+    """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""
     resume: bool = False
     """with -o: go on where the same command was interrupted, after the last full window (decoding.window)"""
 
     def __post_init__(self) -> None:
         one_of(self, "output", "format", OUTPUT_FORMATS)
-        one_of(self, "output", "score", SCORES)

@@ -8,7 +8,7 @@ from itertools import accumulate
 import torch
 
 from tolka.data.batch import Flat, collate
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError
 from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig, Selection
 from tolka.search.hypothesis import Hypothesis, Wish
@@ -16,7 +16,7 @@ from tolka.system.device import use_threads
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.threads import side_by_side
 from tolka.translation.dtypes import convert_model, device_and_dtype
-from tolka.translation.engine import Engine
+from tolka.translation.engine import NOT_FINITE, Engine
 from tolka.translation.options import DecodingConfig
 
 _SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary are in memory
@@ -38,8 +38,6 @@ class TorchEngine(Engine):
         """Place the model on the device and convert it to the dtype that the options select."""
         use_threads(decoding.threads)
         device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
-        if decoding.workers > 1 and device.type != "cpu":
-            raise ConfigError(f"decoding.workers ({decoding.workers}) is for a CPU, not {device}: leave it out")
         return cls(convert_model(model.to(device), dtype), search, device)
 
     def __repr__(self) -> str:
@@ -75,10 +73,7 @@ class TorchEngine(Engine):
                 raise
             return None
         if not all(results):
-            raise CheckpointError(
-                "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are "
-                "too large or damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
-            )
+            raise CheckpointError(NOT_FINITE)
         return [hypotheses[: self.config.candidate_count] for hypotheses in results]
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:

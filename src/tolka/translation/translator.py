@@ -73,14 +73,13 @@ class Translator(Generic[E]):
         max_length: int,
         tokens: int = DecodingConfig.tokens,
         characters: CharacterForm = KEEP,
-        workers: int = 0,
         split: str = "length",
         languages: tuple[str, str] = ("", ""),
         terminology: Terminology | None = None,
         calibration: Calibration | None = None,
         length_ratio: LengthRatio | None = None,
     ) -> None:
-        """max_length: subwords of the longest part given to the model. tokens, workers: see DecodingConfig.
+        """max_length: subwords of the longest part given to the model. tokens: see DecodingConfig.
 
         characters: their form in the model's training text. split: from `resolved_split`.
         languages: the codes of source and target, to split and join sentences. terminology: terms that translations
@@ -94,7 +93,7 @@ class Translator(Generic[E]):
         self.split, self.languages, self.terminology = split, languages, terminology
         self.calibration, self.length_ratio = calibration, length_ratio
         self.segmenter = Segmenter(tokenizer, max_length, characters, split, languages, terminology)
-        self._decoder = BatchDecoder(engine, tokenizer, tokens, workers, languages[1])
+        self._decoder = BatchDecoder(engine, tokenizer, tokens, languages[1])
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
     @staticmethod
@@ -110,7 +109,7 @@ class Translator(Generic[E]):
         from tolka.search.beam import BeamConfig
 
         decoding = decoding or DecodingConfig()
-        return Translator.of(load_ensemble(folders, decoding.weights), search or BeamConfig(), decoding)
+        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding)
 
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
@@ -121,7 +120,7 @@ class Translator(Generic[E]):
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
         max_length = decoding.max_length or saved.sources.longest
-        limits = max_length, decoding.tokens, character_form(saved.config), decoding.workers
+        limits = max_length, decoding.tokens, character_form(saved.config)
         engine = TorchEngine.of(saved.model, search, decoding)
         split = resolved_split(decoding.split, saved.sources.several_sentences)
         of_languages = languages(saved.config)
@@ -138,11 +137,6 @@ class Translator(Generic[E]):
     def tokens(self) -> int:
         """The ceiling on a batch, as in DecodingConfig; halved whenever a batch did not fit in memory."""
         return self._decoder.tokens
-
-    @property
-    def workers(self) -> int:
-        """Batches that are translated side by side, at most."""
-        return self._decoder.workers
 
     def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
@@ -206,9 +200,9 @@ class Translator(Generic[E]):
                 f"word alignments are read from a model's attention, which {type(self.engine).__name__} does not have: "
                 "load the model directory with decoding.backend=torch"
             )
-        from tolka.translation.attention_maps import AttentionConfig, AttentionReader, word_alignment
+        from tolka.translation.attention_maps import AttentionReader, word_alignment
 
-        return [word_alignment(maps) for maps in AttentionReader(self, AttentionConfig())(translations)]
+        return [word_alignment(maps) for maps in AttentionReader(self)(translations)]
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation, as tolka.translation.quality describes it."""

@@ -119,7 +119,6 @@ def test_every_option_changes_the_model() -> None:
         {"attention": "general"},
         {"attention": "additive"},
         {"token_term": True},
-        {"forget_bias": 3.0},
         {"share_embeddings": "none"},
         {"initialization": "kaiming"},
     ]
@@ -158,7 +157,6 @@ def test_inspect_shows_every_time_step() -> None:
         ({"d_model": 9, "bidirectional": True}, r"half of the states' width \(9\), which must be even"),
         ({"hidden": 7, "bidirectional": True}, r"half of the states' width \(7\), which must be even"),
         ({"input_feeding": True}, "hands on what attention found, and there is none: set model.attention to dot, gen"),
-        ({"cell": "gru", "forget_bias": 2.0}, r"forget_bias \(2\) is an LSTM's, and model.cell is gru"),
         ({"layers": 0}, r"model.layers \(0\) must be at least 1"),
         ({"hidden": -1}, r"model.hidden \(-1\) must be 0 \(as d_model\) or more"),
         ({"dropout": 1.0}, r"model.dropout \(1.0\) must be at least 0 and below 1"),

@@ -13,8 +13,7 @@ from tolka.kernels import packing
 from tolka.kernels.packing import Packing
 from tolka.losses.objective import Objective
 from tolka.models.transformer.config import TransformerConfig
-from tolka.models.transformer.model import Transformer
-from tolka.nn.positions import LearnedPositions, sinusoids
+from tolka.nn.positions import LearnedPositions
 from tolka.options.parsing import build
 
 
@@ -106,25 +105,6 @@ def test_kaiming_everywhere_but_in_the_embeddings() -> None:
     assert model.target_embedding.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
 
 
-def test_embeddings_like_every_other_matrix() -> None:
-    """Those of the output and of learned positions too; padding stays zero."""
-    torch.manual_seed(0)
-    config = TransformerConfig(
-        d_model=64,
-        layers=1,
-        positions="learned",
-        max_positions=300,
-        share_embeddings="none",
-        embedding_initialization="matrix",
-    )
-    embeddings = [m for m in config.build(400, 500, False).modules() if isinstance(m, torch.nn.Embedding)]
-    assert sorted(len(embedding.weight) for embedding in embeddings) == [300, 300, 400, 500, 500]
-    for embedding in embeddings:
-        bound = math.sqrt(6 / (len(embedding.weight) + 64))
-        assert bound * 0.98 < embedding.weight.abs().max().item() <= bound
-        assert embedding.padding_idx is None or embedding.weight[embedding.padding_idx].abs().max() == 0
-
-
 def test_depths_and_widths_are_those_asked_for() -> None:
     model = TransformerConfig(d_model=16, heads=2, layers=3, decoder_layers=1, d_ff=40, d_v=3).build(9, 9, True)
     assert (len(model.encoder), len(model.decoder)) == (3, 1)
@@ -143,7 +123,7 @@ def test_learned_positions_reach_as_far_as_asked() -> None:
     assert (config.longest, TransformerConfig().longest) == (7, None)
 
 
-@pytest.mark.parametrize("kind", ["attention_dropout", "activation_dropout", "embedding_dropout", "layerdrop"])
+@pytest.mark.parametrize("kind", ["attention_dropout", "activation_dropout"])
 def test_each_kind_of_dropout_acts_alone(kind: str) -> None:
     """With all others off, a training pass differs from one without dropout, and an eval pass does not."""
     torch.manual_seed(0)
@@ -162,13 +142,12 @@ def test_each_rate_reaches_its_own_place() -> None:
         heads=2,
         layers=1,
         dropout=0.1,
-        embedding_dropout=0.2,
         attention_dropout=0.3,
         activation_dropout=0.4,
     )
     model = config.build(9, 9, True)
     layer = first(model.decoder)
-    assert model.dropout.rate == 0.2
+    assert model.dropout.rate == 0.1
     assert (layer.attention.dropout_rate, layer.cross.dropout_rate, first(model.encoder).attention.dropout_rate) == (
         0.3,
         0.3,
@@ -181,7 +160,6 @@ def test_each_rate_reaches_its_own_place() -> None:
 def test_spelt_out_says_what_follows_from_what() -> None:
     short = TransformerConfig(d_model=32, heads=4, layers=2, dropout=0.3).resolved(shared=True)
     assert (short.d_v, short.d_ff, short.decoder_layers, short.share_embeddings) == (8, 128, 2, "all")
-    assert short.embedding_dropout == 0.3
     assert short == short.resolved(shared=True)
     assert TransformerConfig().resolved(shared=False).share_embeddings == "target_output"
 
@@ -278,12 +256,6 @@ def test_rotary_encoder_sees_distances_only() -> None:
         ({"positions": "rotatory"}, "Did you mean 'rotary'"),
         ({"normalization": "rms"}, r"model.normalization \('rms'\) is unknown. Did you mean 'rmsnorm'"),
         ({"initialization": "kaimming"}, "Did you mean 'kaiming'"),
-        ({"layerdrop": 1.0}, r"model.layerdrop \(1.0\) must be at least 0 and below 1"),
-        (
-            {"embedding_dropout": -0.5},
-            r"model.embedding_dropout \(-0.5\) must be -1 \(as model.dropout\), or at least 0",
-        ),
-        ({"embedding_dropout": 1.0}, r"model.embedding_dropout \(1.0\) must be -1"),
         (
             {"d_model": 12, "heads": 4, "positions": "rotary"},
             r"model.positions=rotary.*model.d_model / model.heads \(12 / 4 = 3\) must be even",
@@ -293,11 +265,6 @@ def test_rotary_encoder_sees_distances_only() -> None:
 def test_complaints_name_the_key(options: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         TransformerConfig(**options)  # type: ignore[arg-type]
-
-
-def test_sharing_all_needs_one_vocabulary() -> None:
-    with pytest.raises(ConfigError, match="share_embeddings=all needs one vocabulary"):
-        TransformerConfig(share_embeddings="all").build(9, 9, shared=False)
 
 
 def test_rmsnorm_stands_where_layernorm_did() -> None:
@@ -321,101 +288,6 @@ def test_swiglu_s_parameters() -> None:
         for activation in ("relu", "swiglu")
     }
     assert counts["swiglu"] - counts["relu"] == 2 * (2 * 64 - 96)  # two feed-forward sub-layers
-
-
-@pytest.mark.parametrize(
-    ("rates", "embedding", "sublayer"),
-    [
-        ({"dropout": 0.3}, 0.3, 0.3),
-        ({"dropout": 0.3, "embedding_dropout": 0.0}, 0.0, 0.3),
-        ({"dropout": 0.0, "embedding_dropout": 0.4}, 0.4, 0.0),
-        ({"dropout": 0.3, "embedding_dropout": 0.4}, 0.4, 0.3),
-    ],
-)
-def test_embedding_dropout_is_its_own(rates: dict[str, float], embedding: float, sublayer: float) -> None:
-    """The share of zeros in the first layer's input, and in what its residual connections add."""
-    torch.manual_seed(0)
-    model = TransformerConfig(d_model=64, layers=1, **rates).build(40, 40, True).train()  # type: ignore[arg-type]
-    zeros: dict[str, float] = {}
-
-    def note(name: str, values: torch.Tensor) -> None:
-        zeros[name] = (values == 0).double().mean().item()
-
-    for name, layer in (("source", model.encoder[0]), ("target", model.decoder[0])):
-        layer.register_forward_pre_hook(lambda _, given, name=name: note(name, given[0]))
-    first(model.encoder).around_attention.dropout.register_forward_hook(lambda *given: note("sub-layer", given[-1]))
-    model(collate([list(range(4, 40))] * 8, [list(range(4, 40))] * 8))
-    assert zeros == {
-        "source": pytest.approx(embedding, abs=0.02),
-        "target": pytest.approx(embedding, abs=0.02),
-        "sub-layer": pytest.approx(sublayer, abs=0.02),
-    }
-
-
-def layerdropped(rate: float, layers: int = 2) -> Transformer:
-    torch.manual_seed(0)
-    config = TransformerConfig(d_model=8, heads=2, layers=layers, dropout=0.0, layerdrop=rate)
-    return config.build(9, 9, True)
-
-
-def test_layerdrop_leaves_layers_out_in_training_only() -> None:
-    batch = collate([[4, 5]], [[6, 7]])
-    dropping, whole = layerdropped(0.999999), layerdropped(0.0)
-    seen = dropping.train().inspect(batch)
-    assert seen.attention == {}
-    embedded = dropping.source_embedding(batch.source) * 8**0.5 + sinusoids(torch.arange(3), 8)
-    for state in seen.encoder_states:
-        torch.testing.assert_close(state, embedded)
-    embedded = dropping.target_embedding(batch.target_in) * 8**0.5 + sinusoids(torch.arange(3), 8)
-    torch.testing.assert_close(seen.features, torch.nn.functional.layer_norm(embedded[0], (8,)))
-    torch.testing.assert_close(dropping.eval()(batch), whole.eval()(batch), rtol=0, atol=0)
-
-
-def test_layerdrop_s_share() -> None:
-    """Encoder and decoder layers alike: 4000 draws each, within five standard deviations."""
-    model, batch, passes, layers = layerdropped(0.3, layers=8).train(), collate([[4]], [[5]]), 500, 8
-    kept = {"encoder": 0, "decoder": 0}
-    with torch.no_grad():
-        for _ in range(passes):
-            names = model.inspect(batch).attention
-            kept["encoder"] += sum(name.startswith("encoder") for name in names)
-            kept["decoder"] += sum(name.endswith("cross") for name in names)
-    draws = passes * layers
-    for count in kept.values():
-        assert count / draws == pytest.approx(0.7, abs=5 * (0.3 * 0.7 / draws) ** 0.5)
-
-
-def test_layerdrop_follows_torch_s_generator() -> None:
-    """Its state is in a checkpoint, so a resumed training skips the same layers; without layerdrop nothing is drawn."""
-    batch = collate([[4, 5]], [[6, 7]])
-    model = layerdropped(0.5, layers=6).train()
-    before = torch.get_rng_state()
-    first, second = model(batch), model(batch)
-    assert not torch.equal(first, second)
-    torch.set_rng_state(before)
-    assert torch.equal(model(batch), first)
-    for quiet in (layerdropped(0.0).train(), layerdropped(0.5).eval()):
-        before = torch.get_rng_state()
-        quiet(batch)
-        assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_skipped_layer_stays_as_it_is() -> None:
-    """No gradient, no update; over two batches a layer learns from those that went through it."""
-    model = layerdropped(0.5, layers=4).train()
-    objective = Objective(model, 0.1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
-    weights = [layer.feedforward.outer.weight for layer in (*model.encoder, *model.decoder)]
-    for batches in (1, 2):
-        optimizer.zero_grad()
-        old = [weight.detach().clone() for weight in weights]
-        for _ in range(batches):
-            objective(collate([[4, 5]], [[6, 7]])).loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        skipped = [weight.grad is None for weight in weights]
-        assert skipped == [torch.equal(weight, before) for weight, before in zip(weights, old, strict=True)]
-        assert 0 < sum(skipped) < 8
 
 
 def test_an_older_model_still_fits() -> None:

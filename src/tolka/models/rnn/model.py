@@ -38,6 +38,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     y_t = s_t W + c_t W' + x_t W'' + b. With input feeding they are the tanh of that, and enter the next step.
     """
 
+    architecture = "Rnn"
     output_embedding: OutputLayer
 
     def __init__(self, config: RnnOptions, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -63,12 +64,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
         for module in self.modules():
             if isinstance(module, LstmLayer):
-                module.fill_forget_bias(config.forget_bias)
-
-    @property
-    def architecture(self) -> str:
-        """Name of the architecture in messages and model cards."""
-        return "Rnn"
+                module.open_forget_gates()
 
     @property
     def _encoder_layers(self) -> list[RecurrentLayer]:

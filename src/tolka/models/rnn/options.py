@@ -1,7 +1,7 @@
 """Options of the recurrent encoder-decoders."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
@@ -16,6 +16,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 class RnnOptions(ModelConfig):
     """Options of all recurrent models; the defaults are an LSTM without attention."""
 
+    SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = True
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
     hidden: int = 0
@@ -30,8 +31,6 @@ class RnnOptions(ModelConfig):
     """whether the attentional features of a step are input to the next one (Luong et al. 2015, section 3.3)"""
     token_term: bool = False
     """whether the output layer sees the previous token's embedding too: y_t = s_t W + c_t W' + x_t W''"""
-    forget_bias: float = 1.0
-    """what an LSTM's forget gate begins with (Gers et al. 2000; Jozefowicz et al. 2015)"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
     initialization: str = "xavier"
@@ -60,15 +59,6 @@ class RnnOptions(ModelConfig):
                 "model.input_feeding=true hands on what attention found, and there is none: set model.attention to "
                 f"{', '.join(SCORES)}, or leave it out"
             )
-        if self.forget_bias != type(self).forget_bias and self.cell != "lstm":
-            raise ConfigError(
-                f"model.forget_bias ({self.forget_bias:g}) is an LSTM's, and model.cell is {self.cell}: leave it out"
-            )
-
-    @property
-    def supports_gradient_flow(self) -> bool:
-        """Always true: the encoder is recurrent."""
-        return True
 
     @property
     def width(self) -> int:

@@ -47,8 +47,6 @@ VARIANTS = {
     "transformer attention dropout": TransformerConfig(
         d_model=32, layers=1, attention_dropout=0.2, activation_dropout=0.2
     ),
-    "transformer embedding dropout": TransformerConfig(d_model=32, layers=1, embedding_dropout=0.2),
-    "transformer layerdrop": TransformerConfig(d_model=32, layers=2, layerdrop=0.5),
     "transformer rotary": TransformerConfig(d_model=32, layers=2, positions="rotary"),
     "transformer rotary, odd d_v": TransformerConfig(d_model=32, heads=1, layers=1, d_v=5, positions="rotary"),
     "transformer rmsnorm": TransformerConfig(d_model=32, layers=1, normalization="rmsnorm"),

@@ -27,6 +27,7 @@ from tolka.nn.positions import LearnedPositions, SinusoidalPositions
 class Transformer(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `TransformerOptions` for what can be chosen."""
 
+    architecture = "Transformer"
     output_embedding: OutputLayer
 
     def __init__(self, config: TransformerOptions, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -40,20 +41,14 @@ class Transformer(Seq2Seq):
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
         self.source_positions = self._make_positions()
         self.target_positions = self._make_positions()
-        self.dropout = Dropout(config.embedding_rate)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
         self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         # With standard deviation D^-0.5, sqrt(D) * embedding has variance 1.
-        normal = config.embedding_initialization == "normal"
-        initialise(self, config.initialization, embedding_std=config.d_model**-0.5 if normal else None)
-
-    @property
-    def architecture(self) -> str:
-        """Name of the architecture in messages and model cards."""
-        return "Transformer"
+        initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
 
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
         """Return what is added to embeddings; rotary positions act inside attention instead."""
@@ -74,8 +69,7 @@ class Transformer(Seq2Seq):
         x = self._embed(source, rows, self.source_embedding, self.source_positions)
         for number, layer in enumerate(self.encoder):
             maps: list[Tensor] | None = None if inspection is None else []
-            if not self._skips_layer():
-                x = self._run_layer(layer, x, rows, maps)
+            x = self._run_layer(layer, x, rows, maps)
             if inspection is not None:
                 inspection.attention.update({f"encoder.{number}.self": weights for weights in maps or ()})
                 inspection.encoder_states.append(rows.pad(x))
@@ -89,8 +83,6 @@ class Transformer(Seq2Seq):
         """Encoder states (M, D) -> features (N, D) of the valid target tokens."""
         x = self._embed(batch.target_in, rows, self.target_embedding, self.target_positions)
         for number, layer in enumerate(self.decoder):
-            if self._skips_layer():
-                continue
             maps: tuple[list[Tensor], list[Tensor]] | None = None if inspection is None else ([], [])
             x = self._run_layer(layer, x, rows, encoded, source, maps)
             if inspection is not None and maps:
@@ -106,14 +98,6 @@ class Transformer(Seq2Seq):
             x = x + positions(0, rows.longest).index_select(0, rows.places)
         dropped: Tensor = self.dropout(x)
         return dropped
-
-    def _skips_layer(self) -> bool:
-        """LayerDrop (Fan et al. 2020): in training, each layer is skipped with probability `layerdrop`.
-
-        Drawn from the CPU's generator: a GPU need not be waited for, and a resumed run restores it.
-        """
-        rate = self.config.layerdrop
-        return self.training and rate > 0.0 and torch.rand((), device="cpu").item() < rate
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""
@@ -154,11 +138,6 @@ class Transformer(Seq2Seq):
     def layers(self) -> list[nn.Module]:
         """Return the layers of both stacks."""
         return [*self.encoder, *self.decoder]
-
-    @property
-    def skips_layers(self) -> bool:
-        """Whether LayerDrop is on."""
-        return self.config.layerdrop > 0
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
         """Compile each layer; one program serves all layers of a stack, and batches of all sizes."""

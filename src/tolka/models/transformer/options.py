@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
 from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
@@ -21,9 +21,11 @@ _POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary")
 class TransformerOptions(ModelConfig):
     """Options of all Transformers; the defaults are the size called small."""
 
+    SUPPORTS_COMPILE: ClassVar[bool] = True
+    SUPPORTS_RECOMPUTE: ClassVar[bool] = True
     heads: int = 4
     """attention heads; must divide d_model"""
-    d_v: int = 0
+    d_v: int = setting(0, listed=False)
     """width of one head's values; 0 = d_model / heads, like its keys"""
     d_ff: int = 0
     """inner feed-forward width; 0 = 4 * d_model (swiglu: 8/3 * d_model up to a multiple of 8, so as many weights)"""
@@ -39,28 +41,22 @@ class TransformerOptions(ModelConfig):
     """of the feed-forward sub-layer: relu, gelu, swish = x * sigmoid(x), or swiglu = swish(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
     """sinusoidal, sinusoidal_halves (all sines first, as in Marian), rotary (of queries and keys), or learned"""
-    max_positions: int = setting(512, needs=("model.longest", "model.positions=learned"))
+    max_positions: int = setting(512, listed=False)
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
-    scale_embeddings: bool = True
+    scale_embeddings: bool = setting(True, listed=False)
     """multiply embeddings by sqrt(d_model) before positions are added, as in the paper"""
     output_bias: bool = False
     """add a trained bias to the output layer's logits, one for each subword"""
     initialization: str = "xavier"
     """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
-    embedding_initialization: str = "normal"
-    """of embeddings: normal = N(0, 1 / d_model), so that they enter with variance 1; matrix = as initialization says"""
     dropout: float = 0.1
-    """on each sub-layer's output, and where embedding_dropout says so"""
-    embedding_dropout: float = -1.0
-    """on the sum of embedding and position; -1 = as dropout"""
+    """on each sub-layer's output, and on the sum of embedding and position"""
     attention_dropout: float = 0.0
     """on the attention weights"""
     activation_dropout: float = 0.0
     """inside the feed-forward sub-layer"""
-    layerdrop: float = 0.0
-    """probability of skipping a whole layer in a training step (Fan et al. 2020)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,19 +66,13 @@ class TransformerOptions(ModelConfig):
         at_most(self, "model", 16 * MAX_WIDTH, "d_v", "d_ff", "max_positions")
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
-        share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout", "layerdrop")
-        if self.embedding_dropout != -1.0 and not 0.0 <= self.embedding_dropout < 1.0:
-            raise ConfigError(
-                f"model.embedding_dropout ({self.embedding_dropout}) must be -1 (as model.dropout), or at least 0 and "
-                "below 1"
-            )
+        share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout")
         one_of(self, "model", "norm", _NORMS)
         one_of(self, "model", "normalization", NORMALIZATIONS)
         one_of(self, "model", "positions", _POSITIONS)
         one_of(self, "model", "share_embeddings", SHARING)
         one_of(self, "model", "activation", ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)
-        one_of(self, "model", "embedding_initialization", ("normal", "matrix"))
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
                 f"model.positions=rotary rotates pairs of values: model.d_model / model.heads ({self.d_model} / "
@@ -95,19 +85,8 @@ class TransformerOptions(ModelConfig):
             d_v=self.value_width,
             d_ff=self.inner_width,
             decoder_layers=self.decoder_layers or self.layers,
-            embedding_dropout=self.embedding_rate,
             share_embeddings=resolved_sharing(self.share_embeddings, shared),
         )
-
-    @property
-    def supports_compile(self) -> bool:
-        """Always true: layers are compiled one by one."""
-        return True
-
-    @property
-    def supports_recompute(self) -> bool:
-        """Always true: layers are recomputed one by one."""
-        return True
 
     @property
     def width_step(self) -> int:
@@ -137,8 +116,3 @@ class TransformerOptions(ModelConfig):
     def inner_width(self) -> int:
         """Inner width of the feed-forward sub-layer."""
         return self.d_ff or default_inner_width(self.d_model, self.activation)
-
-    @property
-    def embedding_rate(self) -> float:
-        """Dropout rate on the sum of embedding and position."""
-        return self.dropout if self.embedding_dropout == -1.0 else self.embedding_dropout

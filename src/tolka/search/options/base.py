@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tolka.errors import ConfigError
-from tolka.options.checks import at_least, at_most, zero_or_more
+from tolka.options.checks import at_most, zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.search.hypothesis import Hypothesis, Rendered, Wish
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tolka.models.base import Seq2Seq
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
-_MAX_PENALTY = 100.0
 MAX_WIDTH = 4096  # hypotheses a sentence: each has the log-probabilities of a whole vocabulary at every step
 L = TypeVar("L", int, "Tensor")
 
@@ -49,15 +48,11 @@ class SearchConfig(ABC):
     max_length_extra: int = 20
     """... plus this many"""
     min_length: int = 0
-    """a translation has at least this many subwords, if the limit above allows them ..."""
-    min_length_factor: float = 0.0
-    """... and at least this many times the source's"""
+    """a translation has at least this many subwords, if the limit above allows them"""
     no_repeat_ngram: int = 0
     """no sequence of this many subwords appears twice in a translation; 0 = off"""
-    repetition_penalty: float = 1.0
-    """the log-probability of a subword that the translation has already is multiplied by it; 1 = off"""
     glossary: str = setting("", literal=True, any_bytes=True)
-    """file of terms and their translations (TSV or TBX), for beam search; see glossary_mode"""
+    """file of terms and their translations (TSV or TBX), which translations must contain; for beam search"""
     banned: str = setting("", literal=True, any_bytes=True)
     """file of words and phrases that translations must not contain, one a line"""
 
@@ -69,10 +64,8 @@ class SearchConfig(ABC):
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
         at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
-        zero_or_more(self, "search", "off", "min_length", "min_length_factor", "no_repeat_ngram")
-        at_most(self, "search", _MAX_LENGTH, "min_length", "min_length_factor", "no_repeat_ngram")
-        at_least(self, "search", 1, "repetition_penalty")
-        at_most(self, "search", _MAX_PENALTY, "repetition_penalty")
+        zero_or_more(self, "search", "off", "min_length", "no_repeat_ngram")
+        at_most(self, "search", _MAX_LENGTH, "min_length", "no_repeat_ngram")
 
     @property
     @abstractmethod
@@ -108,18 +101,6 @@ class SearchConfig(ABC):
     def limit(self, length: int) -> int:
         """Return `limits` of one sentence."""
         return max(_times(length, self.max_length_factor), 1) + self.max_length_extra
-
-    @property
-    def has_minimum(self) -> bool:
-        """Whether translations have a minimum length."""
-        return self.min_length > 0 or self.min_length_factor > 0
-
-    def minima(self, lengths: "Tensor") -> "Tensor":
-        """Return (B,): how many tokens, without `</s>`, each sentence's translation has at least.
-
-        lengths: as for `limits`.
-        """
-        return _times(lengths - 1, self.min_length_factor).clamp(min=self.min_length)
 
 
 def refuse_if_set(config: SearchConfig, condition: str, *names: str) -> None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, one_of, zero_or_more
-from tolka.options.settings import setting
 from tolka.search.options.base import MAX_WIDTH, SEARCHES, SearchConfig, refuse_if_set
 
 if TYPE_CHECKING:
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
 
 _MAX_LENGTH_PENALTY = 20.0  # beyond, floats overflow
 _NORMALIZATIONS = ("gnmt", "plain", "none")
-_MAX_BONUS = 1000.0
-_GLOSSARY_MODES = ("hard", "soft")
-_NEEDS_GLOSSARY = ("search.glossary", "a glossary (search.glossary)")
 Length = TypeVar("Length", float, "Tensor")
 
 
@@ -29,8 +25,6 @@ class BeamOptions(SearchConfig):
     """what log-probabilities are divided by: gnmt ((5 + length) / 6) ** a, plain length ** a, none 1"""
     length_penalty: float = 1.0
     """a, the exponent above; 0 = off, more = longer translations"""
-    coverage_penalty: float = 0.0
-    """ranks translations lower whose attention leaves source subwords out (Wu et al. 2016, equation 14); 0 = off"""
     n_best: int = 1
     """different translations returned for each sentence, at most beam_size"""
 
@@ -39,8 +33,8 @@ class BeamOptions(SearchConfig):
         at_least(self, "search", 1, "beam_size", "n_best")
         at_most(self, "search", MAX_WIDTH, "beam_size")
         one_of(self, "search", "length_normalization", _NORMALIZATIONS)
-        zero_or_more(self, "search", "off", "length_penalty", "coverage_penalty")
-        at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty", "coverage_penalty")
+        zero_or_more(self, "search", "off", "length_penalty")
+        at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty")
         if self.n_best > self.beam_size:
             raise ConfigError(
                 f"search.n_best ({self.n_best}) must be at most search.beam_size ({self.beam_size}): raise that too"
@@ -62,8 +56,21 @@ class BeamOptions(SearchConfig):
 
     @property
     def compared(self) -> int:
-        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends."""
-        return self.beam_size if self.coverage_penalty or self.n_best > 1 else 1
+        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends.
+
+        Several groups end by another rule.
+        """
+        return self.beam_size if self.n_best > 1 and self.groups == 1 else 1
+
+    @property
+    def groups(self) -> int:
+        """How many groups the beam is divided into."""
+        return 1
+
+    @property
+    def diversity(self) -> float:
+        """What a token costs each time that an earlier group took it in this step."""
+        return 0.0
 
     def penalty(self, length: Length) -> Length:
         """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`. Of one length, or of several.
@@ -85,24 +92,3 @@ class BeamConfig(BeamOptions):
 
     name: str = "beam"
     """the kind of search: beam"""
-    glossary_mode: str = setting("hard", needs=_NEEDS_GLOSSARY)
-    """hard: a translation contains the glossary's terms; soft: terms are made more likely, by glossary_bonus"""
-    glossary_bonus: float = setting(1.0, needs=_NEEDS_GLOSSARY)
-    """soft: added to a hypothesis's log-probability for each subword of a glossary's term, in nats"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(self, "search", "glossary_mode", _GLOSSARY_MODES)
-        zero_or_more(self, "search", "off", "glossary_bonus")
-        at_most(self, "search", _MAX_BONUS, "glossary_bonus")
-        if not self.glossary:
-            refuse_if_set(self, "without a glossary: set search.glossary", "glossary_mode", "glossary_bonus")
-        if self.glossary_mode == "hard":
-            refuse_if_set(
-                self, "with search.glossary_mode=hard, the default: set search.glossary_mode=soft", "glossary_bonus"
-            )
-
-    @property
-    def bonus(self) -> float | None:
-        """In nats, for each token of a term; None for terms that a translation must contain."""
-        return self.glossary_bonus if self.glossary_mode == "soft" else None

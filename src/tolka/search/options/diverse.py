@@ -16,7 +16,7 @@ _MAX_DIVERSITY = 10**6
 class DiverseConfig(BeamOptions):
     """Options of diverse beam search."""
 
-    ALGORITHM: ClassVar[str] = "tolka.search.diverse:DiverseSearch"
+    ALGORITHM: ClassVar[str] = "tolka.search.beam:BeamSearch"
 
     name: str = "diverse"
     """the kind of search: diverse"""

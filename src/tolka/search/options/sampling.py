@@ -1,14 +1,11 @@
 """Options of sampling."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, share_below_one, zero_or_more
 from tolka.search.options.base import MAX_WIDTH, SEARCHES, SearchConfig
-
-if TYPE_CHECKING:
-    pass
 
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
 
@@ -16,7 +13,7 @@ _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
 @SEARCHES.register("sampling")
 @dataclass(frozen=True)
 class SamplingConfig(SearchConfig):
-    """Options of sampling. A token must pass each of top_k, top_p, min_p and epsilon; the most likely one always does.
+    """Options of sampling. A token must pass each of top_k, top_p and epsilon; the most likely one always does.
 
     A search that chooses among samples builds this one with n_best as their number.
     """
@@ -31,8 +28,6 @@ class SamplingConfig(SearchConfig):
     """only the k most likely tokens are drawn; 0 = off"""
     top_p: float = 1.0
     """only the fewest most likely tokens are drawn that have this probability together; 1 = off"""
-    min_p: float = 0.0
-    """only tokens are drawn with this share of the most likely one's probability (Nguyen et al. 2024); 0 = off"""
     epsilon: float = 0.0
     """only tokens with this probability are drawn (Hewitt et al. 2022); 0 = off"""
     seed: int = 1
@@ -49,7 +44,7 @@ class SamplingConfig(SearchConfig):
         zero_or_more(self, "search", "off", "top_k")
         if not 0.0 < self.top_p <= 1.0:
             raise ConfigError(f"search.top_p ({self.top_p}) must be above 0 and at most 1 (off)")
-        share_below_one(self, "search", "min_p", "epsilon")
+        share_below_one(self, "search", "epsilon")
         at_least(self, "search", 0, "seed")
         at_least(self, "search", 1, "n_best")
         at_most(self, "search", MAX_WIDTH, "n_best")

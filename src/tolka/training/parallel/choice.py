@@ -23,13 +23,9 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
     if kind == "fsdp" or (kind == "auto" and ranks.most(not _fits(objective, precision.device))[0]):
         from tolka.training.parallel.sharded import Sharded
 
-        if objective.model.skips_layers:
-            raise ConfigError("with trainer.parallel=fsdp all processes compute every layer: set model.layerdrop=0")
         if precision.needs_scaler:
             raise ConfigError("trainer.parallel=fsdp is not tried with fp16: set trainer.precision=bf16 or fp32")
         return Sharded(objective, ranks, precision)
-    if objective.model.skips_layers:
-        return Parallel(objective, ranks)
     from tolka.training.parallel.overlapped import Overlapped
 
     return Overlapped(objective, ranks)
