@@ -38,7 +38,7 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
         ({"reference": "test.de", "report": {"page": False}}, ["reference=test.de", "report.page=false"]),
         ({"resume": np.bool_(True), "search": {"beam_size": np.int8(3)}}, ["resume=true", "search.beam_size=3"]),
         ({"trainer": {"ema": np.float32(0.1), "updates": np.array(5)}}, ["trainer.ema=0.1", "trainer.updates=5"]),
-        ({"decoding": {"weights": np.array([0.5, 2.0])}}, ["decoding.weights=[0.5,2.0]"]),
+        ({"corpus": {"weights": np.array([0.5, 2.0])}}, ["corpus.weights=[0.5,2.0]"]),
         ({"metrics": {"names": [np.str_("bleu")]}, "a": [np.bool_(False)]}, ["metrics.names=['bleu']", "a=[false]"]),
         ({"model": {"layers": torch.tensor(2)}}, ["model.layers=2"]),
     ],
