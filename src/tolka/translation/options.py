@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, zero_or_more
 from tolka.text.lines import LineLimit
-from tolka.translation.splitting import FEW, SPLITS
 
 BACKENDS = ("torch", "ctranslate2", "auto")
+SPLITS = ("auto", "sentences", "length", "never")
+_FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 
 
@@ -57,4 +58,4 @@ def resolved_split(split: str, several_sentences: float | None) -> str:
         return split
     if several_sentences is None:
         return "unknown"
-    return "sentences" if several_sentences < FEW else "length"
+    return "sentences" if several_sentences < _FEW else "length"

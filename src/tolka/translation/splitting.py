@@ -14,9 +14,6 @@ import regex
 
 from tolka.text.scripts import is_known, plain_code
 
-SPLITS = ("auto", "sentences", "length", "never")
-FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
-
 # A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
 # since it alone is removed where the text is cut. A full-width mark needs no blank.
 _SENTENCE_END = re.compile(r"[.!?…।॥۔؟።][\"'”’)\]]*(\s+)|[。！？；។៕။][”’）」』]*(\s*)")
