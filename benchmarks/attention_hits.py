@@ -26,12 +26,12 @@ import numpy as np
 import torch
 
 from tolka.data.batch import collate
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.read import languages, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data" / "sample" / "generator"))

@@ -20,15 +20,15 @@ from typing import Any
 import ctranslate2
 import sentencepiece
 
-from tolka.interchange.ctranslate2 import write_folder
+from tolka.engines.options import DecodingConfig
+from tolka.formats.ctranslate2.folder import write_folder
+from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.interchange.opening import open_translator
-from tolka.interchange.plain_model import read_plain_model
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.greedy import GreedyConfig
-from tolka.text.tokenizer.special_tokens import EOS
-from tolka.translation.options import DecodingConfig
+from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 

@@ -13,8 +13,8 @@ import ctranslate2
 import sentencepiece
 
 from passes import measure
-from tolka.interchange.ctranslate2 import write_folder
-from tolka.interchange.plain_model import read_plain_model
+from tolka.formats.ctranslate2.folder import write_folder
+from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.system.atomic import whole_folder
 
 BATCH = 64  # sentences

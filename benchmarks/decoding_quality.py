@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tolka.engines.options import DecodingConfig
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.model_directory.read import digests, languages, load_model
@@ -23,7 +24,6 @@ from tolka.search.greedy import GreedyConfig
 from tolka.search.mbr import MbrConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.text.lines import read_lines
-from tolka.translation.options import DecodingConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 

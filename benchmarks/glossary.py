@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tolka.engines.options import DecodingConfig
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.search.beam import BeamConfig
-from tolka.text.glossary import Glossary, read_glossary, stands_in
+from tolka.terminology.glossary import Glossary, read_glossary, stands_in
 from tolka.text.lines import read_lines
-from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
 FEWEST, MOST = 3, 40  # sentences of the test set that have a source word of the glossary

@@ -22,19 +22,19 @@ from tolka.data.batch import Flat
 from tolka.data.buckets import BatchingConfig, longest_first
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.engines.dtypes import convert_model
+from tolka.engines.options import DecodingConfig
 from tolka.errors import TolkaError
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer import model as transformer
+from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
 from tolka.training.compilation import compile_layers
-from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.step import Group, TrainStep
-from tolka.translation.dtypes import convert_model
-from tolka.translation.options import DecodingConfig
 
 SIZES = {
     "tiny": (TransformerConfig(d_model=256, heads=4, d_ff=1024, layers=3), 8000, 8192),

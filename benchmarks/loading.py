@@ -15,7 +15,7 @@ import numpy as np
 from tolka.data.buckets import BatchingConfig, make_batches
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.system.ranks import Ranks
+from tolka.distributed.ranks import Ranks
 
 ROUNDS = 5
 BATCHES = BatchingConfig(tokens=25_000, max_length=200)

@@ -26,9 +26,9 @@ _LOAD = """
 import re, sys, time
 import torch
 from tolka.search.beam import BeamConfig
-from tolka.translation.options import DecodingConfig
+from tolka.engines.options import DecodingConfig
 from tolka.translation.translator import Translator
-import tolka.model_directory.read, tolka.models.transformer, tolka.translation.torch_engine, tolka.models.rnn
+import tolka.model_directory.read, tolka.models.transformer, tolka.engines.torch_engine, tolka.models.rnn
 torch.set_num_threads(1)
 def peak(): return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 before, began = peak(), time.perf_counter()

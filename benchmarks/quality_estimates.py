@@ -12,12 +12,12 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
+from tolka.engines.options import DecodingConfig
 from tolka.evaluation.calibration import calibrated, estimate_quality, sentence_chrf
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.text.lines import read_lines
 from tolka.translation.flags import FLAGS
-from tolka.translation.options import DecodingConfig
 from tolka.translation.quality import estimate, features_of
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.translator import Translator

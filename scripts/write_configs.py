@@ -14,16 +14,16 @@ from typing import Any
 
 from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
+from tolka.engines.options import DecodingConfig
 from tolka.metrics.scores import MetricsConfig
 from tolka.options.settings import LISTED
 from tolka.report.page import ReportConfig
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
-from tolka.translation.options import DecodingConfig
 
 # File -> the config that it holds; those of registered classes stand beside these, as PRESETS.
 FILES: dict[str, Any] = {

@@ -16,7 +16,7 @@ from tolka.errors import ConfigError
 from tolka.interchange.import_marian import load_marian
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.sampling import SamplingConfig
-from tolka.text.glossary import read_banned, read_glossary
+from tolka.terminology.glossary import read_banned, read_glossary
 from tolka.text.lines import count_and_digest, digest_of
 
 WEIGHTS = "pytorch_model.bin"

@@ -15,14 +15,14 @@ from tolka.data.store import TokenStore
 from tolka.kernels.variable_length import supports_packed_attention
 from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
+from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.base import OPTIMIZERS
+from tolka.optim.optimizers.sgd import SGDConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import fewest_batches
-from tolka.training.optimizers.adam import AdamWConfig
-from tolka.training.optimizers.base import OPTIMIZERS
-from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
 from tolka.training.step import Group, TrainStep

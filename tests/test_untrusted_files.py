@@ -20,6 +20,7 @@ from safetensors.torch import load, load_file, save
 from conftest import arguments_of, write_corpus
 from tolka.cli import train
 from tolka.cli.common import guarded
+from tolka.engines.options import DecodingConfig
 from tolka.interchange.opening import open_translator
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.quantise import quantise_model
@@ -29,13 +30,12 @@ from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.system.resumable import resumable_file
+from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm
-from tolka.text.glossary import Glossary, read_banned, read_glossary
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.run_folder import RunFolder, begun_settings
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
-from tolka.translation.options import DecodingConfig
 
 GREEDY = GreedyConfig(max_length_factor=1.0, max_length_extra=3)
 BEAM = BeamConfig(beam_size=3, max_length_factor=1.0, max_length_extra=3)

@@ -14,12 +14,12 @@ from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
+from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.schedules.linear import LinearConfig
 from tolka.run.inputs import Inputs
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.training.optimizers.adam import AdamWConfig
-from tolka.training.schedules.linear import LinearConfig
+from tolka.tokenizer.tokenizer import Tokenizer
 
 Numbers = dict[str, Any]
 FP32 = Precision(torch.device("cpu"), "fp32")

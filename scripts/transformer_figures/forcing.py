@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
+from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import TorchEngine
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
+from tolka.optim.schedules.linear import LinearConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.training.schedules.linear import LinearConfig
-from tolka.translation.options import DecodingConfig
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from transformer_figures.common import BLUE, FP32, GREY, ORANGE, Numbers, Sample, table, train
 from transformer_figures.exposure_bias import LossByPosition, loss_by_position

@@ -11,8 +11,8 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.nn.positions import LearnedPositions, sinusoids
+from tolka.optim.schedules.linear import LinearConfig
 from tolka.text.pairs import Pair
-from tolka.training.schedules.linear import LinearConfig
 from transformer_figures.common import BLUE, FP32, GREEN, GREY, ORANGE, Numbers, Sample, mean_and_range, table, train
 
 KINDS = ("sinusoidal", "learned", "rotary", "none")  # values of model.positions; "none" is made here

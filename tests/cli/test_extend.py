@@ -16,7 +16,7 @@ from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 from tolka.interchange.import_marian import load_marian
 from tolka.model_directory.read import load_model
-from tolka.text.tokenizer.extension import spellings
+from tolka.tokenizer.extension import spellings
 
 Command = Callable[..., Any]
 OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")

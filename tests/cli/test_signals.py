@@ -22,7 +22,7 @@ from tolka.report import page, plots
 from tolka.system import interrupts
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer import training as tokenizer_training
+from tolka.tokenizer import training as tokenizer_training
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
 
@@ -240,8 +240,8 @@ LEARNING = """
 import sys
 from tolka.cli import common
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 pairs = [Pair("a" * 1000, "b" * 1000)] * 300
 common.main(lambda arguments: train_tokenizer(TokenizerConfig(), lambda: iter(pairs), print) and 0)
 """

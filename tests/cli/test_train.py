@@ -17,13 +17,13 @@ import yaml
 from safetensors.torch import load_file
 
 from tolka.config.command_line import evaluate_config, train_config
+from tolka.optim.schedules.base import SchedulerConfig
+from tolka.optim.schedules.constant import ConstantConfig
+from tolka.optim.schedules.cosine import CosineConfig
+from tolka.optim.schedules.noam import NoamConfig
+from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training import memory
 from tolka.training.run_folder import RunFolder
-from tolka.training.schedules.base import SchedulerConfig
-from tolka.training.schedules.constant import ConstantConfig
-from tolka.training.schedules.cosine import CosineConfig
-from tolka.training.schedules.noam import NoamConfig
-from tolka.training.schedules.wsd import WarmupStableDecayConfig
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tolka.translation.options import DecodingConfig
+from tolka.engines.options import DecodingConfig
 from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]

@@ -18,14 +18,14 @@ from tolka.config.schemas import GROUPS, REGISTRIES, rebuild
 from tolka.config.typed import quote
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
+from tolka.optim.optimizers.base import OPTIMIZERS
+from tolka.optim.schedules.base import SCHEDULERS
+from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.options.parsing import build
 from tolka.search.base import SEARCHES
 from tolka.system.package_data import config_dir
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA
-from tolka.training.optimizers.base import OPTIMIZERS
-from tolka.training.schedules.base import SCHEDULERS
-from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
 
 ROOT = Path(__file__).parents[2]
 

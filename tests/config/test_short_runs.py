@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tolka.config.short_runs import fit_schedule
-from tolka.training.schedules.base import SCHEDULERS
+from tolka.optim.schedules.base import SCHEDULERS
 
 LINEAR = {"name": "linear", "warmup": 400, "horizon": 20000, "floor": 0.01}
 WSD = {"name": "wsd", "warmup": 400, "horizon": 20000, "floor": 0.01, "decay": 4000}

@@ -27,7 +27,7 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, changes_of, rewritten
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 
 
 def prepared(

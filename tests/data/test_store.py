@@ -15,8 +15,8 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore, write_store
+from tolka.distributed.ranks import Ranks
 from tolka.errors import DataError
-from tolka.system.ranks import Ranks
 from tolka.text.pairs import in_chunks
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]

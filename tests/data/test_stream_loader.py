@@ -13,8 +13,8 @@ from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.hub import HubConfig
 from tolka.text.pairs import Pair, PairStream
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 WORDS = ["lantern", "kettle", "harbour", "pebble", "saddle", "orchid"]
 TEXT = [Pair(f"{WORDS[i % 6]} {i}", f"{WORDS[i * 5 % 6].upper()} {i}") for i in range(50)]

@@ -10,9 +10,9 @@ import pytest
 from stream_bench import BUFFERS, PAIRS, TEXT, Reader, drawn
 
 from tolka.data import subword_regularization
-from tolka.system.ranks import ALONE
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.distributed.ranks import ALONE
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 BENCH = Path(__file__).parents[1] / "support" / "stream_bench.py"
 

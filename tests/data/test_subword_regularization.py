@@ -14,9 +14,9 @@ from tolka.data.store import TokenStore, joined
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import ConfigError
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.resampling import Resampler
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.resampling import Resampler
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 WORDS = ["lower", "lowest", "newer", "newest", "wider", "widest", "gerundet", "이해하다"]
 PAIRS = [Pair(f"{a} {b}", f"{b} {a} {b}.") for a in WORDS for b in WORDS]
@@ -57,7 +57,7 @@ def test_another_process_draws_the_same(kind: str) -> None:
     tokenizer, store = make(kind)
     first = [store.source(i).tolist() for i in range(8)]
     code = (
-        "import json, sys; from tolka.text.tokenizer.tokenizer import Tokenizer;"
+        "import json, sys; from tolka.tokenizer.tokenizer import Tokenizer;"
         "model, rows = json.load(sys.stdin);"
         "print(Tokenizer([bytes.fromhex(model)]).resample_source(rows, 0.3, 7))"
     )

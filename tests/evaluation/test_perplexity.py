@@ -12,8 +12,8 @@ from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 PAIRS = [Pair("red birds sing", "여름에 새가 운다"), Pair("frogs", "개구리"), Pair("a longer line of words", "긴 줄")]
 TOKENIZER = train_tokenizer(TokenizerConfig(vocab_size=310), lambda: iter(PAIRS), lambda remark: None)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation import tester
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
@@ -16,9 +17,8 @@ from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.characters import CharacterForm
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
-from tolka.translation.torch_engine import TorchEngine
+from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 TEXT = ["Zürich über alles schön", "naïve Mädchen grüßen", "한국 사람", "plain words stay as they are"]
 COMPOSED = [Pair(line, line) for line in TEXT]

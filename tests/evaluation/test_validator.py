@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
+from tolka.engines.options import DecodingConfig
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.metrics.scores import MetricsConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
-from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
 

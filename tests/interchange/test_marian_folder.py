@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.huggingface.marian import check_expressible
 from tolka.interchange.export_marian import export_marian
 from tolka.interchange.import_marian import import_marian, load_marian
 from tolka.interchange.load import load_any, local_folder
-from tolka.interchange.marian import check_expressible
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 

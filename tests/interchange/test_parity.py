@@ -13,8 +13,8 @@ from tolka.data.batch import EOS, collate
 from tolka.errors import CheckpointError, DataError
 from tolka.interchange.parity import FP32, LINES, Logits, Pairs, Threshold, TolkaSide, compare, made_up_lines, sample_of
 from tolka.model_directory.read import load_model
-from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.text.tokenizer.vocabulary import SPECIAL, Vocabulary
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import SPECIAL, Vocabulary
 
 LINES_OF_TEXT = ["lantern ferry .", "kettle pebble saddle .", "walnut copper velvet orchid ."]
 

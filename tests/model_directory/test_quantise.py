@@ -10,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from conftest import Command, sentences
 from tolka.data.batch import EOS
+from tolka.engines.dtypes import convert_model
+from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.manifest import checked_manifest, write_manifest
 from tolka.model_directory.quantise import quantise_model
@@ -19,8 +21,6 @@ from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.beam import BeamConfig
-from tolka.translation.dtypes import convert_model
-from tolka.translation.options import DecodingConfig
 from tolka.translation.translator import Translator
 
 MODELS: dict[str, ModelConfig] = {

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sacrebleu import sentence_bleu, sentence_chrf
 
+from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.model_directory.read import load_model
 from tolka.search.base import SearchConfig
@@ -14,7 +15,6 @@ from tolka.search.beam import BeamConfig
 from tolka.search.hypothesis import Hypothesis
 from tolka.search.mbr import MbrConfig
 from tolka.search.sampling import SamplingConfig
-from tolka.translation.options import DecodingConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 

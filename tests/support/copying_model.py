@@ -4,14 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import EOS, Batch
+from tolka.engines.torch_engine import TorchEngine
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.text.characters import KEEP
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
-from tolka.translation.torch_engine import TorchEngine
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.translator import Translator
 
 PAIRS = [

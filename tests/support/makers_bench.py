@@ -15,7 +15,7 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.shards import Shard
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 
 SHARD_PAIRS = 7
 STAGES: dict[str, tuple[Any, str, int]] = {  # a function that is called in the middle of it, and which call

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from conftest import XA, XB, sentences
-from tolka.interchange.marian import OUTPUT, SOURCE, TARGET, shapes_of
+from tolka.formats.huggingface.marian import OUTPUT, SOURCE, TARGET, shapes_of
 from tolka.models.transformer.config import TransformerConfig
 
 TAGS = (">>deu<<", ">>fra<<")

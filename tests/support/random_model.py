@@ -9,9 +9,9 @@ from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import TransformerConfig
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.special_tokens import EOS
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.special_tokens import EOS
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 TEXTS = ["lantern ferry .", "kettle pebble saddle walnut .", "ferry", "copper velvet orchid lantern lantern kettle ."]
 

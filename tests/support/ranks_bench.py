@@ -18,16 +18,16 @@ from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.distributed.ranks import Ranks, joined
 from tolka.losses.cross_entropy import LossSum
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.shards import Shards
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
+from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.system.device import Precision
-from tolka.system.ranks import Ranks, joined
 from tolka.training.data_position import DataPosition
-from tolka.training.optimizers.adam import AdamWConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.parallel.choice import parallel_of

@@ -15,12 +15,12 @@ from tolka.data.shards import Task
 from tolka.data.store import TokenStore
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
+from tolka.distributed.ranks import Ranks, joined
 from tolka.errors import DataError
-from tolka.system.ranks import Ranks, joined
 from tolka.text.cleaning.cleaner import judge
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair, PairStream
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 WORDS = ["lantern", "kettle", "harbour", "pebble", "saddle", "orchid"]
 PAIRS = [Pair(f"{WORDS[i % 6]} {i % 97}", f"{WORDS[i * 5 % 6].upper()} {i % 97}") for i in range(200)]

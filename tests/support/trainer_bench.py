@@ -12,17 +12,17 @@ from safetensors.torch import load_file, save_file
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
+from tolka.distributed.ranks import ALONE
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
+from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.base import OptimizerConfig
+from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.system.device import Precision
-from tolka.system.ranks import ALONE
-from tolka.training.optimizers.adam import AdamWConfig
-from tolka.training.optimizers.base import OptimizerConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.run_folder import RunFolder
-from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from tolka.distributed import slurm
+from tolka.distributed.processes import process_count
 from tolka.errors import ConfigError
-from tolka.system import slurm
 from tolka.system.launch import Launch, is_muted, launch
-from tolka.system.processes import process_count
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 STEP = {  # as Slurm 22.05 sets them for the second of two tasks

@@ -15,10 +15,10 @@ from tolka.data.mixture import Mixture
 from tolka.errors import ConfigError, TolkaError
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
+from tolka.optim.schedules.base import SchedulerConfig
 from tolka.options.parsing import MOST_FLOAT, MOST_INT
 from tolka.search.base import SearchConfig
 from tolka.training.memory import check_size
-from tolka.training.schedules.base import SchedulerConfig
 
 Command = Callable[..., Any]
 NUMBERS = [0, -1, 1, MOST_INT, 10**28, 10**5000, 1e308, -1e308, MOST_FLOAT, 1e-38, 1e-320]

@@ -13,9 +13,9 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.mixture import Mixture
 from tolka.losses.objective import Objective
+from tolka.optim.optimizers.sgd import SGDConfig
 from tolka.training import memory
 from tolka.training.memory import Fit, fewest_batches
-from tolka.training.optimizers.sgd import SGDConfig
 
 
 def forgetful(monkeypatch: pytest.MonkeyPatch, most: int, error: Exception, after_backward: bool = False) -> list[int]:

@@ -13,7 +13,7 @@ from ranks_bench import MODELS, losses, store
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
-from tolka.system.ranks import ALONE, Ranks, _buckets, joined
+from tolka.distributed.ranks import ALONE, Ranks, _buckets, joined
 
 BENCH = Path(__file__).parents[1] / "support" / "ranks_bench.py"
 
@@ -96,6 +96,6 @@ def test_in_one_process_there_is_nothing_to_sum() -> None:
 
 
 def test_buckets_have_one_type_and_keep_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tolka.system.ranks._BUCKET", 40)
+    monkeypatch.setattr("tolka.distributed.ranks._BUCKET", 40)
     tensors = [torch.zeros(5), torch.zeros(5), torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(30)]
     assert [[len(tensor) for tensor in bucket] for bucket in _buckets(tensors)] == [[5, 5], [1], [1], [30]]

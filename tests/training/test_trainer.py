@@ -22,20 +22,20 @@ from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
+from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
+from tolka.optim.optimizers.sgd import SGDConfig
+from tolka.optim.schedules.base import SchedulerConfig
+from tolka.optim.schedules.constant import ConstantConfig
+from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
+from tolka.optim.schedules.linear import LinearConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module
 from tolka.training import trainer as trainer_module
 from tolka.training.averaging import Ema
 from tolka.training.lr_finder import Sweep, diverged, range_test
-from tolka.training.optimizers.adam import AdamWConfig
-from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
-from tolka.training.optimizers.sgd import SGDConfig
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import check_precision, choose_precision
-from tolka.training.schedules.base import SchedulerConfig
-from tolka.training.schedules.constant import ConstantConfig
-from tolka.training.schedules.inverse_sqrt import InverseSqrtConfig
-from tolka.training.schedules.linear import LinearConfig
 
 
 def test_accumulated_gradients_equal_one_large_batch() -> None:

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from tolka.data.batch import collate
+from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import TorchEngine
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
-from tolka.translation.options import DecodingConfig
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]

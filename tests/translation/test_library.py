@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.model_directory.read import load_ensemble
 from tolka.search.greedy import GreedyConfig
-from tolka.translation.options import DecodingConfig
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]

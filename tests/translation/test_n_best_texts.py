@@ -9,6 +9,7 @@ import torch
 from copying_model import translator as copying
 from oracle import perturb
 
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.search.beam import BeamConfig
@@ -18,12 +19,11 @@ from tolka.search.mbr import MbrConfig
 from tolka.search.options.base import Different, SearchConfig
 from tolka.search.options.diverse import DiverseConfig
 from tolka.search.sampling import SamplingConfig
-from tolka.text.glossary import Entry
+from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.terminology import Terminology
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 TEXTS = ["ferry lantern .", "달이 뜹니다 ferry", "", "kettle. ferry. lantern."]

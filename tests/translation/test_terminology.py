@@ -8,19 +8,19 @@ import torch
 from oracle import perturb
 
 from tolka.data.batch import BOS
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.search.base import SEARCHES, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.sampling import SamplingConfig
+from tolka.terminology.glossary import Entry, Match
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.glossary import Entry, Match
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.terminology import Terminology, read_terms
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 PAIRS = [

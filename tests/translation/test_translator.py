@@ -10,14 +10,14 @@ import torch
 from copying_model import TOKENIZER, Copy, translator
 from torch import Tensor
 
+from tolka.engines.options import resolved_split
+from tolka.engines.torch_engine import TorchEngine
 from tolka.models.base import DecoderState
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
 from tolka.text.characters import CharacterForm
-from tolka.translation.options import resolved_split
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 

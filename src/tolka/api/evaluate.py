@@ -7,6 +7,7 @@ from typing import Any
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
@@ -28,7 +29,6 @@ from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
 from tolka.translation.results import blank_translations_note
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 

@@ -17,6 +17,9 @@ from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
 from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.data.preparation import Prepared
+from tolka.distributed import slurm
+from tolka.distributed.processes import RESTARTS, process_count, run_together
+from tolka.distributed.ranks import others_present, process_group
 from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
 from tolka.options.registry import plugins_of
@@ -24,14 +27,12 @@ from tolka.report.summary import closing_words
 from tolka.run.inputs import Inputs, open_corpus
 from tolka.run.pipeline import Pipeline
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
-from tolka.system import interrupts, slurm
+from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.native_stderr import movable_native_lines
-from tolka.system.processes import RESTARTS, process_count, run_together
 from tolka.system.progress import say
-from tolka.system.ranks import others_present, process_group
 from tolka.training.lr_finder import RangeTest
 from tolka.training.run_folder import next_time, rank_log
 from tolka.training.state import TrainState

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
+from tolka.distributed import slurm
 from tolka.errors import ConfigError
-from tolka.system import slurm
 from tolka.version import __version__
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tolka.cli.translate_formats import Format, Result, rounded
+from tolka.engines.torch_engine import TorchEngine
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import counted, json_text
 from tolka.system.progress import say
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
 from tolka.translation.results import Candidate
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _END = "</s>"

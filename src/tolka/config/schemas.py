@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
+from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import GONE, upgrade_config
 from tolka.models.base import MODELS, ModelConfig
+from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
+from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
 from tolka.options.checks import check_licence, named_in_utf8
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
@@ -23,13 +26,10 @@ from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA, CorpusConfig
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
-from tolka.text.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
-from tolka.training.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.training.options import TrainerConfig
-from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
-from tolka.translation.options import DecodingConfig
 
 
 def check_name(name: str) -> None:

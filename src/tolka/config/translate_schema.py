@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
 from tolka.search.options.base import SEARCHES, SearchConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
-from tolka.translation.options import DecodingConfig
 
 
 @dataclass(frozen=True)

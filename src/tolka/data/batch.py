@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tolka.kernels.packing import token_positions
-from tolka.text.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 

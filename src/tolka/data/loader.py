@@ -9,7 +9,7 @@ from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
 from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
-from tolka.system.ranks import Ranks
+from tolka.distributed.ranks import Ranks
 
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""

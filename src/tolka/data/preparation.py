@@ -33,9 +33,9 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, CorpusConfig
 from tolka.text.pairs import Pair, in_chunks
-from tolka.text.tokenizer.extension import Extension, extend_tokenizer
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.training import train_tokenizer
+from tolka.tokenizer.extension import Extension, extend_tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
 
 _FORMAT = 4
 _REPORT = "report.json"

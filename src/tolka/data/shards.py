@@ -21,7 +21,7 @@ from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, dup
 from tolka.text.cleaning.rejected import RejectsFile
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8

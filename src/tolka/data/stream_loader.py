@@ -14,14 +14,14 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import TokenStore, joined
+from tolka.distributed.outcomes import gather_outcomes
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.system.outcomes import gather_outcomes
 from tolka.system.progress import bar
-from tolka.system.ranks import ALONE, Ranks
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.pairs import Pair, PairStream, in_chunks
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 _MAX_EMPTY_BUFFERS = 10  # in a row, of which cleaning keeps no pair: then the text or the settings are wrong
 _CHUNK_PAIRS = 10_000

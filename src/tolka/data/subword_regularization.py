@@ -3,9 +3,9 @@
 import numpy as np
 
 from tolka.data.store import TokenStore, joined
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.system.progress import bar
-from tolka.system.ranks import ALONE, Ranks
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 _CHUNK_PAIRS = 10_000
 

@@ -12,7 +12,7 @@ from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
 from tolka.system.atomic import naming, replace_text
 from tolka.system.child_processes import Child, end_with_parent, start
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 PLAN = "read.json"
 """Name of the file that `save_plan` writes."""

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.tables import table
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.quality import Calibration, Features, LinearMap, features_of
 from tolka.translation.results import Translation
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _FEWEST = 100  # lines to fit on

@@ -16,7 +16,7 @@ from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
 from tolka.text.characters import CharacterForm
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 _STATE_PARTS = ("h", "C")
 _PAIRS = 64  # measured as one batch

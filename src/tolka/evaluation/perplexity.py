@@ -10,6 +10,7 @@ import torch
 from tolka.data.batch import Batch
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
@@ -19,10 +20,9 @@ from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.number_format import shown
 from tolka.system.progress import say
-from tolka.system.ranks import ALONE, Ranks
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

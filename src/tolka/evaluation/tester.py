@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tolka.distributed.ranks import ALONE, Ranks
+from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.by_length import LengthBucket, bleu_by_length
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.system.device import Precision
 from tolka.system.progress import bar
-from tolka.system.ranks import ALONE, Ranks
 from tolka.text.pairs import Pair
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from tolka.distributed.ranks import ALONE, Ranks
+from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.metrics.scores import MetricsConfig, score
@@ -11,9 +13,7 @@ from tolka.metrics.validation import Sample, Validation
 from tolka.system.device import Precision
 from tolka.system.number_format import shown
 from tolka.system.progress import bar
-from tolka.system.ranks import ALONE, Ranks
 from tolka.text.pairs import Pair
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _REPEATED = re.compile(r"(.{1,60}?)\1{2,}")

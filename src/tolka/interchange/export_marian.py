@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.load import load_any
-from tolka.interchange.marian import (
+from tolka.formats.huggingface.marian import (
     BIAS,
     CONFIG,
     GENERATION_CONFIG,
@@ -26,6 +25,7 @@ from tolka.interchange.marian import (
     config_of,
     tensor_names,
 )
+from tolka.interchange.load import load_any
 from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, has_transformers, not_compared
 from tolka.model_directory.card import model_card
@@ -37,8 +37,8 @@ from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
-from tolka.text.tokenizer.character_rules import with_rules
-from tolka.text.tokenizer.vocabulary import Vocabulary
+from tolka.tokenizer.character_rules import with_rules
+from tolka.tokenizer.vocabulary import Vocabulary
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _THRESHOLDS = {"float32": FP32, "float16": FP16, "bfloat16": BF16}

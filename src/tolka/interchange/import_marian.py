@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tolka.data.batch import PAD
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.folder import ModelFolder
-from tolka.interchange.marian import (
+from tolka.formats.huggingface.folder import ModelFolder
+from tolka.formats.huggingface.marian import (
     BIAS,
     CONFIG,
     GENERATION_CONFIG,
@@ -45,9 +45,9 @@ from tolka.nn.initialization import SkipInitialization
 from tolka.nn.positions import sinusoids
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.tokenizer.coders import processor_of
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
-from tolka.text.tokenizer.vocabulary import Vocabulary
+from tolka.tokenizer.coders import processor_of
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.vocabulary import Vocabulary
 from tolka.version import __version__
 
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared

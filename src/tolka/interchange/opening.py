@@ -4,16 +4,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, Vocabulary, unavailable, unsupported
+from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import CheckpointError, ConfigError, DataError
-from tolka.interchange.ctranslate2 import inexpressible, missing, write_folder
-from tolka.interchange.exported import (
+from tolka.formats.ctranslate2.exported import (
     Exported,
     ExportedFolder,
     is_exported,
     read_exported,
     vocabularies,
 )
-from tolka.interchange.plain_model import options_of, read_plain_model
+from tolka.formats.ctranslate2.folder import inexpressible, missing, write_folder
+from tolka.formats.ctranslate2.plain_model import options_of, read_plain_model
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
 from tolka.model_directory.settings import (
     Folders,
@@ -25,9 +27,7 @@ from tolka.model_directory.settings import (
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import say
-from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.translation.ctranslate2_engine import CTranslate2Engine, Vocabulary, unavailable, unsupported
-from tolka.translation.options import DecodingConfig, resolved_split
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.quality import Calibration
 from tolka.translation.translator import Translator
 

@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from tolka.data.batch import EOS, UNK, collate
+from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import say
-from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.translation.options import DecodingConfig
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
 LIMIT = 128

@@ -15,8 +15,8 @@ import torch
 
 from tolka.data.batch import EOS
 from tolka.errors import CheckpointError, ConfigError
-from tolka.interchange.folder import ModelFolder
-from tolka.interchange.marian import (
+from tolka.formats.huggingface.folder import ModelFolder
+from tolka.formats.huggingface.marian import (
     CONFIG,
     CONFIG_KEYS,
     SOURCE_SPM,
@@ -26,7 +26,7 @@ from tolka.interchange.marian import (
     VOCAB,
 )
 from tolka.interchange.parity import LIMIT, Logits, Pairs
-from tolka.text.tokenizer.vocabulary import Vocabulary
+from tolka.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
 _TOKENIZER_KEYS = ("source_lang", "target_lang", "separate_vocabs")

@@ -25,7 +25,7 @@ from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
 from tolka.model_directory.write import finish
-from tolka.text.tokenizer.coders import processor_of
+from tolka.tokenizer.coders import processor_of
 
 _STATE = Path(STATE_FACTS).parts[0]
 _SENTENCEPIECE = ".model"

@@ -29,7 +29,7 @@ from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.lines import near_path
-from tolka.text.tokenizer.vocabulary import VOCABULARY
+from tolka.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
 _DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)

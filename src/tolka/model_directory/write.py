@@ -36,7 +36,7 @@ from tolka.model_directory.weights import unique_tensors
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.system.atomic import whole_folder
 from tolka.system.number_format import json_text
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 
 Tensors = dict[str, Tensor]
 

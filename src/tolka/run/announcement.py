@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from tolka.config.schemas import TrainConfig
 from tolka.data.loader import Batches
 from tolka.models.base import Seq2Seq
+from tolka.optim.schedules.base import EndingConfig
 from tolka.report.data_check import passes_note
 from tolka.system.device import Precision, describe
-from tolka.training.schedules.base import EndingConfig
 
 
 def announcement(

@@ -16,6 +16,8 @@ from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
+from tolka.distributed.outcomes import gather_outcomes
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
 from tolka.interchange.load import load_any
@@ -24,8 +26,6 @@ from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import in_validation_set
 from tolka.system.number_format import counted
-from tolka.system.outcomes import gather_outcomes
-from tolka.system.ranks import ALONE, Ranks
 from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.loss import loss_in_words
 from tolka.text.check.sides import fault_of_sides, spread_sample
@@ -36,9 +36,9 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
-from tolka.text.tokenizer.extension import Extension, unspelt
-from tolka.text.tokenizer.round_trip import round_trip_notes
-from tolka.text.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.extension import Extension, unspelt
+from tolka.tokenizer.round_trip import round_trip_notes
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.translation.splitting import share_of_several
 from tolka.translation.terminology import read_terms
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tolka.config.schemas import TrainConfig, rebuild
+from tolka.distributed.ranks import joined
 from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
@@ -25,7 +26,6 @@ from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
-from tolka.system.ranks import joined
 from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
 from tolka.training.compilation import compile_now
 from tolka.training.lr_finder import RangeTest, range_test

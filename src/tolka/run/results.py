@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
+from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.validation import Validation
 from tolka.model_directory.read import load_model
@@ -18,8 +20,6 @@ from tolka.text.pairs import Pair
 from tolka.training.callbacks import Callback, Ending
 from tolka.training.run_folder import RunFolder
 from tolka.translation.attention_maps import AttentionReader
-from tolka.translation.options import DecodingConfig
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 
 _SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown

@@ -8,6 +8,9 @@ import torch
 from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.loader import Batches
+from tolka.distributed.ranks import Ranks
+from tolka.engines.options import DecodingConfig, resolved_split
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
@@ -25,9 +28,8 @@ from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, describe
 from tolka.system.number_format import counted
 from tolka.system.randomness import seed_everything
-from tolka.system.ranks import Ranks
-from tolka.text.tokenizer.extension import spellings
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.extension import spellings
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import Fit, check_size, fewest_batches
@@ -38,8 +40,6 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import RunSnapshots, read_last_state
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
-from tolka.translation.options import DecodingConfig, resolved_split
-from tolka.translation.torch_engine import TorchEngine
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 

@@ -18,12 +18,12 @@ from tolka.search.base import (
     first_tokens,
     next_log_probabilities,
 )
-from tolka.search.constrained import search_with_terms
+from tolka.search.constraints.constrained import search_with_terms
+from tolka.search.constraints.rules import Rules
 from tolka.search.finished import Extended, Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.beam import BeamConfig as BeamConfig
 from tolka.search.options.beam import BeamOptions
-from tolka.search.rules import Rules
 
 
 class BeamSearch(Search):

@@ -19,9 +19,9 @@ from tolka.search.base import (
     most_likely_token,
     next_log_probabilities,
 )
+from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.greedy import GreedyConfig as GreedyConfig
-from tolka.search.rules import Rules
 
 # Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
 _SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tolka.errors import DataError
-from tolka.text.tokenizer.special_tokens import EOS
+from tolka.tokenizer.special_tokens import EOS
 
 Ids = tuple[int, ...]
 

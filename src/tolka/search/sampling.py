@@ -14,9 +14,9 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, active_rows, first_tokens, next_log_probabilities
+from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
 from tolka.search.options.sampling import SamplingConfig as SamplingConfig
-from tolka.search.rules import Rules
 
 _SORTED_AT_FIRST = 2048  # of the tokens, in search of those that top_p leaves
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from tolka.data.loader import Batches, Share
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import TolkaError
-from tolka.system.ranks import ALONE, Ranks
 from tolka.training.state import TrainState
 from tolka.training.step import Group
 

@@ -2,8 +2,8 @@
 
 import time
 
+from tolka.distributed.ranks import Ranks
 from tolka.system.number_format import counted
-from tolka.system.ranks import Ranks
 from tolka.training.options import TrainerConfig
 from tolka.training.state import Clock, StopRequest, TrainState
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tolka.errors import TolkaError
+from tolka.optim.schedules.base import SchedulerConfig
 from tolka.system.progress import bar
-from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.trainer import Trainer
 
 _LOWEST, _DECADES, _UPDATES_PER_DECADE = 1e-6, 7, 25

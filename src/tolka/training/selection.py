@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.weights import average_weights
 from tolka.system.number_format import shown
-from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep

@@ -14,7 +14,7 @@ from tolka.model_directory.weights import load_weights
 from tolka.model_directory.write import snapshot
 from tolka.models.base import Seq2Seq
 from tolka.options.parsing import build
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.checkpoint_writer import SavableModel
 from tolka.training.state import TrainState
 

@@ -16,11 +16,11 @@ from tolka.data.loader import Share
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.nn.lora import has_adapters
+from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.randomness import random_state, set_random_state, torch_random_kept
 from tolka.training.averaging import Ema
-from tolka.training.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.shapes import padded_to_few_shapes

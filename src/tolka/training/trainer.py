@@ -15,6 +15,7 @@ from tolka.errors import LostProcessError, TolkaError
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
+from tolka.optim.schedules.base import SchedulerConfig
 from tolka.system.device import Precision
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
@@ -25,7 +26,6 @@ from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
-from tolka.training.schedules.base import SchedulerConfig
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window

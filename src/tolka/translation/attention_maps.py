@@ -12,10 +12,10 @@ import torch
 
 from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
-from tolka.translation.torch_engine import TorchEngine
 
 _WEIGHTS_AT_ONCE = 2**20  # of one map and head, in a batch: memory grows with the square of the lengths
 _END, _BLANK = "</s>", "▁"

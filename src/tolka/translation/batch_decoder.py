@@ -8,10 +8,10 @@ from itertools import chain, islice
 from threading import Lock
 
 from tolka.data.buckets import evenly_longest_first, longest_first
+from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
 from tolka.system.progress import say
-from tolka.text.tokenizer.tokenizer import Tokenizer
-from tolka.translation.engine import Engine
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.segments import Segment
 
 _MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch

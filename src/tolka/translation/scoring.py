@@ -5,7 +5,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from tolka.text.characters import CharacterForm
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.segments import LengthError

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from tolka.errors import DataError
 from tolka.search.hypothesis import NO_WISH, Wish
+from tolka.terminology.glossary import Match
 from tolka.text.characters import CharacterForm
-from tolka.text.glossary import Match
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.splitting import best_cut, sentences, separator_between
 from tolka.translation.terminology import Terminology
 

@@ -5,11 +5,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
+from tolka.terminology.glossary import (
+    Entry,
+    Glossary,
+    Match,
+    Phrases,
+    needs_blank,
+    read_banned,
+    read_glossary,
+    stands_in,
+)
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.glossary import Entry, Glossary, Match, Phrases, needs_blank, read_banned, read_glossary, stands_in
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
-from tolka.text.tokenizer.special_tokens import BOS, UNK
-from tolka.text.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.special_tokens import BOS, UNK
+from tolka.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from tolka.search.base import SearchConfig

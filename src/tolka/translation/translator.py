@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tolka.engines.engine import Engine
+from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.tokenizer.tokenizer import Tokenizer
 from tolka.text.windows import full_windows
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
-from tolka.translation.engine import Engine
 from tolka.translation.flags import flags
-from tolka.translation.options import DecodingConfig, resolved_split
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
@@ -25,9 +25,9 @@ from tolka.translation.segments import LengthError, PrefixError, Segment, Segmen
 from tolka.translation.terminology import Terminology, complaints
 
 if TYPE_CHECKING:
+    from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import Folders, SavedModel
     from tolka.search.base import SearchConfig
-    from tolka.translation.torch_engine import TorchEngine
 
 _BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for what could not be read; training text may have it
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
@@ -114,8 +114,8 @@ class Translator(Generic[E]):
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
         """Build a translator from a loaded model directory."""
+        from tolka.engines.torch_engine import TorchEngine
         from tolka.model_directory.read import character_form, languages
-        from tolka.translation.torch_engine import TorchEngine
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from tolka.metrics.scores import register_metric
 from tolka.models.base import Seq2Seq
+from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
 from tolka.search.greedy import GreedyConfig, GreedySearch
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options.base import SEARCHES
 from tolka.text.pairs import Pair
 from tolka.text.readers import register_reader
 from tolka.text.readers.base import BothSides
-from tolka.training.schedules.base import SCHEDULERS, SchedulerConfig
 
 
 @SCHEDULERS.register("halving")

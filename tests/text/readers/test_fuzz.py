@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tolka.errors import TolkaError
-from tolka.text.glossary import read_glossary
+from tolka.terminology.glossary import read_glossary
 from tolka.text.lines import LineLimit
 from tolka.text.readers import reader_of
 from tolka.text.readers.wmt import SgmFiles

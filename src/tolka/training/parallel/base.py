@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import Batch
+from tolka.distributed.ranks import ALONE, Ranks
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
-from tolka.system.ranks import ALONE, Ranks
 from tolka.training.averaging import Ema
 
 

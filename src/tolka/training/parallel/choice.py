@@ -2,11 +2,11 @@
 
 import torch
 
+from tolka.distributed.ranks import Ranks
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
+from tolka.optim.optimizer_state import MOMENTS
 from tolka.system.device import Precision, device_memory
-from tolka.system.ranks import Ranks
-from tolka.training.optimizer_state import MOMENTS
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from tolka.data.batch import Batch
+from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.system.device import device_memory
-from tolka.system.ranks import Ranks
 from tolka.training.parallel.base import Parallel
 
 

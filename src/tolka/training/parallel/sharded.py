@@ -16,13 +16,13 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from tolka.data.batch import Batch
+from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
 from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.shards import Shards, begin_writing
 from tolka.system.device import Precision
-from tolka.system.ranks import Ranks
 from tolka.training.averaging import Ema
 from tolka.training.parallel.base import Parallel
 

@@ -1,0 +1,1 @@
+"""What computes translations: a model on a device, with torch or CTranslate2."""

@@ -1,0 +1,103 @@
+"""The engine that computes with torch."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from itertools import accumulate
+
+import torch
+
+from tolka.data.batch import Flat, collate
+from tolka.engines.dtypes import convert_model, device_and_dtype
+from tolka.engines.engine import NOT_FINITE, Engine
+from tolka.engines.options import DecodingConfig
+from tolka.errors import CheckpointError
+from tolka.models.base import Seq2Seq
+from tolka.search.base import SearchConfig, Selection
+from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.system.device import use_threads
+from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.threads import side_by_side
+
+_SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary are in memory
+
+
+class TorchEngine(Engine):
+    """A Seq2Seq on a torch device, with one of SEARCHES."""
+
+    has_attention = True
+
+    def __init__(self, model: Seq2Seq, search: SearchConfig, device: torch.device) -> None:
+        self.model = model
+        self.config = search
+        self.device = device
+        self._search = search.build()
+
+    @classmethod
+    def of(cls, model: Seq2Seq, search: SearchConfig, decoding: DecodingConfig) -> "TorchEngine":
+        """Place the model on the device and convert it to the dtype that the options select."""
+        use_threads(decoding.threads)
+        device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
+        return cls(convert_model(model.to(device), dtype), search, device)
+
+    def __repr__(self) -> str:
+        return f"{self.model.architecture}, {self.config}, {self.device}"
+
+    @property
+    def width(self) -> int:
+        return self.config.width
+
+    def selection(self, language: str) -> Selection:
+        return self.config.selection(language)
+
+    def longest_translation(self, source_length: int) -> int:
+        return self.config.limit(source_length + 1) - 1
+
+    @property
+    def cpu_threads(self) -> int:
+        return torch.get_num_threads() if self.device.type == "cpu" else 0
+
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
+        source, lengths = Flat.of(sources).with_eos()
+        wanted = {"wishes": wishes} if any(wishes) else {}  # a search of one's own may know of none
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                results = self._search.search(
+                    self.model, source.to(self.device), lengths.to(self.device), scored, **wanted
+                )
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        if not all(results):
+            raise CheckpointError(NOT_FINITE)
+        return [hypotheses[: self.config.candidate_count] for hypotheses in results]
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+        batch = collate(sources, targets).to(self.device)
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                features, references = self.model(batch), batch.targets
+                found = [
+                    self.model.logits(part).float().log_softmax(dim=-1).gather(1, ids[:, None])[:, 0]
+                    for part, ids in zip(
+                        features.split(_SCORED_AT_ONCE), references.split(_SCORED_AT_ONCE), strict=True
+                    )
+                ]
+                scores = torch.cat(found).tolist()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(sources) == 1:
+                raise
+            return None
+        ends = list(accumulate(len(target) + 1 for target in targets))
+        return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
+
+    def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
+        return side_by_side(count)
+
+    def free_memory(self) -> None:
+        empty_cache(self.device)

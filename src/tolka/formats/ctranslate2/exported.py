@@ -1,0 +1,137 @@
+"""What mt-translate needs of a folder that was exported for CTranslate2: its facts, its tokenizer, its checksums."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError
+from tolka.formats.ctranslate2.plain_model import PlainModel
+from tolka.model_directory.file_names import EXPORTED
+from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json
+from tolka.model_directory.settings import character_form, find_model_folder, languages
+from tolka.system.surrogates import is_utf8
+from tolka.system.whole_files import read_text
+from tolka.text.characters import CharacterForm
+from tolka.tokenizer.special_tokens import BOS, EOS, UNK
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import MOST_BYTES
+
+DTYPES = ("float32", "bfloat16", "float16", "int8")
+EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
+POSITIONS = 4096  # in the table of a model, which ends the sentences that CTranslate2 takes
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
+
+    languages: codes of source and target. characters: their form in the training text. dtype: of the weights.
+    positions: how many there are. quality: the calibration of quality estimates, or None. nll: by how much the dtype
+    makes the nll of a token grow, in nats, as the export measured it; None where it did not.
+    """
+
+    languages: tuple[str, str]
+    characters: CharacterForm
+    dtype: str
+    positions: int
+    quality: dict[str, Any] | None
+    nll: float | None = None
+
+    @classmethod
+    def of(cls, model: PlainModel, dtype: str) -> "Exported":
+        """Return the facts of a model."""
+        quality = model.scores.get(QUALITY)
+        return cls(languages(model.config), character_form(model.config), dtype, POSITIONS, quality)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Exported":
+        """Read `tolka.json`; CheckpointError if it is damaged."""
+        found = read_json(folder / EXPORTED)
+        try:
+            source, target = found["languages"]
+            form = found["unicode"], found.get("control", "keep"), found.get("blanks", "keep")  # as it was, without
+            words = source, target, found["dtype"], *form
+            positions, quality, nll = found["positions"], found["quality"], found.get("nll")
+            are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
+            if not are_texts or type(positions) is not int or positions < 2:
+                raise ValueError("values of another kind were expected")
+            if words[2] not in DTYPES:
+                raise ValueError(f"dtype is {words[2]!r}")
+            if not isinstance(quality, dict | None):
+                raise ValueError("quality is no calibration")
+            if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
+                raise ValueError(f"nll is {nll!r:.80}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
+        return cls((source, target), CharacterForm(*form), words[2], positions, quality, nll)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as `read` reads them."""
+        others = {key: value for key, value in vars(self).items() if key != "characters"}
+        return {**others, **vars(self.characters), "languages": list(self.languages), "format": "ctranslate2"}
+
+    def write(self, folder: Path) -> None:
+        """Write these facts to `tolka.json` in a folder."""
+        (folder / EXPORTED).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class ExportedFolder:
+    """An exported folder that is verified."""
+
+    folder: Path
+    facts: Exported
+    tokenizer: Tokenizer
+    sources: TrainingSources
+
+
+def is_exported(folder: Path) -> bool:
+    """Return whether a folder was exported for CTranslate2."""
+    return (folder / EXPORTED).is_file()
+
+
+def read_exported(folder: Path) -> ExportedFolder:
+    """Verify an exported folder; CheckpointError if a file is missing or damaged."""
+    folder = find_model_folder(folder)
+    manifest = checked_manifest(folder)
+    tokenizer = Tokenizer.load(folder)
+    shared = "shared_vocabulary.json" in manifest.files
+    names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
+    manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
+    for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
+        if _listed(folder / name) != subwords:
+            raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
+    _check_settings(folder / "config.json", vocabularies(tokenizer)[1])
+    return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
+
+
+def _check_settings(path: Path, target: list[str]) -> None:
+    """Raise CheckpointError unless CTranslate2's settings are those that an export has: it trusts their types."""
+    settings = read_json(path)
+    special = {"bos": BOS, "eos": EOS, "unk": UNK}
+    expected: dict[str, Any] = {f"{name}_token": target[number] for name, number in special.items()}
+    expected |= {"decoder_start_token": target[BOS], "add_source_bos": False, "add_source_eos": True}
+    expected |= {"multi_query_attention": False}
+    found = {name: settings.get(name) for name in expected}  # other versions may have more
+    if json.dumps(found) != json.dumps(expected) or settings.get("layer_norm_epsilon") not in list(EPSILON.values()):
+        raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
+
+
+def _listed(path: Path) -> object:
+    """Read a vocabulary; CheckpointError if it is no JSON."""
+    try:
+        return json.loads(read_text(path, MOST_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+
+
+def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    """Return the subwords of source and target in the order of their ids; CheckpointError where two are the same."""
+    found = tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
+    for pieces in found:
+        if len(set(pieces)) < len(pieces):
+            raise CheckpointError("the vocabulary has a subword twice, and CTranslate2 finds each by its text")
+    if found[0][EOS] != found[1][EOS]:
+        raise CheckpointError(f"the vocabularies end sentences with {found[0][EOS]} and {found[1][EOS]}")
+    return found

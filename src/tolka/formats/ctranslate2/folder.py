@@ -1,0 +1,262 @@
+"""Write a Transformer as a folder of CTranslate2 (https://opennmt.net/CTranslate2), which decodes without torch.
+
+The folder has what CTranslate2 needs (model.bin, config.json, vocabularies), the SentencePiece models, and what
+mt-translate needs besides: `tolka.json` and the manifest with the checksums of all files.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, Exported, vocabularies
+from tolka.formats.ctranslate2.plain_model import Array, PlainModel, sinusoids
+from tolka.model_directory.file_names import CARD
+from tolka.model_directory.manifest import checked_manifest, write_manifest
+from tolka.system.atomic import whole_folder
+from tolka.tokenizer.special_tokens import BOS, EOS, UNK
+
+INSTALL = "pip install 'tolka[ctranslate2]'"
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
+# Greatest sum of two neighbouring weights in int8. Where a processor has neither VNNI nor AMX, oneDNN adds their
+# products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
+# processors have the same sums.
+_MAX_INT8 = np.float32(127)
+# The values that CTranslate2 can express, of the options on which a translation depends.
+_EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
+    "norm": ("pre", "post"),
+    "normalization": tuple(EPSILON),
+    "activation": tuple(_ACTIVATIONS),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
+}
+
+
+def missing() -> str:
+    """Return why CTranslate2 cannot be imported; "" if it can."""
+    from importlib.util import find_spec
+
+    if find_spec("ctranslate2") is None:
+        return f"CTranslate2 is not installed ({INSTALL})"
+    try:
+        import ctranslate2  # noqa: F401
+    except (ImportError, OSError) as error:  # a library that it needs is missing, or of another version
+        return f"CTranslate2 cannot be imported ({' '.join(str(error).split())}): install it again ({INSTALL})"
+    return ""
+
+
+def inexpressible(options: Mapping[str, Any]) -> str:
+    """Return which model option CTranslate2 has no counterpart of, in words; "" if it can express the model."""
+    if options.get("name") != "transformer":
+        return f"model={options.get('name')} is no Transformer, and CTranslate2 translates with Transformers alone"
+    for key, allowed in _EXPRESSIBLE.items():
+        if options[key] not in allowed:
+            return f"CTranslate2 cannot express model.{key}={options[key]}; it can {', '.join(allowed)}"
+    if options["d_v"] and options["d_v"] * options["heads"] != options["d_model"]:
+        return f"CTranslate2 cannot express model.d_v={options['d_v']}: values must be as wide as keys, d_model / heads"
+    return ""
+
+
+def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> None:
+    """Write CTranslate2's own files of a model: model.bin, config.json and the vocabularies.
+
+    folder: empty. dtype: of DTYPES. ConfigError for an option that CTranslate2 cannot express, and where the package
+    is missing; CheckpointError where the weights are not those of the configuration.
+    """
+    if reason := inexpressible(model.options):
+        raise ConfigError(f"{model.folder}: {reason}")
+    if dtype == "float16":
+        _check_float16(model.arrays)
+    with _specs(with_torch=dtype == "bfloat16") as specs:
+        spec = _Specification(model, specs, dtype == "int8").filled()
+        try:
+            spec.validate()
+            spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
+        except ValueError as error:
+            raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
+        spec.save(str(folder))
+
+
+def _check_float16(arrays: Mapping[str, Array]) -> None:
+    """Raise CheckpointError if a value is beyond float16."""
+    for name, array in arrays.items():
+        with np.errstate(over="ignore"):
+            if np.isinf(array.astype(np.float16)).any():
+                raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
+
+
+def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tuple[str, float | None]]) -> None:
+    """Export a model as a folder that CTranslate2 and mt-translate read, all or nothing.
+
+    dtype: of DTYPES. gate: returns the text of README.md and `Exported.nll`; it is given the folder, complete but for
+    that, and may refuse it by an error. ConfigError and CheckpointError as for `write_folder`.
+    """
+    with whole_folder(out) as work:
+        write_folder(model, work, dtype)
+        model.tokenizer.save(work)
+        facts = Exported.of(model, dtype)
+        facts.write(work)
+        write_manifest(work, model.sources)
+        card, nll = gate(work)
+        (work / CARD).write_text(card, encoding="utf-8")
+        replace(facts, nll=nll).write(work)
+        write_manifest(work, model.sources)
+        checked_manifest(work)
+
+
+@contextmanager
+def _specs(with_torch: bool) -> Iterator[Any]:
+    """Yield the module ctranslate2.specs.
+
+    It imports torch where that is installed, to recognise tensors, which takes longer than to translate a line. Unless
+    torch is in use already, it is hidden from this import (https://docs.python.org/3/reference/import.html: a None in
+    sys.modules), and the module is forgotten afterwards, so that another import finds all that it expects.
+
+    with_torch: for bfloat16, which the module converts with torch alone.
+    """
+    if reason := missing():
+        raise ConfigError(reason)
+    if with_torch or "torch" in sys.modules:
+        from ctranslate2 import specs
+
+        yield specs
+        return
+    import ctranslate2
+
+    known = {name for name in sys.modules if name.startswith("ctranslate2.specs")}
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        from ctranslate2 import specs
+    finally:
+        del sys.modules["torch"]
+    try:
+        yield specs
+    finally:
+        for name in [name for name in sys.modules if name.startswith("ctranslate2.specs") and name not in known]:
+            del sys.modules[name]
+        vars(ctranslate2).pop("specs", None)
+
+
+class _Specification:
+    """Builds CTranslate2's specification of a model."""
+
+    def __init__(self, model: PlainModel, specs: Any, int8: bool) -> None:
+        """int8: whether the weights are quantised."""
+        self.model, self.specs, self.options, self._int8 = model, specs, model.options, int8
+        self.width, self.heads = int(self.options["d_model"]), int(self.options["heads"])
+        self._names = set[str]()  # of the arrays that were read
+
+    def filled(self) -> Any:
+        """Return the specification with all weights and vocabularies."""
+        model, specs, options = self.model, self.specs, self.options
+        most = len(model.arrays)
+        if not all(0 < count <= most for count in model.layers):  # before anything is made of that many
+            raise CheckpointError(f"{model.folder}: it has {most} tensors, and model.layers says {model.layers}")
+        common: dict[str, Any] = {
+            "pre_norm": options["norm"] == "pre",
+            "activation": getattr(specs.common_spec.Activation, _ACTIVATIONS[options["activation"]]),
+            "ffn_glu": options["activation"] == "swiglu",
+            "rms_norm": options["normalization"] == "rmsnorm",
+        }
+        if options["positions"] == "rotary":
+            common |= {"rotary_dim": 0, "rotary_interleave": True}
+        encoder = specs.TransformerEncoderSpec(model.layers[0], self.heads, **common)
+        decoder = specs.TransformerDecoderSpec(model.layers[1], self.heads, **common)
+        spec = specs.TransformerSpec(encoder, decoder)
+        tokenizer = model.tokenizer
+        # First of all: a false d_model is found before a table of positions is made of that width.
+        self._fill_weight(encoder.embeddings[0], self._embedding("source", tokenizer.source_size))
+        self._fill_weight(decoder.embeddings, self._embedding("target", tokenizer.target_size))
+        self._fill_weight(decoder.projection, self._embedding("output", tokenizer.target_size))
+        if options["output_bias"]:
+            decoder.projection.bias = self._array("output_bias", tokenizer.target_size)
+        self._fill_stack(encoder, "encoder")
+        self._fill_stack(decoder, "decoder")
+        model.check_names(self._names)
+        self._fill_vocabularies(spec)
+        spec.config.layer_norm_epsilon = EPSILON[options["normalization"]]
+        return spec
+
+    def _fill_vocabularies(self, spec: Any) -> None:
+        source, target = vocabularies(self.model.tokenizer)
+        spec.register_source_vocabulary(source)
+        spec.register_target_vocabulary(target)
+        spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (target[i] for i in (BOS, EOS, UNK))
+        spec.config.decoder_start_token = target[BOS]
+        spec.config.add_source_bos, spec.config.add_source_eos = False, True
+
+    def _fill_stack(self, stack: Any, side: str) -> None:
+        """Fill in an encoder or decoder. side: its name."""
+        stack.scale_embeddings = bool(self.options["scale_embeddings"])
+        if self.options["positions"] != "rotary":
+            stack.position_encodings.encodings = self._positions("source" if side == "encoder" else "target")
+        if self.options["norm"] == "pre":
+            self._fill_norm(stack.layer_norm, f"{side}_norm")
+        for number, layer in enumerate(stack.layer):
+            here = f"{side}.{number}"
+            self._fill_norm(layer.self_attention.layer_norm, f"{here}.around_attention.norm")
+            width = self.width
+            self._fill_linear(layer.self_attention.linear[0], f"{here}.attention.query_key_value", 3 * width, width)
+            self._fill_linear(layer.self_attention.linear[1], f"{here}.attention.output", width, width)
+            if side == "decoder":
+                self._fill_norm(layer.attention.layer_norm, f"{here}.around_cross.norm")
+                for place, (name, count) in enumerate({"query": 1, "key_value": 2, "output": 1}.items()):
+                    self._fill_linear(layer.attention.linear[place], f"{here}.cross.{name}", count * width, width)
+            self._fill_norm(layer.ffn.layer_norm, f"{here}.around_feedforward.norm")
+            self._fill_feedforward(layer.ffn, f"{here}.feedforward")
+
+    def _fill_feedforward(self, layer: Any, name: str) -> None:
+        inner_width = self.model.inner_width
+        if self.options["activation"] == "swiglu":  # the first half is the gate
+            weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
+            for part, rows, values in zip(
+                (layer.linear_0, layer.linear_0_noact), np.split(weight, 2), np.split(bias, 2), strict=True
+            ):
+                self._fill_weight(part, rows)
+                part.bias = values
+        else:
+            self._fill_linear(layer.linear_0, f"{name}.inner", inner_width, self.width)
+        self._fill_linear(layer.linear_1, f"{name}.outer", self.width, inner_width)
+
+    def _fill_linear(self, layer: Any, name: str, outputs: int, inputs: int) -> None:
+        weight, layer.bias = self._linear(name, outputs, inputs)
+        self._fill_weight(layer, weight)
+
+    def _fill_weight(self, layer: Any, weight: Array) -> None:
+        """Set a matrix (outputs, inputs) of a linear layer or an embedding, quantised for int8."""
+        layer.weight = weight
+        if self._int8:
+            pairs = np.abs(np.pad(weight, ((0, 0), (0, weight.shape[1] % 2)))).reshape(len(weight), -1, 2).sum(axis=2)
+            largest = pairs.max(axis=1)
+            layer.weight_scale = _MAX_INT8 / np.maximum(largest, np.finfo(np.float32).tiny * _MAX_INT8)
+            layer.weight = np.rint(weight * layer.weight_scale[:, None]).astype(np.int8)
+
+    def _linear(self, name: str, outputs: int, inputs: int) -> tuple[Array, Array]:
+        """Return weight (outputs, inputs) and bias (outputs,)."""
+        return self._array(f"{name}.weight", outputs, inputs), self._array(f"{name}.bias", outputs)
+
+    def _fill_norm(self, layer: Any, name: str) -> None:
+        layer.gamma = self._array(f"{name}.weight", self.width)
+        if self.options["normalization"] == "layernorm":
+            layer.beta = self._array(f"{name}.bias", self.width)
+
+    def _positions(self, side: str) -> Array:
+        """Return the table (POSITIONS, D) of what is added to embeddings. side: source or target."""
+        kind = self.options["positions"]
+        if kind != "learned":
+            return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
+        learned = self._array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
+        return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
+
+    def _embedding(self, kind: str, size: int) -> Array:
+        """Return an embedding (size, D). kind: source, target or output."""
+        return self._array(self.model.embedding_name(kind), size, self.width)
+
+    def _array(self, name: str, *shape: int) -> Array:
+        """Return an array of the model, of this shape."""
+        self._names.add(name)
+        return self.model.array(name, *shape)

@@ -1,0 +1,1 @@
+"""Folders of Hugging Face, and the families of models in them."""

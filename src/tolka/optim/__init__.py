@@ -1,0 +1,1 @@
+"""Optimizers and learning-rate schedules, which know nothing of the training loop."""

@@ -1,0 +1,61 @@
+"""Adam and AdamW."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Adam, AdamW
+
+from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters, with_decayed_matrices
+from tolka.options.checks import share_below_one, zero_or_more
+
+
+@dataclass(frozen=True)
+class MomentsConfig(OptimizerConfig):
+    """Options that Adam and AdamW share; the betas are those of Vaswani et al. (2017)."""
+
+    beta1: float = 0.9
+    """decay of the mean of gradients"""
+    beta2: float = 0.98
+    """decay of the mean of squared gradients"""
+    eps: float = 1e-9
+    """added to the root of the second moment"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share_below_one(self, "optimizer", "beta1", "beta2")
+        zero_or_more(self, "optimizer", "off", "eps")
+
+
+@OPTIMIZERS.register("adamw")
+@dataclass(frozen=True)
+class AdamWConfig(MomentsConfig):
+    """AdamW (Loshchilov and Hutter 2019)."""
+
+    name: str = "adamw"
+    """the kind of optimiser: adamw"""
+    weight_decay: float = 0.01
+    """decoupled decay of matrices; norms and biases have none"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        zero_or_more(self, "optimizer", "off", "weight_decay")
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return a fused optimizer: one kernel for all parameters instead of many for each."""
+        groups = with_decayed_matrices(model, self.weight_decay)
+        return AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
+
+
+@OPTIMIZERS.register("adam")
+@dataclass(frozen=True)
+class AdamConfig(MomentsConfig):
+    """Adam (Kingma and Ba 2015), as Vaswani et al. (2017) trained: no decay of weights."""
+
+    name: str = "adam"
+    """the kind of optimiser: adam"""
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return a fused optimizer, as for AdamW."""
+        betas = self.beta1, self.beta2
+        return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)

@@ -1,0 +1,124 @@
+"""Muon: momentum whose matrices are orthogonalised before they change the weights."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tolka.models.base import Seq2Seq
+from tolka.nn.linear import FusedLinear
+from tolka.nn.rnn_cells import RecurrentLayer
+from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.base import OPTIMIZERS, trained_parameters, with_decayed_matrices
+from tolka.options.checks import share_below_one
+
+# Of Jordan et al.: five steps bring singular values from 0.004 of the matrix' norm up to between 0.68 and 1.21.
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_STEPS = 5
+_LEAST_NORM = 1e-7  # against a division by zero
+_SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.4 (Liu et al. 2025, section 2.2)
+
+
+class Muon(torch.optim.Optimizer):
+    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups.
+
+    An update of an (m, n) matrix is 0.2 sqrt(max(m, n)) times as large as an orthogonal one, as large as AdamW's, so
+    that one rate does for both (Liu et al. 2025, equation 4). torch.optim.Muon takes matrices only, one after the
+    other, in bfloat16, which most processors emulate; here matrices of one shape are multiplied as a batch.
+    """
+
+    def __init__(
+        self,
+        matrices: Sequence[nn.Parameter],
+        others: Iterable[dict[str, Any]],
+        widths: Mapping[Tensor, Sequence[int]],
+        lr: float,
+        momentum: float,
+        weight_decay: float,
+        betas: tuple[float, float],
+        eps: float,
+    ) -> None:
+        """others: AdamW's groups. widths: rows of each matrix, for parameters that stack several."""
+        group = {"params": list(matrices), "momentum": momentum, "weight_decay": weight_decay}
+        self.adamw = torch.optim.AdamW(others, lr=lr, betas=betas, eps=eps, fused=True)
+        super().__init__([group, *self.adamw.param_groups], {"lr": lr})
+        self.widths = widths
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient; `closure`, the base class' argument, is not supported."""
+        assert closure is None
+        matrices, *others = self.param_groups
+        self._update_matrices(matrices)
+        # At every step, because `load_state_dict` replaces both objects.
+        self.adamw.param_groups, self.adamw.state = others, self.state
+        self.adamw.step()
+
+    def _update_matrices(self, group: dict[str, Any]) -> None:
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+        for weight in group["params"]:
+            if weight.grad is None:
+                continue
+            if "mean" not in self.state[weight]:
+                self.state[weight]["mean"] = torch.zeros_like(weight)
+            mean = self.state[weight]["mean"]
+            mean.lerp_(weight.grad, 1.0 - group["momentum"])
+            ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov momentum
+            weight.mul_(1.0 - group["lr"] * group["weight_decay"])
+            rows = self.widths.get(weight, [weight.size(0)])
+            for part, direction in zip(weight.split(rows), ahead.split(rows), strict=True):
+                by_shape.setdefault(part.shape, []).append((part, direction))
+        for shape, pairs in by_shape.items():
+            directions = orthogonalised(torch.stack([direction for _, direction in pairs]))
+            directions *= group["lr"] * _SIZE * max(shape) ** 0.5
+            torch._foreach_sub_([part for part, _ in pairs], list(directions.unbind()))
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """(k, m, n) -> (k, m, n): map each matrix U S V^T to about U V^T, by the Newton-Schulz iteration."""
+    tall = matrices.size(-2) > matrices.size(-1)
+    x = matrices.mT if tall else matrices
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=_LEAST_NORM)
+    for _ in range(_STEPS):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
+    return x.mT if tall else x
+
+
+@OPTIMIZERS.register("muon")
+@dataclass(frozen=True)
+class MuonConfig(AdamWConfig):
+    """Muon (Jordan et al. 2024) for the matrices inside the layers, AdamW for all else.
+
+    Embeddings, the output layer, norms and biases are AdamW's, for which alone beta1, beta2 and eps count; the rate
+    and the decay do for both (Liu et al. 2025).
+    """
+
+    name: str = "muon"
+    """the kind of optimiser: muon"""
+    momentum: float = 0.95
+    """share of the running mean of a matrix' gradients that is kept"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share_below_one(self, "optimizer", "momentum")
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        modules = list(model.modules())
+        tables: set[Tensor] = {module.weight for module in modules if isinstance(module, nn.Embedding)}
+        tables |= set(model.logits_parameters()) if isinstance(model, Seq2Seq) else set()
+        inside = {weight for weight in trained_parameters(model) if weight.dim() == 2 and weight not in tables}
+        matrices, others = with_decayed_matrices(model, self.weight_decay)
+        fused = [module for module in modules if isinstance(module, FusedLinear | RecurrentLayer)]
+        return Muon(
+            [weight for weight in matrices["params"] if weight in inside],
+            [{**matrices, "params": [weight for weight in matrices["params"] if weight not in inside]}, others],
+            {weight: module.widths for module in fused for weight in module.stacked()},
+            self.lr,
+            self.momentum,
+            self.weight_decay,
+            (self.beta1, self.beta2),
+            self.eps,
+        )

@@ -1,0 +1,100 @@
+"""The contract of learning-rate schedules: pure functions of the step, counted from 1, or of the wall time."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+from tolka.errors import ConfigError
+from tolka.options.checks import zero_or_more
+from tolka.options.registry import Registry
+
+
+@dataclass(frozen=True)
+class SchedulerConfig(ABC):
+    """Options of one schedule."""
+
+    warmup: int = 400
+    """updates over which the rate rises to its peak"""
+
+    def __post_init__(self) -> None:
+        zero_or_more(self, "scheduler", "off", "warmup")
+
+    @abstractmethod
+    def rate(self, step: int, peak: float) -> float:
+        """Return the learning rate of update `step` (from 1). peak: optimizer.lr."""
+
+    @property
+    def uses_lr(self) -> bool:
+        """Whether optimizer.lr is the peak; otherwise the rate follows from the schedule alone."""
+        return True
+
+    @property
+    def by_wall_time(self) -> bool:
+        """Whether the schedule ends with trainer.max_minutes instead of at an update."""
+        return False
+
+    def paced(self, step: int, share: float, updates: int) -> "SchedulerConfig":
+        """Return the schedule to follow at update `step`, after `share` of the minutes; itself if it ignores time.
+
+        updates: the most there can be, even if the minutes would allow more.
+        """
+        return self
+
+    def setting_of(self, peak: float) -> str:
+        """Return the setting that makes `peak` the highest rate, as one types it."""
+        return f"optimizer.lr={peak:.2g}"
+
+
+@dataclass(frozen=True)
+class EndingConfig(SchedulerConfig):
+    """Linear warm-up to the peak, then decay to a floor, which ends at a known update or after trainer.max_minutes."""
+
+    horizon: int = 20000
+    """update at which the rate reaches its floor, wherever trainer.updates ends; 0 = with epochs or max_minutes"""
+    floor: float = 0.01
+    """share of the peak that is left at the horizon, and after it"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        zero_or_more(self, "scheduler", "by wall time", "horizon")
+        if not self.by_wall_time and self.horizon <= self.warmup:
+            raise ConfigError(
+                f"scheduler.horizon ({self.horizon}) must be longer than scheduler.warmup ({self.warmup}); "
+                f"type scheduler.warmup={self.horizon // 10} (a tenth is usual), a longer horizon, or "
+                "scheduler.horizon=0 to have it end with trainer.max_minutes"
+            )
+        if not 0.0 <= self.floor <= 1.0:
+            raise ConfigError(f"scheduler.floor ({self.floor}) must be from 0 to 1")
+
+    def rate(self, step: int, peak: float) -> float:
+        """Return peak * step / warmup, then peak * (1 - (1 - floor) * decayed(step))."""
+        if step < self.warmup:
+            return peak * step / self.warmup
+        if self.by_wall_time:
+            return peak  # `paced` sets the horizon from the time
+        return peak * (1.0 - (1.0 - self.floor) * self.decayed(min(step, self.horizon)))
+
+    @property
+    def by_wall_time(self) -> bool:
+        return self.horizon == 0
+
+    def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
+        """Return the schedule with its horizon at the last update that the pace so far allows."""
+        if not self.by_wall_time:
+            return self
+        expected = round(step / share) if share > 0 else updates
+        return self.ending_at(max(self.warmup + 1, min(expected, updates)))
+
+    def ending_at(self, horizon: int) -> "EndingConfig":
+        """Return the schedule with another horizon."""
+        return replace(self, horizon=horizon)
+
+    @abstractmethod
+    def decayed(self, step: int) -> float:
+        """Return the share of the decay done, 0 at the end of warm-up, 1 at the horizon; warmup <= step <= horizon."""
+
+    def progress(self, step: int) -> float:
+        """Return the share of the updates between the end of warm-up and the horizon."""
+        return (step - self.warmup) / (self.horizon - self.warmup)
+
+
+SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")

@@ -1,0 +1,1 @@
+"""What a search may be told to write, to begin with, or to avoid."""

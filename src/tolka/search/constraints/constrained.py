@@ -1,0 +1,302 @@
+"""Beam search for translations that contain given terms.
+
+It is dynamic beam allocation (Post and Vilar 2018), for a whole batch at once (Hu et al. 2019). Hypotheses are in banks
+by the number of term tokens that they have; every bank gets its share of the beam, and a hypothesis finishes only with
+all terms.
+
+Shapes: B active sentences, k beam size, c candidates a sentence, V vocabulary, t tokens so far, T terms a sentence.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from tolka.data.batch import EOS
+from tolka.models.base import Seq2Seq
+from tolka.search.base import NEVER, Candidates, active_rows, extensions, first_tokens, next_log_probabilities
+from tolka.search.constraints.rules import Rules
+from tolka.search.constraints.term_automaton import TermAutomaton, shortest
+from tolka.search.finished import BestFinished, take
+from tolka.search.hypothesis import Hypothesis, Ids, Wish
+from tolka.search.options.beam import BeamOptions
+
+Plain = Callable[[Seq2Seq, Tensor, Tensor, Sequence[Wish]], list[list[Hypothesis]]]
+"""A search without terms: model, source, lengths, wishes -> hypotheses of each sentence."""
+
+
+def search_with_terms(
+    config: BeamOptions,
+    model: Seq2Seq,
+    source: Tensor,
+    lengths: Tensor,
+    wishes: Sequence[Wish],
+    plain: Plain,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each sentence, best first; sentences without terms are searched apart, by `plain`.
+
+    source (B, S), lengths (B,). A sentence whose terms are not all met before its length limit is searched again
+    without the longer half of the missing ones, until the others are met.
+    """
+    limits = config.limits(lengths).tolist()
+    results: list[list[Hypothesis]] = [[] for _ in wishes]
+    wishes, pending = [_possible(wish) for wish in wishes], list(range(len(wishes)))
+    while pending:
+        with_terms = [number for number in pending if wishes[number].terms]
+        if without := [number for number in pending if not wishes[number].terms]:
+            found = plain(model, *_rows(source, lengths, without), [wishes[number] for number in without])
+            for number, hypotheses in zip(without, found, strict=True):
+                results[number] = hypotheses
+        pending = []
+        if with_terms:
+            own = [wishes[number] for number in with_terms]
+            beam = _TermBeam(config, model, *_rows(source, lengths, with_terms), own)
+            while len(beam.active):
+                beam.advance()
+            for number, result in zip(with_terms, beam.results, strict=True):
+                results[number] = result.hypotheses
+                if result.missing:
+                    wishes[number] = with_fewer(wishes[number], result.missing, limits[number])
+                    pending.append(number)
+    return results
+
+
+def _possible(wish: Wish) -> Wish:
+    """Return the wish without the alternatives that have a banned phrase in them, unless it stands in the prefix."""
+    if not wish.terms or not wish.banned:
+        return wish
+    first = {token for alternatives in wish.terms for each in alternatives for token in each}
+    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
+    sizes = {len(phrase) for phrase in banned}
+    terms = [
+        tuple(
+            each
+            for each in alternatives
+            if not any(each[i : i + n] in banned for n in sizes for i in range(len(each) - n + 1))
+        )
+        for alternatives in wish.terms
+    ]
+    return replace(wish, terms=tuple(filter(None, terms)))
+
+
+def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
+    """Return the wish without the longer half of the missing terms, or as many of them as make the others fit."""
+    sizes = [shortest(alternatives) for alternatives in wish.terms]
+    longest_first, dropped = sorted(missing, key=lambda term: -sizes[term]), (len(missing) + 1) // 2
+    while dropped < len(missing) and sum(sizes) - sum(sizes[term] for term in longest_first[:dropped]) >= limit:
+        dropped += 1
+    left = [term for number, term in enumerate(wish.terms) if number not in longest_first[:dropped]]
+    return replace(wish, terms=tuple(left))
+
+
+def _has(ids: Ids, phrase: Ids) -> bool:
+    return any(ids[start : start + len(phrase)] == phrase for start in range(len(ids) - len(phrase) + 1))
+
+
+def _rows(source: Tensor, lengths: Tensor, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return some of the sentences, padded to the longest of them."""
+    if len(numbers) == len(source):
+        return source, lengths
+    rows = torch.tensor(numbers, device=source.device)
+    return source[rows, : int(lengths[rows].max())], lengths[rows]
+
+
+class _Result(NamedTuple):
+    """Hypotheses of a sentence, and the numbers of the terms that the search could not meet."""
+
+    hypotheses: list[Hypothesis]
+    missing: list[int]
+
+
+class _Ranked(NamedTuple):
+    """Candidates (B, c) in the order in which they are chosen.
+
+    state, missing (B, c, T): of TermAutomaton. place: how many of its bank, which have as many tokens of terms, are
+    better.
+    """
+
+    log_probability: Tensor
+    parent: Tensor
+    token: Tensor
+    state: Tensor
+    missing: Tensor
+    place: Tensor
+
+    def gather(self, indices: Tensor) -> Self:
+        """Return those with these numbers (B, n)."""
+        return type(self)(*(take(each, indices) for each in self))
+
+    @property
+    def candidates(self) -> Candidates:
+        return Candidates(self.log_probability, self.parent, self.token)
+
+
+class _TermBeam:
+    """State of the search: k active hypotheses for each active sentence, and the results of finished sentences."""
+
+    def __init__(
+        self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
+    ) -> None:
+        self.config, self.model = config, model
+        self.rules = Rules(config, lengths, wishes)
+        self.automaton = TermAutomaton.of([wish.terms for wish in wishes], model.vocabulary_size, source.device)
+        self.term_counts = [len(wish.terms) for wish in wishes]
+        self.decoder = model.start(source, lengths)
+        self.token = first_tokens(len(source), source.device)  # (B, k), with k = 1 at first
+        self.tokens = self.token.new_empty(len(source), 1, 0)  # (B, k, t)
+        self.total = torch.zeros(len(source), 1, device=source.device)  # (B, k) log-probabilities
+        self.state = self.automaton.start[:, None]  # (B, k)
+        self.missing = self.automaton.missing  # (B, k, T)
+        self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
+        self.limits = config.limits(lengths)
+        self.last_penalty = config.penalty(self.limits)
+        self.finished = BestFinished.empty(config.beam_size, self.limits)
+        self.results = [_Result([], []) for _ in range(len(source))]
+        self.step = 0
+
+    def advance(self) -> None:
+        """Extend every active hypothesis by one token; remove finished sentences from the batch."""
+        beam_size = self.config.beam_size
+        features, self.decoder = self.model.step(self.token, self.decoder)
+        log_p = next_log_probabilities(self.model, features)
+        if self.rules:
+            self.rules.apply(log_p, self.tokens, self.active)
+        log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
+        self.step += 1
+        found = self._in_order(self._extensions(log_p))
+        is_end = found.token == EOS
+        is_finished = is_end & (found.log_probability > NEVER) & (found.place < beam_size)
+        if bool(is_finished.any()):
+            score = found.log_probability / self.config.penalty(self.step)
+            self.finished = self.finished.add(is_finished, found.candidates, self.tokens, score)
+
+        # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
+        count = found.place.size(1)
+        turn = found.place * count + torch.arange(count, device=is_end.device)
+        turn = turn.masked_fill(is_end | (found.log_probability == NEVER), count * count)
+        chosen = found.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
+        total = chosen.log_probability.masked_fill(chosen.token == EOS, NEVER)
+        tokens = torch.cat([take(self.tokens, chosen.parent), chosen.token[..., None]], dim=2)
+        sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
+        rows = sentence * self.tokens.size(1) + chosen.parent  # of the decoder's hypotheses
+        parts = (total, chosen.token, tokens, rows, chosen.state, chosen.missing)
+        has_ended = self._is_finished(total)
+        if bool(has_ended.any()):
+            self._collect(has_ended.nonzero()[:, 0], tokens, total, chosen.missing)
+            left = active_rows(~has_ended)
+            self.finished = self.finished.select(left)
+            self.automaton = self.automaton.select(left)
+            self.active, self.limits, self.last_penalty = self.active[left], self.limits[left], self.last_penalty[left]
+            parts = tuple(part[left] for part in parts)  # type: ignore[assignment]
+        self.total, self.token, self.tokens, rows, self.state, self.missing = parts
+        if len(self.active):
+            self.decoder = self.decoder.select(rows)
+
+    def _extensions(self, log_p: Tensor) -> Candidates:
+        """Return the candidates, every one once. log_p (B, k, V) is changed.
+
+        They are each hypothesis with each token that leads on in a term that is under way, with those of the others
+        that begin a term, and with its most likely token, so that no bank dies out; and the 2k most likely of the
+        others.
+        """
+        beam_size = self.config.beam_size
+        moves = self.automaton.moves(self.state)  # (B, k, M)
+        parts = [(moves, _removed(log_p, moves))]
+        parts += self._openings(log_p)
+        likely = extensions(log_p, self.total, 2 * beam_size)
+        parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
+        if moves.size(1) > 1:
+            own = extensions(log_p.flatten(0, 1)[:, None], log_p.new_zeros(1, 1).expand(self.total.numel(), 1), 1)
+            token, value = own.token.view(parent.shape), own.log_probability.view(parent.shape)
+            is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
+            parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
+        totals = [likely.log_probability, *((value + self.total[..., None]).flatten(1) for _, value in parts)]
+        parents = [likely.parent, *(parent.expand(token.shape).flatten(1) for token, _ in parts)]
+        tokens = [likely.token, *(token.flatten(1) for token, _ in parts)]
+        return Candidates(torch.cat(totals, dim=1), torch.cat(parents, dim=1), torch.cat(tokens, dim=1))
+
+    def _openings(self, log_p: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return tokens that begin a term, and their log-probabilities, (B, k, n) each, which are removed from log_p.
+
+        Those of a hypothesis that add equally many tokens of terms are in one bank, of which at most k are chosen: of
+        these tokens, no others than the k most likely ones can be.
+        """
+        beam_size = self.config.beam_size
+        openings = self.automaton.openings[:, None].expand(-1, log_p.size(1), -1)  # (B, k, R)
+        value = _removed(log_p, openings)
+        if openings.size(2) <= (self.automaton.most_gained + 1) * beam_size:
+            return [(openings, value)]
+        gained = self.automaton.gained(self.missing)
+        parts = []
+        for count in range(self.automaton.most_gained + 1):
+            best = value.masked_fill(gained != count, NEVER).topk(beam_size, dim=2)
+            parts.append((openings.gather(2, best.indices), best.values))
+        return parts
+
+    def _in_order(self, candidates: Candidates) -> _Ranked:
+        """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
+        log_p, parent, token = candidates.log_probability, candidates.parent, candidates.token
+        state = self.automaton.next(self.state.gather(1, parent), token)
+        missing = take(self.missing, parent) & ~self.automaton.complete[state]
+        met = self.automaton.met_tokens(state, missing)
+        order = log_p.argsort(dim=1, descending=True)
+        banks = met.gather(1, order).sort(dim=1, descending=True, stable=True)
+        order = order.gather(1, banks.indices)
+        position = torch.arange(order.size(1), device=order.device).expand(order.shape)
+        is_first = torch.ones_like(order, dtype=torch.bool)
+        is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]
+        place = position - torch.where(is_first, position, 0).cummax(dim=1).values
+        return _Ranked(log_p, parent, token, state, missing, position).gather(order)._replace(place=place)
+
+    def _is_finished(self, total: Tensor) -> Tensor:
+        """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses.
+
+        It ends when none of them can still beat the finished ones, as log-probabilities only fall. Besides, when k are
+        finished and none is better now, with its length so far, than the last of them, since poor ones finish early in
+        a bank with few hypotheses.
+        """
+        best, last = total.amax(dim=1), self.finished.score[:, self.config.compared - 1]
+        worst = self.finished.score[:, -1]
+        ended = (self.limits <= self.step) | (best == NEVER)
+        return ended | (best / self.last_penalty <= last) | (best / self.config.penalty(self.step) <= worst)
+
+    def _collect(self, rows: Tensor, tokens: Tensor, total: Tensor, missing: Tensor) -> None:
+        """Set the results of the sentences numbered `rows`: the finished hypotheses or, without any, the active ones.
+
+        tokens (B, k, t), total (B, k), missing (B, k, T): of the active ones.
+        """
+        of_active = (tokens, total, missing)
+        actives = zip(*(part[rows].tolist() for part in of_active), strict=True)
+        finished = self.finished.select(rows).hypotheses()
+        for number, found, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
+            self.results[number] = _Result(found, []) if found else self._unfinished(self.term_counts[number], *active)
+
+    def _unfinished(
+        self, terms: int, tokens: list[list[int]], total: list[float], missing: list[list[bool]]
+    ) -> _Result:
+        """Return the active hypotheses of a sentence that have most terms, and the terms that they lack.
+
+        terms: how many the sentence has; there may be columns of `missing` for more.
+        """
+        penalty = self.config.penalty(self.step)
+        possible = [place for place, value in enumerate(total) if value > NEVER]
+        if not possible:
+            return _Result([], list(range(terms)))
+        best = min(possible, key=lambda place: (sum(missing[place]), -total[place]))
+        if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
+            return _Result([], lacking)
+        found = [
+            Hypothesis(tokens[place], total[place], total[place] / penalty, finished=False)
+            for place in possible
+            if not any(missing[place])
+        ]
+        return _Result(sorted(found, key=lambda each: -each.score), [])
+
+
+def _removed(log_p: Tensor, tokens: Tensor) -> Tensor:
+    """Return log_p (B, k, V) at the tokens (B, k, n), and set it to -inf there."""
+    values = log_p.gather(2, tokens)
+    log_p.scatter_(2, tokens, NEVER)
+    return values

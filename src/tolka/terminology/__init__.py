@@ -1,0 +1,1 @@
+"""Glossaries and term bases, and where their terms stand in a text."""

@@ -1,0 +1,259 @@
+"""Glossaries: terms with their translations, and where they stand in a text; lists of banned phrases."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import regex
+
+from tolka.errors import DataError
+from tolka.terminology.tbx import MOST_BYTES, read_tbx
+from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
+from tolka.text.readers.columns import CsvFile
+from tolka.text.readers.xlsx import XlsxFile
+from tolka.text.scripts import plain_code
+
+# A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
+# scripts of Chinese, Japanese, Thai, Lao, Khmer and Burmese, every character is one; so is every other mark.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
+_WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
+_BAR = re.compile(r"(?<!\\)\|")
+MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
+"""Lines of a glossary, and of a list of banned phrases, at most."""
+_TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
+TBX_ENDINGS = (".tbx", ".xml")
+
+
+class Entry(NamedTuple):
+    """A term: its forms in the source language, any of which may stand for it, and in the target language."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """Some words in lower case, in a tree of terms: the words that may follow, and the terms that end here.
+
+    forms: a term's words as they are written -> its targets.
+    """
+
+    following: "dict[str, _Node]" = field(default_factory=dict)
+    forms: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
+
+    def add(self, words: tuple[str, ...], targets: Iterable[str]) -> None:
+        """Add a term to the tree below its first word, which is this node."""
+        node = self
+        for word in _folded(words[1:]):
+            node = node.following.setdefault(word, _Node())
+        node.forms.setdefault(words, {}).update(dict.fromkeys(targets))
+
+
+@dataclass(frozen=True)
+class Match:
+    """A source term that stands in a text: as it is written there, and its translations."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+class Glossary:
+    """Finds a glossary's terms in texts."""
+
+    def __init__(self, entries: Sequence[Entry], characters: CharacterForm = KEEP) -> None:
+        """Entries with the same source form have their targets together. characters: their form in texts and terms.
+
+        Terms are split into words when a text has the first of these: to split 300 000 takes longer than a text.
+        """
+        self._entries: dict[str, list[tuple[str, Entry]]] = {}  # by the first word of a source, in lower case
+        self._roots: dict[str, _Node] = {}  # of the first words that texts have had
+        self._characters = characters
+        for entry in entries:
+            for source in entry.sources:
+                form = characters.source(source)
+                if word := _WORD.match(form):  # none where all of it is invisible
+                    self._entries.setdefault(word.group().casefold(), []).append((form, entry))
+
+    def matches(self, text: str) -> list[Match]:
+        """Return the terms of a text, each once, in order; of overlapping ones the first, and of those the longest.
+
+        A term stands in a text as whole words, of which case matters only where the glossary has several.
+        """
+        spans = [match.span() for match in _WORD.finditer(text)]
+        words = [text[start:end] for start, end in spans]
+        folded, found, place = _folded(words), dict[Match, None](), 0
+        while place < len(words):
+            forms, end = self._longest(folded, place)
+            if forms:
+                targets = forms.get(tuple(words[place:end]))
+                if targets is None:
+                    targets = {each: None for known in forms.values() for each in known}
+                found[Match(text[spans[place][0] : spans[end - 1][1]], tuple(targets))] = None
+            place = end
+        return _once(found)
+
+    def _longest(self, folded: tuple[str, ...], place: int) -> tuple[dict[tuple[str, ...], dict[str, None]], int]:
+        """Return the forms of the longest term that begins at a place, and its end; none, and the next place."""
+        node, end = self._root(folded[place]), place + 1
+        longest: dict[tuple[str, ...], dict[str, None]] = {}
+        longest_end = end
+        while node is not None:
+            if node.forms:
+                longest, longest_end = node.forms, end
+            node = node.following.get(folded[end]) if end < len(folded) else None
+            end += 1
+        return longest, longest_end
+
+    def _root(self, word: str) -> _Node | None:
+        """Return the tree of the terms that begin with a word in lower case."""
+        if word in self._entries and word not in self._roots:
+            self._roots[word] = _Node()
+            for form, entry in self._entries[word]:
+                self._roots[word].add(tuple(_WORD.findall(form)), map(self._characters.target, entry.targets))
+        return self._roots.get(word)
+
+
+def _once(found: dict[Match, None]) -> list[Match]:
+    """Return the first of those matches that have the same translations."""
+    return list({match.targets: match for match in reversed(found)}.values())[::-1]
+
+
+def _folded(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in words)
+
+
+class Phrases:
+    """Finds phrases in texts; how long that takes does not depend on how many phrases there are."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._phrases = set(phrases)
+        self._lengths: dict[str, set[int]] = {}  # first word -> numbers of words of the phrases
+        for phrase in self._phrases:
+            if words := _WORD.findall(phrase):
+                self._lengths.setdefault(words[0], set()).add(len(words))
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the phrases that stand in a text, as `stands_in` with `to_its_end` says of each."""
+        spans = [match.span() for match in _WORD.finditer(text)]
+        parts = (
+            text[start : spans[place + length - 1][1]]
+            for place, (start, end) in enumerate(spans)
+            for length in self._lengths.get(text[start:end], ())
+            if place + length <= len(spans)
+        )
+        return {part for part in parts if part in self._phrases}
+
+
+def stands_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
+    """Return whether a phrase stands in a text, exactly as written, from the beginning of a word.
+
+    Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: its last word
+    must not go on, as it may by default (a plural, an ending).
+    """
+    if phrase not in text or (only_at_start and not text.startswith(phrase)):
+        return False
+    spans = [match.span() for match in _WORD.finditer(text)]
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    places = [0] if only_at_start else [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
+    return any(place in starts and (not to_its_end or place + len(phrase) in ends) for place in places)
+
+
+def needs_blank(phrase: str) -> bool:
+    """Return whether the phrase can only follow a blank: it begins with a letter of a script with blanks."""
+    return regex.match(rf"(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]", phrase) is not None
+
+
+def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
+    """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
+
+    languages: of source and target. A line of TSV is `source TAB target`, or with more columns of target forms; forms
+    of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
+    of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
+    characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
+    anything else, and for a glossary without terms.
+    """
+    refuse_pipe(path)
+    if without_compression(path).suffix.lower() in TBX_ENDINGS:
+        if not all(languages):
+            raise DataError(f"{path}: the model does not say its languages, which TBX needs; write the terms as TSV")
+        entries = [Entry(tuple(source), tuple(target)) for source, target in read_tbx(path, languages, limit)]
+        if not entries:
+            raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
+        return entries
+    entries = [_entry(cells, f"{path}:{number}") for number, cells in _rows(path, languages, limit)]
+    if not entries:
+        raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
+    return entries
+
+
+def read_banned(path: Path, limit: LineLimit = LINE_LIMIT) -> list[str]:
+    """Read a list of phrases, one a line; DataError if there is none.
+
+    Blank lines and those that begin with # are ignored; \\# is the character itself.
+    """
+    refuse_pipe(path)
+    phrases = [" ".join(re.sub(r"^\\#", "#", line).split()) for _, line in _lines(path, limit, MOST_BANNED)]
+    if not phrases:
+        raise DataError(f"{path}: no phrase is in it; write one a line")
+    return list(dict.fromkeys(phrases))
+
+
+def _lines(path: Path, limit: LineLimit, most: int) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are neither blank nor comments; DataError for too many."""
+    size = 0
+    for number, line in enumerate(read_lines(path, limit=limit), start=1):
+        size += len(line)
+        if number > most or size > MOST_BYTES:
+            raise _too_large(path, number, most)
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+def _too_large(path: Path, number: int, most: int) -> DataError:
+    return DataError(f"{path}:{number}: at most {most} lines and {MOST_BYTES} bytes are read; leave out the rest")
+
+
+def _rows(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each row: the source's, and those of the target."""
+    table = _TABLES.get(without_compression(path).suffix.lower())
+    if table is None:
+        yield from ((number, line.split("\t")) for number, line in _lines(path, limit, MOST_TERMS))
+        return
+    columns: Sequence[int] = ()
+    for number, cells in table(path, str(path), languages, (), limit).rows():
+        if number > MOST_TERMS:
+            raise _too_large(path, number, MOST_TERMS)
+        if not columns:
+            codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in languages]
+            if all(languages) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
+                columns = [codes.index(code) for code in wanted]
+                continue
+            columns = 0, 1
+        chosen = [cells[column] for column in columns if column < len(cells)]
+        if any(map(str.strip, chosen)) and not chosen[0].startswith("#"):
+            yield number, chosen
+
+
+def _entry(cells: Sequence[str], place: str) -> Entry:
+    """Return the entry of a row. place: file and line, for errors."""
+    source, *targets = cells
+    if not targets:
+        raise DataError(f"{place}: no tab; a line is: source TAB target")
+    sources = _forms(source)
+    if not sources:
+        raise DataError(f"{place}: the source term is empty")
+    forms = [form for target in targets for form in _forms(target)]
+    if not forms:
+        raise DataError(f"{place}: '{source}' has no target term")
+    return Entry(sources, tuple(forms))
+
+
+def _forms(cell: str) -> tuple[str, ...]:
+    """Return the forms of a cell, which bars separate."""
+    if "|" not in cell and "\\" not in cell:  # by far the most
+        return (" ".join(cell.split()),) if cell.strip() else ()
+    parts = (" ".join(re.sub(r"\\([|#])", r"\1", part).split()) for part in _BAR.split(cell))
+    return tuple(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,179 @@
+"""One side of a tokenizer: text to ids and back, with a SentencePiece model alone or with a vocabulary beside it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, TypeVar
+
+from tolka.tokenizer.resampling import Resampler
+from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.vocabulary import Vocabulary
+
+_BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
+# A translation is one line; and tools take a file with a NUL byte for binary.
+_REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{_BLANK}", " "))
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # what SentencePiece writes for bytes that are not UTF-8
+_BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}  # how SentencePiece names them
+Rows = Sequence[Sequence[int]]
+S = TypeVar("S", int, str)
+
+
+def processor_of(model: bytes) -> Any:
+    """Load a SentencePiece model; RuntimeError, as SentencePiece raises it, also where a subword is not UTF-8."""
+    from sentencepiece import SentencePieceProcessor
+
+    if not model:
+        raise RuntimeError("it is empty")
+    processor = SentencePieceProcessor(model_proto=model)
+    try:
+        processor.id_to_piece(list(range(processor.get_piece_size())))
+    except UnicodeDecodeError:
+        raise RuntimeError("a subword is not UTF-8") from None
+    return processor
+
+
+class Coder(ABC):
+    """Text to ids and back, without `<s>` and `</s>`.
+
+    Bytes that make no character are left out of decoded text.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of subwords, special tokens included."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text; none for a blank one."""
+
+    @abstractmethod
+    def decode(self, row: Sequence[int]) -> str:
+        """Return the text of ids, as one line."""
+
+    @abstractmethod
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the subwords of ids, as SentencePiece writes them (▁ for a word boundary)."""
+
+    @abstractmethod
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations of the same texts; see `Resampler`."""
+
+
+class SentencePieceCoder(Coder):
+    """The ids are the SentencePiece model's own."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    @property
+    def size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str) -> list[int]:
+        return [*self._processor.encode(text, out_type=int)]
+
+    def decode(self, row: Sequence[int]) -> str:
+        text = self._processor.decode(list(row))
+        return plain(self._processor.decode(whole_characters(row, self._bytes)) if _BROKEN in text else text)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [str(self._processor.id_to_piece(piece)) for piece in ids]
+
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        return self._resampler(rows, amount, seed)
+
+    @cached_property
+    def _bytes(self) -> dict[int, int]:
+        ids = {self._processor.piece_to_id(name): byte for name, byte in _BYTES.items()}
+        return {number: byte for number, byte in ids.items() if self._processor.is_byte(number)}
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        return Resampler(self._processor)
+
+
+class VocabularyCoder(Coder):
+    """The ids are places in a vocabulary; a subword that the vocabulary lacks is unknown, as in Marian.
+
+    tags: whether a language tag (`>>deu<<`) at the beginning of a text is one subword, if the vocabulary has it.
+    """
+
+    def __init__(self, processor: Any, vocabulary: Vocabulary, tags: bool) -> None:
+        self._processor, self._subwords, self._tags = processor, vocabulary.subwords, tags
+        self._ids = {subword: number for number, subword in enumerate(self._subwords) if number > UNK}
+        names = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+        self._known = [self._ids.get(name, UNK) for name in names]  # SentencePiece's id -> ours
+        self._own = {known: number for number, known in enumerate(self._known) if known != UNK}
+
+    @property
+    def size(self) -> int:
+        return len(self._subwords)
+
+    def encode(self, text: str) -> list[int]:
+        start = []
+        if self._tags and text.startswith(">>") and (end := text.find("<<") + 2) > 1 and text[:end] in self._ids:
+            start, text = [self._ids[text[:end]]], text[end:]
+        pieces = self._processor.encode(text, out_type=int)
+        if self._processor.unk_id() in pieces:  # characters that the other side's model may know
+            return start + [self._ids.get(piece, UNK) for piece in self._processor.encode(text, out_type=str)]
+        return start + [self._known[piece] for piece in pieces]
+
+    def decode(self, row: Sequence[int]) -> str:
+        """Return the text of ids; unknown subwords are left out, as Marian's tokenizer does."""
+        subwords = [self._subwords[number] for number in row if number > UNK]
+        text = self._processor.decode(subwords)
+        return plain(self._processor.decode(whole_characters(subwords, _BYTES)) if _BROKEN in text else text).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [self._subwords[number] for number in ids]
+
+    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations; subwords that the SentencePiece model does not have stay as they are."""
+        stretches = [stretch for row in rows for stretch in self._stretches(row)]
+        own = [[self._own[number] for number in stretch] if self._is_own(stretch) else [] for stretch in stretches]
+        drawn = iter(self._resampler(own, amount, seed))
+        pairs = iter([(stretch, [self._known[piece] for piece in next(drawn)]) for stretch in stretches])
+        return [
+            [number for _ in self._stretches(row) for given, new in [next(pairs)] for number in new or given]
+            for row in rows
+        ]
+
+    def _is_own(self, stretch: Sequence[int]) -> bool:
+        return stretch[0] in self._own
+
+    def _stretches(self, row: Sequence[int]) -> list[list[int]]:
+        """Split ids into stretches of those that the SentencePiece model has, and of those that it has not."""
+        stretches: list[list[int]] = []
+        for number in row:
+            if stretches and self._is_own(stretches[-1]) == (number in self._own):
+                stretches[-1].append(number)
+            else:
+                stretches.append([number])
+        return stretches
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        return Resampler(self._processor, frozenset(self._own.values()))
+
+
+def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]:
+    """Return the subwords without the bytes that make no character of UTF-8, as where a translation was cut.
+
+    byte_of: of the subwords that are bytes.
+    """
+    subword_of = {byte: subword for subword, byte in byte_of.items()}
+    result = list[S]()
+    for is_byte, group in groupby(subwords, byte_of.__contains__):
+        if is_byte:
+            whole = bytes(byte_of[each] for each in group).decode(errors="ignore")
+            result += [subword_of[byte] for byte in whole.encode()]
+        else:
+            result += group
+    return result
+
+
+def plain(decoded: str) -> str:
+    """Return decoded text as one line, without the word boundary at its beginning."""
+    return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)

@@ -1,0 +1,252 @@
+"""One SentencePiece model to which subwords of new text are added; see `extension.py`."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from itertools import chain, groupby
+from typing import Any
+
+from tolka.tokenizer.merges import continued_merges
+from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.training import train_model
+from tolka.tokenizer.vocabulary import Vocabulary
+
+_BLANK = "\u2581"  # SentencePiece's word boundary
+_MARGIN = 0.01  # a unigram subword's score beyond its parts': far more than rounding, far less than a score
+_TRIES = 4  # trainings of a unigram model, each larger, until it has enough new subwords
+_INHERITED = "inherited"  # script of marks, which join any letter
+_TAG = re.compile(r">>[^<>\s]+<<\s*")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A subword to add. score: for a unigram model. saves: subwords that it saves in the new text, about.
+
+    is_unknown: whether it is unknown to the model, and no other subwords spell it; `saves` are its occurrences then.
+    """
+
+    text: str
+    score: float
+    saves: int
+    is_unknown: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """What comes first is larger: what is unknown, then what saves most."""
+        return self.is_unknown, self.saves
+
+
+class Side:
+    """A SentencePiece model, the vocabulary beside it if there is one, and the words of the text read for it."""
+
+    def __init__(self, content: bytes, vocabulary: Vocabulary | None) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._content, self._model = content, _proto(content)
+        self._spec = self._model.trainer_spec
+        self._processor = SentencePieceProcessor(model_proto=content)
+        kinds = type(self._model).SentencePiece
+        pieces = self._model.pieces
+        self.names = {piece.piece for piece in pieces}
+        listed = None if vocabulary is None else {subword: number for number, subword in enumerate(vocabulary.subwords)}
+        self._ids = listed or {piece.piece: number for number, piece in enumerate(pieces)}
+        self._scores = {piece.piece: piece.score for piece in pieces if piece.type == kinds.NORMAL}
+        self._bytes = {piece.piece: int(piece.piece[3:-1], 16) for piece in pieces if piece.type == kinds.BYTE}
+        symbols = [piece.piece for piece in pieces if piece.type == kinds.USER_DEFINED]
+        self.characters = {name for name in (*self._scores, *symbols) if len(name) == 1 and self.has_id(name)}
+        self._tags = vocabulary is not None
+        self._symbols = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))) or r"(?!)")
+        around = (r"{0}*[^{0}]+|{0}+", r"[^{0}]+{0}*|{0}+")[self._spec.treat_whitespace_as_suffix]
+        self._word = re.compile(around.format(_BLANK))
+        self._words: Counter[str] = Counter()
+
+    def has_id(self, subword: str) -> bool:
+        """Return whether the vocabulary has the subword."""
+        return subword in self._ids
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Count the words of texts."""
+        for text in texts:
+            for stretch in self._stretches(text):
+                self._words.update(self._word.findall(stretch))
+
+    def _stretches(self, text: str) -> list[str]:
+        """Return a text as SentencePiece normalises it, without language tags, cut at symbols that are never split."""
+        tag = _TAG.match(text) if self._tags else None
+        plain = text[tag.end() :] if tag and self.has_id(tag[0].strip()) else text
+        return [stretch for stretch in self._symbols.split(self._processor.normalize(plain)) if stretch]
+
+    def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[Candidate]:
+        """Return subwords that the model lacks, the most useful first, about `most` beside the characters.
+
+        coverage: share of the characters read that are given subwords. texts: those read, for a unigram model.
+        """
+        characters = self._new_characters(coverage)
+        unknown = characters | self._without_ids()
+        new = [Candidate(text, 0.0, number, is_unknown=True) for text, number in _in_order(unknown)]
+        kind = self._spec.model_type
+        if kind == self._spec.CHAR:
+            return new
+        if kind == self._spec.WORD:
+            words = Counter({word: number for word, number in self._words.items() if word not in self.names})
+            return [Candidate(word, 0.0, number, is_unknown=True) for word, number in _in_order(words) if number > 1]
+        if kind == self._spec.BPE:
+            return [*new, *self._merges(most, self.characters | characters.keys(), self._scores)]
+        found = self._merges(most, self.characters, {})
+        if characters:
+            own = self._unigram(most, characters, texts)
+            new = [replace(each, score=own.pop(each.text, each).score) for each in new]
+            found += own.values()
+        return [*new, *sorted(found, key=lambda each: (-each.saves, each.text))]
+
+    def _without_ids(self) -> dict[str, int]:
+        """Return subwords that the model cuts and the vocabulary beside it lacks -> occurrences."""
+        counts: Counter[str] = Counter()
+        for word, number in self._words.items() if self._tags else ():
+            for piece in self._plain.encode(word.replace(_BLANK, " "), out_type=str):
+                if piece in self.names and not self.has_id(piece):
+                    counts[piece] += number
+        return {piece: number for piece, number in counts.items() if number > 1 and (len(piece) > 1 or piece == _BLANK)}
+
+    def _new_characters(self, coverage: float) -> dict[str, int]:
+        """Return the characters that the model lacks -> occurrences, the frequent ones first, as far as `coverage`."""
+        counts: Counter[str] = Counter()
+        for word, number in self._words.items():
+            for character in word.replace(_BLANK, ""):
+                counts[character] += number
+        new, seen, enough = {}, 0, coverage * counts.total()
+        for character, number in _in_order(counts):
+            if seen >= enough:
+                break
+            seen += number
+            if character not in self.characters and character != "\0":
+                new[character] = number
+        return new
+
+    def _merges(self, most: int, characters: Set[str], scores: dict[str, float]) -> list[Candidate]:
+        """Return new subwords of these characters by continued merging. scores: of the old merges, for BPE."""
+        segmented: Counter[tuple[str, ...]] = Counter()
+        for word, number in self._words.items():
+            segmented[self._segmentation(word)] += number
+        splits = self._spec.split_by_unicode_script
+
+        def allowed(text: str) -> bool:
+            body = text.strip(_BLANK)
+            return (
+                len(text) <= self._spec.max_sentencepiece_length
+                and text not in self.names
+                and _BLANK not in body
+                and characters >= {*body}
+                and (not splits or len({*map(_script, body)} - {_INHERITED}) <= 1)
+                and not (self._spec.split_digits and any(map(str.isdigit, body)))
+            )
+
+        if scores:
+            merges = continued_merges(segmented, scores, most, allowed)
+            return [Candidate(merge.text, 0.0, merge.occurrences) for merge in merges]
+        found, summed, parts = list[Candidate](), dict(self._scores), dict.fromkeys(self._scores, 1)
+        for merge in continued_merges(segmented, {}, 2 * most, allowed):
+            summed[merge.text] = sum(summed[part] for part in merge.parts) + _MARGIN
+            parts[merge.text] = sum(parts[part] for part in merge.parts)
+            if merge.left > 1:  # what is only a part of others is not needed: nothing is merged by this model
+                found.append(Candidate(merge.text, summed[merge.text], merge.left * (parts[merge.text] - 1)))
+        return found
+
+    def _segmentation(self, word: str) -> tuple[str, ...]:
+        """Return the subwords of a word; what is unknown by its characters."""
+        parts: list[str] = []
+        pieces = self._plain.encode(word.replace(_BLANK, " "), out_type=str)
+        for is_byte, group in groupby(pieces, self._bytes.__contains__):
+            if is_byte:
+                parts += bytes(self._bytes[piece] for piece in group).decode(errors="replace")
+            else:
+                parts += chain.from_iterable([piece] if piece in self._scores else piece for piece in group)
+        return tuple(parts)
+
+    @cached_property
+    def _plain(self) -> Any:
+        """The SentencePiece model without normalisation, for parts of texts that are normalised."""
+        from sentencepiece import SentencePieceProcessor
+
+        model = _proto(self._content)
+        normalizer = model.normalizer_spec
+        normalizer.name, normalizer.precompiled_charsmap = "identity", b""
+        normalizer.add_dummy_prefix = normalizer.remove_extra_whitespaces = False
+        normalizer.escape_whitespaces = True
+        return SentencePieceProcessor(model_proto=model.SerializeToString())
+
+    def _unigram(self, most: int, characters: dict[str, int], texts: Iterator[str]) -> dict[str, Candidate]:
+        """Return subwords with new characters, from a unigram model of the new text, with its log-probabilities."""
+        from sentencepiece import SentencePieceProcessor
+
+        lines = [stretch.replace(_BLANK, " ").strip() for text in texts for stretch in self._stretches(text)]
+        alphabet = {character for word in self._words for character in word}
+        size = max(most + len(alphabet) + 8, 100)
+        for _ in range(_TRIES):
+            config = TokenizerConfig("unigram", size, byte_fallback=False, character_coverage=1.0)
+            content = train_model(config, lambda: iter(lines), "new", lambda note: None)
+            pieces = _proto(content).pieces
+            own = {p.piece: p.score for p in pieces if p.type == p.NORMAL and not characters.keys().isdisjoint(p.piece)}
+            if len(own) >= most + len(characters) or len(pieces) < size:
+                break
+            size += 2 * (most + len(characters) - len(own))
+        best = max(self._scores.values())
+        processor, counts = SentencePieceProcessor(model_proto=content), Counter[str]()
+        for word, number in self._words.items():
+            for piece in processor.encode(word.replace(_BLANK, " ").strip(), out_type=str):
+                counts[piece] += number
+        known = self.characters | characters.keys()
+        return {
+            text: Candidate(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
+            for text, score in own.items()
+            if text not in self.names and known.issuperset(text.strip(_BLANK))
+            if len(text) == 1 or counts[text] > 1
+        }
+
+    def ids(self, subword: str, by_character: bool = False) -> list[int]:
+        """Return the ids by which the model spells a subword.
+
+        by_character: whether each unknown character counts, and not only each stretch of them.
+        """
+        found = []
+        for piece in self._plain.encode(subword.replace(_BLANK, " "), out_type=str):
+            known = piece in self._ids and piece in self.names
+            found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
+        return found
+
+    def extended(self, added: Sequence[Candidate]) -> bytes:
+        """Return the SentencePiece model with subwords appended, none of which comes before an old one in merging."""
+        model = _proto(self._content)
+        is_unigram, lowest = self._spec.model_type == self._spec.UNIGRAM, min(self._scores.values(), default=0.0)
+        for place, candidate in enumerate(each for each in added if each.text not in self.names):
+            model.pieces.add(piece=candidate.text, score=candidate.score if is_unigram else lowest - place - 1)
+        model.trainer_spec.vocab_size = len(model.pieces)
+        return bytes(model.SerializeToString())
+
+
+def _proto(content: bytes) -> Any:
+    """Parse a model; without its self-test, which names segmentations that new subwords may change."""
+    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    model = protobuf.ModelProto.FromString(content)
+    model.DiscardUnknownFields()  # in which Python's protobuf keeps the self-test
+    return model
+
+
+def _in_order(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return texts with their counts, the largest first, equal ones by the alphabet."""
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+@cache
+def _script(character: str) -> str:
+    """Return what SentencePiece does not mix in a subword: the script of a letter, or "" for digits and all else."""
+    category = unicodedata.category(character)[0]
+    if category != "L":
+        return _INHERITED if category == "M" else ""
+    script = unicodedata.name(character, "").partition(" ")[0]
+    return "CJK" if script in ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA") else script

@@ -1,0 +1,39 @@
+"""Texts that change when they are tokenized and detokenized."""
+
+from collections.abc import Callable, Sequence
+
+from tolka.text.pairs import Pair
+from tolka.tokenizer.tokenizer import Tokenizer
+
+_EXAMPLES = 2
+
+
+def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> list[str]:
+    """Return a note, with examples, for each side on which the round trip changes a text.
+
+    Runs of spaces that become one space are not counted.
+    """
+    sides = {
+        "sources": ([pair.source for pair in pairs], tokenizer.encode_source, tokenizer.decode_source),
+        "targets": ([pair.target for pair in pairs], tokenizer.encode_target, tokenizer.decode_target),
+    }
+    notes = []
+    for side, (texts, encode, decode) in sides.items():
+        if changes := _changes(texts, encode, decode):
+            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:_EXAMPLES])
+            notes.append(f"{len(changes)} of {len(texts)} {side} of {name} change in the tokenizer: {examples}")
+    return notes
+
+
+def _changes(
+    texts: Sequence[str],
+    encode: Callable[[Sequence[str]], list[list[int]]],
+    decode: Callable[[Sequence[Sequence[int]]], list[str]],
+) -> list[tuple[str, str]]:
+    """Return (before, after) of each text that the round trip changes."""
+    pairs = zip(texts, decode(encode(texts)), strict=True)
+    return [(before, after) for before, after in pairs if _single_spaced(before) != _single_spaced(after)]
+
+
+def _single_spaced(text: str) -> str:
+    return " ".join(part for part in text.split(" ") if part)

@@ -1,0 +1,285 @@
+"""SentencePiece (Kudo and Richardson 2018), trained on the training text only; its model *is* the vocabulary."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.options.checks import at_most, one_of, zero_or_more
+from tolka.options.settings import setting
+from tolka.system.whole_files import read_whole
+from tolka.text.lines import user_path
+from tolka.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder, processor_of
+from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.tokenizer.vocabulary import (
+    MOST_BYTES,
+    VOCABULARY,
+    Vocabulary,
+    as_json,
+    in_sentencepiece_order,
+    read_vocabularies,
+)
+
+_TYPES = ("bpe", "unigram", "char", "word")
+_SAMPLED_TYPES = _TYPES[:2]
+_NORMALIZATIONS = ("identity", "nfkc")
+_MAX_VOCABULARY = 1_000_000
+_RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
+_BLANK = "\u2581"  # SentencePiece's word boundary
+_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
+_NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
+_TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """Options of the SentencePiece models."""
+
+    type: str = setting("bpe", needs=_TRAINED_HERE)
+    """bpe (Sennrich et al. 2016), unigram (Kudo 2018), char (characters), or word (separated by whitespace)"""
+    vocab_size: int = setting(8000, needs=_TRAINED_HERE)
+    """subwords in each vocabulary; fewer, with a note, when the corpus is too small for it"""
+    shared: bool = True
+    """one vocabulary for both languages, or one for each"""
+    byte_fallback: bool = setting(True, needs=_TRAINED_HERE)
+    """encode unknown characters as bytes, so that nothing becomes an unknown token"""
+    normalization: str = setting("identity", needs=_TRAINED_HERE)
+    """identity (text as it is) or nfkc (Unicode compatibility composition, applied to what is read, never undone)"""
+    character_coverage: float = setting(0.9995, needs=_TRAINED_HERE)
+    """share of the characters that get subwords of their own; the others are spelt as bytes; 0.98 to 1"""
+    symbols: list[str] = setting(default_factory=list, needs=_TRAINED_HERE)
+    """texts that are always one piece, as placeholders and tags are: ['%s','<br>']"""
+    sample: int = setting(1_000_000, needs=_TRAINED_HERE)
+    """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
+    model: list[str] = setting(default_factory=list, literal=True)
+    """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
+    extend: int = 0
+    """subwords of the new text added to each vocabulary of the model in run.init_from, after its own; 0 = none"""
+    extend_from: str = setting("both", needs=("tokenizer.extend", "tokenizer.extend"))
+    """which side's text they are learnt from: both, source or target; target suits a new language to translate into"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "tokenizer", "type", _TYPES)
+        one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
+        zero_or_more(self, "tokenizer", "all", "sample")
+        zero_or_more(self, "tokenizer", "none", "extend")
+        one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
+        at_most(self, "tokenizer", _MAX_VOCABULARY, "extend")
+        least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
+        if self.vocab_size < least:
+            raise ConfigError(
+                f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
+                + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
+            )
+        if self.vocab_size > _MAX_VOCABULARY:
+            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MAX_VOCABULARY}")
+        if not 0.98 <= self.character_coverage <= 1.0:  # SentencePiece's own limits
+            raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
+        if self.symbols:
+            self._check_symbols(self.vocab_size - least)
+        if self.model:
+            self._check_model()
+
+    def _check_symbols(self, max_symbols: int) -> None:
+        """Raise ConfigError unless each symbol can be a subword and all of them fit into the vocabulary."""
+        if self.type == "word":
+            raise ConfigError(
+                "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
+            )
+        for symbol, times in Counter(self.symbols).items():
+            if times > 1:
+                raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
+            if _RESERVED.fullmatch(symbol):
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
+            if symbol.split() != [symbol] or _BLANK in symbol:
+                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
+        if len(self.symbols) > max_symbols:
+            raise ConfigError(
+                f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
+                f"tokenizer.vocab_size ({self.vocab_size})"
+            )
+
+    def _check_model(self) -> None:
+        """Raise ConfigError unless the number of models matches `shared`: one for both sides, or one for each."""
+        names = ", ".join(self.model)
+        if len(self.model) > 2:
+            raise ConfigError(
+                f"tokenizer.model ({names}) must be one file for both sides, or the source's and the target's"
+            )
+        if self.shared != (len(self.model) == 1):
+            raise ConfigError(
+                f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
+                f"shared; set tokenizer.shared={str(not self.shared).lower()}"
+            )
+
+    @property
+    def is_trained_here(self) -> bool:
+        """Whether a new tokenizer is trained; False if `model` gives one."""
+        return not self.model
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether words have several segmentations to draw from; assumed for a given model, whose type is not known."""
+        return bool(self.model) or self.type in _SAMPLED_TYPES
+
+    def given(self) -> "Tokenizer | None":
+        """Return the tokenizer in `model`; DataError when a file is invalid."""
+        if not self.model:
+            return None
+        return Tokenizer([load_pretrained(user_path(path)) for path in self.model])
+
+
+_SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
+
+
+class Tokenizer:
+    """Text to ids and back, for both sides, without special symbols: the batch adds `<s>` and `</s>`."""
+
+    def __init__(self, models: Sequence[bytes], vocabularies: Sequence[Vocabulary] = ()) -> None:
+        """models: one serialised SentencePiece model for both sides, or one for each (source, target).
+
+        vocabularies: where ids are not those of the models, one for both sides or one for each; there are two models
+        then.
+        """
+        self.models, self.listed = list(models), list(vocabularies)
+        self._processors = [processor_of(model) for model in self.models]
+        if vocabularies:
+            source, target = self._processors
+            self._coders: list[Coder] = [
+                VocabularyCoder(source, vocabularies[0], tags=True),
+                VocabularyCoder(target, vocabularies[-1], tags=False),
+            ]
+            return
+        for processor in self._processors:
+            ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
+            if ids != (PAD, BOS, EOS, UNK):
+                raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
+        self._coders = [SentencePieceCoder(processor) for processor in self._processors]
+
+    @property
+    def shared(self) -> bool:
+        """Whether source and target ids mean the same subwords."""
+        return len(self.listed or self.models) == 1
+
+    @property
+    def vocabularies(self) -> list[Vocabulary]:
+        """The vocabulary of both sides, or of each, with the order that Marian has for it."""
+        if self.listed:
+            return list(self.listed)
+        return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
+
+    @property
+    def digests(self) -> list[str]:
+        """SHA-256 of each SentencePiece model, and of the vocabularies beside them: equal ones give equal ids."""
+        return [hashlib.sha256(content).hexdigest() for content in self._contents]
+
+    @property
+    def source_size(self) -> int:
+        """Number of source subwords."""
+        return self._coders[0].size
+
+    @property
+    def target_size(self) -> int:
+        """Number of target subwords."""
+        return self._coders[-1].size
+
+    # One by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a busy machine).
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each source text; none for a blank one."""
+        return [self._coders[0].encode(text) for text in texts]
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each target text; none for a blank one."""
+        return [self._coders[-1].encode(text) for text in texts]
+
+    def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations of the same source texts; see `Resampler`."""
+        return self._coders[0].resample(rows, amount, seed)
+
+    def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations of the same target texts; see `Resampler`."""
+        return self._coders[-1].resample(rows, amount, seed)
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the subwords of source ids, as SentencePiece writes them (▁ for a word boundary)."""
+        return self._coders[0].pieces(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the subwords of target ids."""
+        return self._coders[-1].pieces(ids)
+
+    def decode_source(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each row of source ids."""
+        return [self._coders[0].decode(row) for row in rows]
+
+    def decode_target(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each row of target ids."""
+        return [self._coders[-1].decode(row) for row in rows]
+
+    @property
+    def _contents(self) -> list[bytes]:
+        """The contents of the files that `save` writes."""
+        return [*self.models, *([as_json(self.listed).encode()] if self.listed else [])]
+
+    @property
+    def file_names(self) -> list[str]:
+        """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
+        models = _SHARED if len(self.models) == 1 else _SEPARATE
+        return [*models, *([VOCABULARY] if self.listed else [])]
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write the models and the vocabularies beside them; return the paths."""
+        paths = [folder / name for name in self.file_names]
+        for path, content in zip(paths, self._contents, strict=True):
+            path.write_bytes(content)
+        return paths
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """Load what `save` wrote."""
+        vocabularies = read_vocabularies(folder)
+        names = _SHARED if (folder / _SHARED[0]).exists() and not vocabularies else _SEPARATE
+        try:
+            return cls([read_whole(folder / name, MOST_BYTES) for name in names], vocabularies)
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{error.filename} is missing: the folder has no tokenizer") from None
+        except ValueError as error:
+            raise CheckpointError(f"{folder / names[0]} cannot be read ({error})") from None
+        except RuntimeError:
+            raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+
+
+def load_pretrained(path: Path) -> bytes:
+    """Return the serialised model, renumbered: `<pad>`, `<s>`, `</s>` and `<unk>` first, the other subwords in order.
+
+    Its segmentations do not change. DataError when the file is not a SentencePiece model.
+    """
+    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    try:
+        content = read_whole(path, MOST_BYTES)
+        processor = processor_of(content)
+    except (OSError, ValueError) as error:
+        raise DataError(f"tokenizer.model: {path} cannot be read ({getattr(error, 'strerror', error)})") from None
+    except RuntimeError:
+        raise DataError(
+            f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
+        ) from None
+    model = protobuf.ModelProto.FromString(content)
+    ids = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    if ids == (PAD, BOS, EOS, UNK):
+        return content
+    others = [piece for number, piece in enumerate(model.pieces) if number not in ids]
+    kinds = protobuf.ModelProto.SentencePiece
+    del model.pieces[:]
+    for number, name in sorted(_NAMES.items()):
+        model.pieces.add(piece=name, score=0.0, type=kinds.UNKNOWN if number == UNK else kinds.CONTROL)
+    model.pieces.extend(others)
+    spec = model.trainer_spec
+    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (_NAMES[number] for number in (PAD, BOS, EOS, UNK))
+    return bytes(model.SerializeToString())

@@ -1,0 +1,82 @@
+"""The Translator's front needs no torch: an engine of one's own translates through it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from tolka.data.batch import BOS, EOS
+from tolka.engines.engine import Engine
+from tolka.engines.torch_engine import TorchEngine
+from tolka.models.base import ModelConfig
+from tolka.models.rnn.config import RnnConfig
+from tolka.models.transformer.config import TransformerConfig
+from tolka.search.greedy import GreedyConfig
+from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.text.pairs import Pair
+from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.training import train_tokenizer
+from tolka.translation.translator import Translator
+
+TEXTS = ["red birds sing", "blue fish swim", "the old boat drifts home"]
+
+
+class Reversing(Engine):
+    """Returns the ids of each source in reverse order; only one sentence fits in its memory."""
+
+    width, cpu_threads, freed = 1, 1, 0
+
+    def translate(
+        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+    ) -> list[list[Hypothesis]] | None:
+        if len(sources) > 1:
+            return None
+        return [[Hypothesis(ids[::-1], 0.0, 0.0, True)] for ids in sources]
+
+    @contextmanager
+    def side_by_side(self, count: int) -> Iterator[Executor]:
+        with ThreadPoolExecutor(count) as threads:
+            yield threads
+
+    def free_memory(self) -> None:
+        self.freed += 1
+
+
+def test_an_engine_of_one_s_own_translates() -> None:
+    pairs = [Pair(text, text) for text in TEXTS * 20]
+    config = TokenizerConfig(vocab_size=300)
+    tokenizer = train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
+    engine = Reversing()
+    results = Translator(engine, tokenizer, max_length=50).translate(TEXTS)
+    expected = tokenizer.decode_target([ids[::-1] for ids in tokenizer.encode_source(TEXTS)])
+    assert [result.text for result in results] == expected
+    assert engine.freed >= 1
+
+
+def test_the_front_does_not_import_torch() -> None:
+    code = "import sys, tolka.translation.translator; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("model", [TransformerConfig(d_model=16, heads=2, layers=1), RnnConfig(d_model=16, layers=1)])
+@torch.inference_mode()
+def test_given_translations_are_scored_token_by_token(model: ModelConfig) -> None:
+    """By hand: step by step, with the reference's token each time."""
+    torch.manual_seed(0)
+    built = model.build(20, 20, True).eval()
+    pairs = [([4, 5, 6], [7, 8]), ([9], []), ([4, 10, 11, 12, 13], [14, 15, 16, 17, 18, 19])]
+    engine = TorchEngine(built, GreedyConfig(), torch.device("cpu"))
+    found = engine.score([source for source, _ in pairs], [target for _, target in pairs])
+    assert found is not None
+    for (source, target), scores in zip(pairs, found, strict=True):
+        state = built.start(torch.tensor([[*source, EOS]]), torch.tensor([len(source) + 1]))
+        token, expected = BOS, []
+        for reference in [*target, EOS]:
+            features, state = built.step(torch.tensor([[token]]), state)
+            expected.append(built.logits(features)[0, 0].log_softmax(dim=0)[reference].item())
+            token = reference
+        assert scores == pytest.approx(expected, abs=1e-5)
