@@ -16,7 +16,7 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.tokenizer.vocabulary import SPECIAL, Vocabulary
 
-SAMPLE = Path(__file__).parents[3] / "data" / "sample"
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 TAG = ">>kor<<"
 LAYOUTS = ("one model", "two models", "marian", "marian, two vocabularies")
 

@@ -679,7 +679,7 @@ def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
 
 
 def test_the_documented_program_translates_like_the_command(exported: Path, command: Command, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "howto" / "ctranslate2.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "ctranslate2.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "translate.py").write_text(program, encoding="utf-8")
     lines = "".join(f"{text}\n" for text in TEXTS if text.strip())
