@@ -92,8 +92,10 @@ HYDRAS_FLAGS = {  # what Hydra's parser takes, with a value where it needs one -
 
 
 def test_each_flag_of_hydra_s_parser_is_used_or_refused(
-    command: Command, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    command: Command, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # runs/sample may be here, of make demo
+
     def train(config: object) -> None:
         raise AssertionError("a training has begun")
 
@@ -149,7 +151,8 @@ def test_values_of_files_of_one_s_own(command: Command) -> None:
     )
 
 
-def test_changes_have_their_effect(command: Command) -> None:
+def test_changes_have_their_effect(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # runs/sample may be here, of make demo
     [without] = printed(command, "~trainer.ema")
     assert without["trainer"]["ema"] == 0.0  # experiment=sample sets 0.999
     seeds = [each["run"]["seed"] for each in printed(command, "-m", "run.seed=range(2,5)")]

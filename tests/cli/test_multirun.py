@@ -109,7 +109,10 @@ def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[st
     assert f": add run.dir={tmp_path / 'run'}-several, or another one" in outcome.error
 
 
-def test_lists_without_values_or_with_too_many(command: Command) -> None:
+def test_lists_without_values_or_with_too_many(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # runs/sample may be here, of make demo
     pytest.importorskip("optuna")
     for setting, complaint in (
         ("run.seed=range(1,1)", "run.seed=range(1,1) lists no value"),

@@ -37,7 +37,10 @@ def test_commands_were_found() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_s_settings_are_known(command: str, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_s_settings_are_known(
+    command: str, trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # runs/sample may be here, of make demo
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "support" / "plugins"))
     monkeypatch.setattr("tolka.tracking.options.find_spec", lambda package: package)  # installed or not
     program, *arguments = shlex.split(re.split(r" [<>#] ?", command + " ")[0])
