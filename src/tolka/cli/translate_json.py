@@ -52,7 +52,7 @@ class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
-        """attention: for pictures."""
+        """attention: draws the pictures; None where there are to be none."""
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # known once there is a translation to try

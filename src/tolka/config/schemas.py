@@ -12,7 +12,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.metrics.scores import MetricsConfig
-from tolka.model_directory.upgrade import GONE, upgrade_config
+from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
@@ -187,14 +187,7 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    try:
-        return TrainConfig(**build_groups({**known, **missing}, plugins))
-    except ConfigError:
-        for group, options in known.items():
-            for key in options if isinstance(options, Mapping) else ():
-                if (gone := f"{group}.{key}") in GONE:
-                    raise ConfigError(f"{gone} ({options[key]}) is gone; in its place: {GONE[gone]}") from None
-        raise
+    return TrainConfig(**build_groups({**known, **missing}, plugins))
 
 
 def cross_check(config: TrainConfig) -> None:

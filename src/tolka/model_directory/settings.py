@@ -129,8 +129,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
     corpus = config.get("corpus")
     if not isinstance(corpus, dict) or not all(_is_language(corpus.get(side)) for side in ("source", "target")):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
+    config = upgrade_config(config)
     try:
-        config = upgrade_config(config)
         build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None

@@ -10,8 +10,6 @@ from tolka.errors import ConfigError
 # ISO 15924 code -> Unicode scripts, where they differ; language -> scripts, where it is written in two.
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
 _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
-
-
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
 
 

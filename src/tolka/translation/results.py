@@ -53,7 +53,7 @@ class Translation:
 
     @property
     def text(self) -> str:
-        """The translation."""
+        """The best translation of the whole text."""
         return self.candidates[0].text
 
     @property
@@ -78,5 +78,5 @@ class Translation:
 
     @property
     def parts(self) -> int:
-        """Number of segments."""
+        """How many segments the text was translated in."""
         return len(self.segments)
