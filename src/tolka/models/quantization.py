@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from tolka.kernels.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import TokenEmbedding
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.linear import FusedLinear
-from tolka.nn.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear
 
 _SMALLEST_WIDTH = 32  # below it int8 is no faster
 
