@@ -25,9 +25,7 @@ from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import MetricsConfig, score
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator

@@ -26,9 +26,7 @@ from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_mani
 from tolka.model_directory.quantise import quantise_model
 from tolka.model_directory.resume_state import load_state, restoring
 from tolka.models.transformer.config import TransformerConfig
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.system.resumable import resumable_file
 from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm

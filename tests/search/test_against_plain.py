@@ -18,7 +18,7 @@ from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 VOCABULARY = 10

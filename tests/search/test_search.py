@@ -15,7 +15,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.constraints.banned import banned_phrases
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 

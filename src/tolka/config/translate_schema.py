@@ -8,7 +8,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
-from tolka.search.options.base import SEARCHES, SearchConfig
+from tolka.search.options import SEARCHES, SearchConfig
 from tolka.translation.input_output import InputConfig, OutputConfig
 
 

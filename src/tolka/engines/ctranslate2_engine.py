@@ -23,10 +23,7 @@ from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
-from tolka.search.options.base import SearchConfig, Selection
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig, Selection
 from tolka.system.progress import say
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
 

@@ -16,7 +16,7 @@ from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Thresho
 from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.read import load_model
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import GreedyConfig
 from tolka.tokenizer.special_tokens import EOS
 
 # Rounded weights translate lines otherwise, the more the less sure the model is: nll alone tells what it costs.

@@ -24,8 +24,7 @@ from tolka.model_directory.settings import (
     listed_folders,
     read_settings,
 )
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import SamplingConfig, SearchConfig
 from tolka.system.progress import say
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.quality import Calibration

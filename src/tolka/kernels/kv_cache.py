@@ -9,25 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from tolka.kernels.rows import select_in_place
+
 _GROWTH = 8  # positions by which a cache grows
-_MAX_MOVED = 0.3  # share of the rows; beyond it a new tensor is cheaper, as rows moved in place are copied twice
-
-
-def select_rows(tensor: Tensor, rows: Tensor) -> Tensor:
-    """tensor (N, ...) -> its rows numbered `rows` (N',). The tensor given must not be used again."""
-    selected = _select_in_place(tensor, rows)
-    return tensor.index_select(0, rows) if selected is None else selected
-
-
-def _select_in_place(tensor: Tensor, rows: Tensor) -> Tensor | None:
-    """Select rows within the same memory, copying only those that change place; None if too many would."""
-    if tensor.device.type != "cpu" or torch.is_grad_enabled() or len(rows) > len(tensor):
-        return None
-    moved = (rows != torch.arange(len(rows))).nonzero()[:, 0]
-    if len(moved) > _MAX_MOVED * len(rows):
-        return None
-    tensor.index_copy_(0, moved, tensor.index_select(0, rows[moved]))
-    return tensor[: len(rows)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +46,7 @@ class KeyValueCache:
 
         The cache it is called on must not be used again.
         """
-        store = _select_in_place(self.store, rows) if self.length < self.store.size(1) else None
+        store = select_in_place(self.store, rows) if self.length < self.store.size(1) else None
         if store is not None:
             return type(self)(store, self.length)
         store = self._larger(len(rows))

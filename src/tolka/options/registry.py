@@ -51,8 +51,8 @@ class Registry(Generic[C]):
     """Registered name -> config class. Imports every module of its package before the first look-up.
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
-    package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
-    register anything.
+    package: the module that registers them when imported, or the package whose modules do; a sub-package's `__init__`
+    imports those that register anything.
     """
 
     def __init__(self, kind: str, package: str) -> None:
@@ -111,5 +111,5 @@ class Registry(Generic[C]):
         if not self._filled:
             self._filled = True
             package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
                 importlib.import_module(f"{self.package}.{module.name}")

@@ -42,12 +42,7 @@ from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_mani
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import VARIANTS, TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.diverse import DiverseConfig
-from tolka.search.options.greedy import GreedyConfig
-from tolka.search.options.mbr import MbrConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, DiverseConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
 from tolka.text.characters import CharacterForm
 from tolka.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.segments import LengthError
@@ -490,7 +485,7 @@ import json, sys
 from pathlib import Path
 from tolka.formats.ctranslate2.exported import read_exported
 from tolka.interchange.opening import translator_of
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import GreedyConfig
 from tolka.engines.options import DecodingConfig
 translator = translator_of(read_exported(Path(sys.argv[1])), GreedyConfig(), DecodingConfig(device="cpu"))
 ids = translator.tokenizer.encode_source(["lantern kettle pebble walnut ferry ."])
@@ -670,7 +665,7 @@ def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
     """They are hidden from each other while a model is converted, and not afterwards."""
     code = (
         "import sys; from pathlib import Path; from tolka.interchange.opening import open_translator;"
-        "from tolka.search.options.greedy import GreedyConfig; from tolka.engines.options import DecodingConfig;"
+        "from tolka.search.options import GreedyConfig; from tolka.engines.options import DecodingConfig;"
         f"open_translator({str(made)!r}, GreedyConfig(), DecodingConfig(backend='ctranslate2', device='cpu'));"
         "assert 'torch' not in sys.modules; import ctranslate2.specs;"
         "sys.exit(not ctranslate2.specs.model_spec.torch_is_available)"

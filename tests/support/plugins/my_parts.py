@@ -12,7 +12,7 @@ from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
 from tolka.search.greedy import GreedyConfig, GreedySearch
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.base import SEARCHES
+from tolka.search.options import SEARCHES
 from tolka.text.pairs import Pair
 from tolka.text.readers import register_reader
 from tolka.text.readers.base import BothSides

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from tolka.kernels.attention import fused_attention
-from tolka.kernels.kv_cache import KeyValueCache, select_rows
+from tolka.kernels.kv_cache import KeyValueCache
 from tolka.kernels.packing import Packing, choose_packing
+from tolka.kernels.rows import select_rows
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
 from tolka.models.transformer.model import Transformer

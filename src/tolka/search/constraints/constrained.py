@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.rows import active_rows
 from tolka.models.base import Seq2Seq
-from tolka.search.base import NEVER, Candidates, active_rows, extensions, first_tokens, next_log_probabilities
+from tolka.search.base import NEVER, Candidates, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.term_automaton import TermAutomaton, shortest
-from tolka.search.finished import BestFinished, take
 from tolka.search.hypothesis import Hypothesis, Ids, Wish
-from tolka.search.options.beam import BeamOptions
+from tolka.search.options import BeamOptions
 
 Plain = Callable[[Seq2Seq, Tensor, Tensor, Sequence[Wish]], list[list[Hypothesis]]]
 """A search without terms: model, source, lengths, wishes -> hypotheses of each sentence."""
@@ -133,6 +133,55 @@ class _Ranked(NamedTuple):
         return Candidates(self.log_probability, self.parent, self.token)
 
 
+class _Finished(NamedTuple):
+    """The k finished hypotheses with the highest scores.
+
+    tokens (B, k, L) with `</s>` left out; lengths, without it, log_p and score (B, k); score is -inf where none is.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_p: Tensor
+    score: Tensor
+
+    @classmethod
+    def empty(cls, beam_size: int, limits: Tensor) -> Self:
+        """Return none. limits: (B,) most tokens of each sentence's translation."""
+        zeros = torch.zeros(len(limits), beam_size, dtype=torch.long, device=limits.device)
+        log_p = torch.zeros(zeros.shape, device=limits.device)
+        return cls(zeros[..., None].repeat(1, 1, int(limits.max())), zeros, log_p, log_p + NEVER)
+
+    def add(self, is_finished: Tensor, candidates: Candidates, tokens: Tensor, score: Tensor) -> Self:
+        """Add the candidates that `is_finished` (B, c) marks, with these scores (B, c).
+
+        tokens (B, k, t): of their parents.
+        """
+        size, length = self.score.size(1), tokens.size(2)
+        best = score.masked_fill(~is_finished, NEVER).topk(min(size, score.size(1)), dim=1)
+        longer = self.tokens.new_zeros(*best.indices.shape, self.tokens.size(2))
+        longer[..., :length] = take(tokens, candidates.parent.gather(1, best.indices))
+        log_p = candidates.log_probability.gather(1, best.indices)
+        new = (longer, torch.full_like(best.indices, length), log_p, best.values)
+        both = [torch.cat(parts, dim=1) for parts in zip(self, new, strict=True)]
+        kept = both[3].topk(size, dim=1).indices
+        return type(self)(*(take(part, kept) for part in both))
+
+    def select(self, rows: Tensor) -> Self:
+        """Return the hypotheses of the sentences numbered `rows` (B',)."""
+        return type(self)(*(part[rows] for part in self))
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return those of each sentence, best first."""
+        return [
+            [
+                Hypothesis(ids[:length], log_p, score, finished=True)
+                for ids, length, log_p, score in zip(*parts, strict=True)
+                if score > NEVER
+            ]
+            for parts in zip(*(part.tolist() for part in self), strict=True)
+        ]
+
+
 class _TermBeam:
     """State of the search: k active hypotheses for each active sentence, and the results of finished sentences."""
 
@@ -152,7 +201,7 @@ class _TermBeam:
         self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)
-        self.finished = BestFinished.empty(config.beam_size, self.limits)
+        self.finished = _Finished.empty(config.beam_size, self.limits)
         self.results = [_Result([], []) for _ in range(len(source))]
         self.step = 0
 
