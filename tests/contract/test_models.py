@@ -165,7 +165,7 @@ def test_many_sentences_together_are_searched_as_each_alone(
     config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences that end at different steps, have different limits, and are encoded in several parts."""
-    monkeypatch.setattr("tolka.models.transformer.decoding._ENCODED_AT_ONCE", 16)
+    monkeypatch.setattr("tolka.kernels.attention._ENCODED_AT_ONCE", 16)
     model = make(config)
     rng = random.Random(3)
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)
