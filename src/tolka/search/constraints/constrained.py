@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tolka.data.batch import EOS
 from tolka.kernels.rows import active_rows
+from tolka.kernels.top_k import largest
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Candidates, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
@@ -252,37 +253,18 @@ class _TermBeam:
         """
         beam_size = self.config.beam_size
         moves = self.automaton.moves(self.state)  # (B, k, M)
-        parts = [(moves, _removed(log_p, moves))]
-        parts += self._openings(log_p)
+        openings = self.automaton.openings[:, None].expand(-1, moves.size(1), -1)  # (B, k, R)
+        parts = [(tokens, _removed(log_p, tokens)) for tokens in (moves, openings)]
         likely = extensions(log_p, self.total, 2 * beam_size)
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
         if moves.size(1) > 1:
-            own = extensions(log_p.flatten(0, 1)[:, None], log_p.new_zeros(1, 1).expand(self.total.numel(), 1), 1)
-            token, value = own.token.view(parent.shape), own.log_probability.view(parent.shape)
+            value, token = (each.view(parent.shape) for each in largest(log_p.flatten(0, 1)))
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
             parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
         totals = [likely.log_probability, *((value + self.total[..., None]).flatten(1) for _, value in parts)]
         parents = [likely.parent, *(parent.expand(token.shape).flatten(1) for token, _ in parts)]
         tokens = [likely.token, *(token.flatten(1) for token, _ in parts)]
         return Candidates(torch.cat(totals, dim=1), torch.cat(parents, dim=1), torch.cat(tokens, dim=1))
-
-    def _openings(self, log_p: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return tokens that begin a term, and their log-probabilities, (B, k, n) each, which are removed from log_p.
-
-        Those of a hypothesis that add equally many tokens of terms are in one bank, of which at most k are chosen: of
-        these tokens, no others than the k most likely ones can be.
-        """
-        beam_size = self.config.beam_size
-        openings = self.automaton.openings[:, None].expand(-1, log_p.size(1), -1)  # (B, k, R)
-        value = _removed(log_p, openings)
-        if openings.size(2) <= (self.automaton.most_gained + 1) * beam_size:
-            return [(openings, value)]
-        gained = self.automaton.gained(self.missing)
-        parts = []
-        for count in range(self.automaton.most_gained + 1):
-            best = value.masked_fill(gained != count, NEVER).topk(beam_size, dim=2)
-            parts.append((openings.gather(2, best.indices), best.values))
-        return parts
 
     def _in_order(self, candidates: Candidates) -> _Ranked:
         """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
