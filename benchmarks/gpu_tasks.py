@@ -47,7 +47,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "padded": {},
     "packed": {},
     "compiled": {"compile": "default"},
-    "reduce-overhead": {"compile": "reduce-overhead"},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
 DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences

@@ -82,7 +82,7 @@ def stepping(dropout: float = 0.0, **options: Any) -> tuple[TrainStep, list[torc
     return TrainStep(config, config.objective(model), optimizer, Precision(device, "bf16")), list(model.parameters())
 
 
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("mode", ["default"])
 def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
     """Three shapes of batch, several to an update, each computed more than once."""
     batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
@@ -96,7 +96,7 @@ def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
         assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
 
 
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("mode", ["default"])
 def test_compiled_layers_learn_by_heart(mode: str) -> None:
     step, _ = stepping(compile=mode)
     compile_layers(step.objective.model, torch.device("cuda"), mode)

@@ -7,7 +7,7 @@ _MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the g
 # (group, key) -> old value: new value.
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
-    ("trainer", "compile"): {"False": "off", "True": "default"},
+    ("trainer", "compile"): {"False": "off", "True": "default", "reduce-overhead": "default"},
     ("trainer", "parallel"): {"diloco": "auto"},
 }
 # (group, key) -> the key's new name.
@@ -25,6 +25,7 @@ GONE = {
         ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
         "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
     ),
+    "trainer.compile=reduce-overhead": "trainer.compile=default: batches are no longer padded for CUDA graphs",
     "trainer.parallel=diloco": "trainer.parallel=ddp, fsdp or auto",
     "trainer.restarts": "nothing: processes begin again three times; torchrun --max-restarts says another number",
     "trainer.skip_limit": "nothing: training goes back to last/ after ten skipped updates in a row",
@@ -58,7 +59,7 @@ GONE = {
     "model.embedding_initialization": "nothing: embeddings begin with standard deviation d_model^-1/2",
     "model.forget_bias": "nothing: it begins with 1",
     "trainer.agreement_after": "trainer.consistency_after",
-    "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
+    "trainer.cuda_graphs": "trainer.compile=default (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
 # Those that a run cannot silently go on without -> the value with which they did nothing.
@@ -157,11 +158,11 @@ def _upgrade_corpus(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgrade_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
-    """Convert `trainer.cuda_graphs=true` to `trainer.compile=reduce-overhead`."""
+    """Convert `trainer.cuda_graphs=true` to `trainer.compile=default`."""
     trainer = config.get("trainer")
     if not isinstance(trainer, Mapping) or "cuda_graphs" not in trainer:
         return config
     remaining = {key: value for key, value in trainer.items() if key != "cuda_graphs"}
     if trainer["cuda_graphs"] is True:
-        remaining["compile"] = "reduce-overhead"
+        remaining["compile"] = "default"
     return {**config, "trainer": remaining}
