@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tolka.cli import translate
-from tolka.cli.translate_notes import Tally
+from tolka.cli.translate_notes import UnusualLines
 from tolka.text.direction import Direction
+from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -161,9 +162,9 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     asked: list[bool] = []
     real = Translator.translate
 
-    def watched(self: Any, texts: Any, tick: Any, scored: bool = True, *rest: Any) -> list[Translation]:
-        asked.append(scored)
-        return real(self, texts, tick, scored, *rest)
+    def watched(self: Any, texts: Any, request: Request, tick: Any) -> list[Translation]:
+        asked.append(request.scored)
+        return real(self, texts, request, tick)
 
     monkeypatch.setattr(Translator, "translate", watched)
     for name in ("text", "nbest", "jsonl"):
@@ -171,11 +172,11 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     assert asked == [False, True, True]
 
 
-def _tally(direction: Direction, lines: list[str]) -> Tally:
+def _tally(direction: Direction, lines: list[str]) -> UnusualLines:
     from tolka.cli.translate_formats import Result
     from tolka.translation.results import Candidate
 
-    tally = Tally(direction, False, {})
+    tally = UnusualLines(direction, False, {})
     tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
     return tally
 
@@ -190,8 +191,8 @@ def test_blank_translations_are_noted_if_they_are_most(
 
     texts = [""] * blank + ["x"] * (4 - blank)
     written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
-    given = Tally(Direction("en", "de"), True, {})
-    tally = Tally(Direction("en", "de"), False, {})
+    given = UnusualLines(Direction("en", "de"), True, {})
+    tally = UnusualLines(Direction("en", "de"), False, {})
     for each in (tally, given):
         each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
         each.conclude()

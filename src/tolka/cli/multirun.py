@@ -15,7 +15,7 @@ from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
 from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import Planned, Sweep, plan
+from tolka.config.sweep import Planned, SweepPlan, plan
 from tolka.config.typed import quoted
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
@@ -46,7 +46,7 @@ class Job:
     plugins: settings that name modules to import.
     """
 
-    sweep: Sweep
+    sweep: SweepPlan
     plugins: tuple[str, ...]
 
     def __call__(self, config: "DictConfig") -> float | None:

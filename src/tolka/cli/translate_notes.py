@@ -49,7 +49,7 @@ class Counts:
     blank: int = 0
 
 
-class Tally:
+class UnusualLines:
     """Counts unusual lines, and prints a note for each kind that a user should know of."""
 
     def __init__(self, direction: Direction, scored: bool, before: Mapping[str, Any]) -> None:

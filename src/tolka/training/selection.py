@@ -38,7 +38,7 @@ class Validates(Protocol):
 
 
 @dataclass
-class Selection:
+class ModelSelection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
     safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is called

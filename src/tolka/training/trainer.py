@@ -26,7 +26,7 @@ from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
-from tolka.training.selection import Selection, Validates
+from tolka.training.selection import ModelSelection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
@@ -80,7 +80,7 @@ class Trainer:
         self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
         self._keeper = CheckpointWriter(run)
         self._callback = callback or Callback()
-        self._selection = Selection(
+        self._selection = ModelSelection(
             config,
             parallel.whole_objective,
             run,

@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass
-class Side:
+class SideStatistics:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
     histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at, those
@@ -88,8 +88,8 @@ class Diagnosis:
 
     name: str
     pairs: int
-    source: Side
-    target: Side
+    source: SideStatistics
+    target: SideStatistics
     findings: list[Finding]
     shift: Shift | None
 
@@ -308,11 +308,11 @@ class _Statistics:
         repetitions = [finding for finding, _, _ in self._repetitions]
         return [self._flawed, self._blank, self._broken, self._returns, *steps, *repetitions, *self._languages.findings]
 
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[SideStatistics, SideStatistics]:
         """Return the facts of each language's texts."""
         lengths = [np.asarray(each) for each in self.lengths]
         source, target = (
-            Side(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
+            SideStatistics(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
             for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
         )
         return source, target
