@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trained = command(
         "train",
         *SETTINGS,
-        *("plugins=[my_model,my_parts]", "model=mean_wide", "scheduler=halving", "search=first_word"),
+        *("plugins=[my_model,my_parts,my_search]", "model=mean_wide", "scheduler=halving", "search=first_word"),
         *("corpus=files", "corpus.train=text.bars", "corpus.valid=10", "corpus.test=10"),
         *("corpus.source=xa", "corpus.target=xb", "metrics.names=[bleu,exact]", "run.dir=run", "trainer.log_every=1"),
         folder=path,
@@ -59,7 +59,7 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
         {"d_model": 48, "parameters": 0, "name": "mean"},
         "halving",
     )
-    assert config["plugins"] == ["my_model", "my_parts"]
+    assert config["plugins"] == ["my_model", "my_parts", "my_search"]
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["lr"] for line in lines if "lr" in line][-1] == pytest.approx(0.001 / 4)  # update 5, halved every 2
     scores = json.loads((folder / "run" / "best" / "scores.json").read_text(encoding="utf-8"))
@@ -79,7 +79,17 @@ def test_the_other_commands_take_them_too(folder: Path) -> None:
     assert metric["signature"]
 
 
-def test_a_recurrent_cell_of_one_s_own(folder: Path) -> None:
+def test_a_search_is_one_file(folder: Path) -> None:
+    text, search = f"{XA[0]} {XA[1]}\n{XA[2]}\n", ("run", "plugins=[my_model,my_search]", "search=first_word")
+    found = command("translate", *search, "output.format=jsonl", folder=folder, text=text)
+    assert found.returncode == 0, found.stderr
+    subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.stdout.splitlines()]
+    assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1]
+    unknown = command("translate", "run", "plugins=[my_model]", "search=first_word", folder=folder, text=text)
+    assert (unknown.returncode, "unknown search 'first_word'" in unknown.stderr) == (2, True), unknown.stderr
+
+
+def test_a_recurrent_cell_is_one_file(folder: Path) -> None:
     trained = command(
         "train",
         *SETTINGS,
@@ -97,7 +107,7 @@ def test_a_model_of_an_unknown_class_says_which_plugin_it_wants(folder: Path, mo
     arguments = ["source=text.bars", "reference=text.bars"] if module == "evaluate" else []
     failed = command(module, "run", *arguments, folder=folder)
     assert failed.returncode == 1
-    assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts] to the command" in failed.stderr
+    assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts,my_search] to the command" in failed.stderr
     assert len(failed.stderr.splitlines()) == 1
 
 
