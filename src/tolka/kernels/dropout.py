@@ -24,8 +24,8 @@ def keep_mask(shape: torch.Size, rate: float) -> Tensor:
     seed = int(torch.randint(2**63 - 1, ()).item())
     count = shape.numel()
     raw = np.random.Generator(np.random.SFC64(seed)).integers(0, 2**64, size=-(-count // 4), dtype=np.uint64)
-    keep = raw.view(np.uint16)[:count] >= round(rate * _LEVELS)
-    return torch.from_numpy(keep.view(np.int8)).view(shape)
+    is_kept = raw.view(np.uint16)[:count] >= round(rate * _LEVELS)
+    return torch.from_numpy(is_kept.view(np.int8)).view(shape)
 
 
 class _MaskedScale(torch.autograd.Function):

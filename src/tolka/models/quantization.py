@@ -60,10 +60,10 @@ def quantize(model: Seq2Seq, stored: Mapping[str, Int8Matrix] | None = None) -> 
             matrix = Int8Matrix.of(layer.weight)
         else:
             matrix = next(stored[name] for name in layer.weight_names if name in stored)
-        made = layer.make(matrix)
+        quantized = layer.make(matrix)
         for name in layer.names:
             parent, _, attribute = name.rpartition(".")
-            setattr(model.get_submodule(parent), attribute, made)
+            setattr(model.get_submodule(parent), attribute, quantized)
 
 
 def is_quantized(model: nn.Module) -> bool:

@@ -116,7 +116,7 @@ def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
     ends = [one[0] if direction else one[-1] for direction, one in enumerate(states)]
-    last = tuple(torch.cat(parts, dim=-1) for parts in zip(*ends, strict=True))
+    last = tuple(torch.cat(directions, dim=-1) for directions in zip(*ends, strict=True))
     return h * inside[..., None], last, states
 
 

@@ -93,15 +93,14 @@ class _Beam:
             self.rules.apply(log_p, self.tokens, self.active)
         self.step += 1
         groups, before = self.config.groups, self.tokens.size(1)
-        # (B, V): how often earlier groups took each token in this step.
-        taken = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
+        token_counts = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
         extended = []
         for group in range(groups):
             # At first, every group extends the one empty hypothesis.
             part = slice(None) if self.step == 1 else slice(group * before // groups, (group + 1) * before // groups)
-            token, tokens, parent = self._extend(group, log_p[:, part], self.tokens[:, part], taken)
+            token, tokens, parent = self._extend(group, log_p[:, part], self.tokens[:, part], token_counts)
             extended.append((token, tokens, parent + (part.start or 0)))
-        self.token, self.tokens, parent = (torch.cat(parts, dim=1) for parts in zip(*extended, strict=True))
+        self.token, self.tokens, parent = (torch.cat(each, dim=1) for each in zip(*extended, strict=True))
         sentence = torch.arange(len(self.active), device=self.active.device)[:, None]
         rows = sentence * before + parent  # of the state's hypotheses
         ended = self.ended.all(dim=1)
@@ -109,39 +108,42 @@ class _Beam:
             left = active_rows(~ended)
             self.totals = [total[left] for total in self.totals]
             self.finished = [finished.select(left) for finished in self.finished]
-            parts = (self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows)
-            chosen = (part[left] for part in parts)
+            tensors = (self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows)
+            chosen = (each[left] for each in tensors)
             self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows = chosen
         if len(self.active):
             self.state = self.state.select(rows)
 
-    def _extend(self, group: int, log_p: Tensor, tokens: Tensor, taken: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _extend(
+        self, group: int, log_p: Tensor, tokens: Tensor, token_counts: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Extend one group's hypotheses; return token (B, w), tokens (B, w, t + 1) and the parents (B, w) in the group.
 
-        log_p (B, w, V), tokens (B, w, t). taken (B, V): is increased by what the group takes; None for a single group.
+        log_p (B, w, V), tokens (B, w, t). token_counts (B, V): how often earlier groups took each token in this step;
+        this one's are added. None for a single group.
         """
         total = self.totals[group]
         # Diversity (Hamming, section 3) decides which hypotheses a group keeps, and changes none of their scores.
-        diverse = log_p if taken is None else log_p - self.config.diversity * taken[:, None]
+        diverse = log_p if token_counts is None else log_p - self.config.diversity * token_counts[:, None]
         # 2w candidates: at most w of them end in </s>, so that at least w do not.
-        found = extensions(diverse, total, 2 * self.width)
-        exact = found.log_probability
-        if taken is not None:
-            places = found.parent * log_p.size(2) + found.token
-            exact = log_p.flatten(1).gather(1, places) + total.gather(1, found.parent)
-        prefixes, is_end = take(tokens, found.parent), found.token == EOS
-        is_finished = is_end & (found.log_probability > NEVER)
+        candidates = extensions(diverse, total, 2 * self.width)
+        exact = candidates.log_probability
+        if token_counts is not None:
+            places = candidates.parent * log_p.size(2) + candidates.token
+            exact = log_p.flatten(1).gather(1, places) + total.gather(1, candidates.parent)
+        prefixes, is_end = take(tokens, candidates.parent), candidates.token == EOS
+        is_finished = is_end & (candidates.log_probability > NEVER)
         is_finished[:, self.width :] = False  # a hypothesis finishes only among the w best
         self.finished[group] = self.finished[group].add(is_finished, prefixes, exact, self.config.penalty(self.step))
-        active = found.log_probability.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
-        token = found.token.gather(1, active.indices)
+        active = candidates.log_probability.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
+        token = candidates.token.gather(1, active.indices)
         longer = torch.cat([take(prefixes, active.indices), token[..., None]], dim=2)
         self.totals[group] = exact.gather(1, active.indices).masked_fill(active.values == NEVER, NEVER)
-        if taken is not None:
-            taken[:, EOS] += is_finished.sum(dim=1)
-            taken.scatter_add_(1, token, (self.totals[group] > NEVER).to(taken.dtype))
+        if token_counts is not None:
+            token_counts[:, EOS] += is_finished.sum(dim=1)
+            token_counts.scatter_add_(1, token, (self.totals[group] > NEVER).to(token_counts.dtype))
         self._conclude(group, longer)
-        return token, longer, found.parent.gather(1, active.indices)
+        return token, longer, candidates.parent.gather(1, active.indices)
 
     def _conclude(self, group: int, tokens: Tensor) -> None:
         """Set the results of the sentences for which the group has just ended, and take it out of their beams.
@@ -218,8 +220,8 @@ class _Finished:
 
     def select(self, rows: Tensor) -> Self:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""
-        parts = (self.tokens, self.lengths, self.log_p, self.count, self.best)
-        return type(self)(*(part.index_select(0, rows) for part in parts))
+        tensors = (self.tokens, self.lengths, self.log_p, self.count, self.best)
+        return type(self)(*(each.index_select(0, rows) for each in tensors))
 
     def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
         """Return those of each sentence in the order in which they finished. penalty: lp of a length."""

@@ -78,12 +78,12 @@ class SamplingSearch(Search):
                 rows = torch.arange(len(active) * count, device=source.device).view(-1, count)
             is_finished = (length > 0).all(dim=1) | (limits <= step)
             if bool(is_finished.any()):
-                done = (each[is_finished].tolist() for each in (active, tokens, length, total))
-                for number, *samples in zip(*done, strict=True):
+                columns = (each[is_finished].tolist() for each in (active, tokens, length, total))
+                for number, *samples in zip(*columns, strict=True):
                     results[number] = _sorted_samples(*samples)
                 left = active_rows(~is_finished)
-                parts = (token, tokens, total, length, active, limits, rows)
-                token, tokens, total, length, active, limits, rows = (each[left] for each in parts)
+                tensors = (token, tokens, total, length, active, limits, rows)
+                token, tokens, total, length, active, limits, rows = (each[left] for each in tensors)
             if len(active) and (step == 1 or bool(is_finished.any())):
                 state = state.select(rows)
         return results

@@ -138,8 +138,8 @@ def self_attention_step(attention: SelfAttention, x: Tensor, cache: KeyValueCach
 
 def project_memory(attention: CrossAttention, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:
     """Encoder states (M, D) -> K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V): computed once per sentence."""
-    parts = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
-    key, value = attention.split_heads(parts[0], attention.d_k), attention.split_heads(parts[1], attention.d_v)
+    projected = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
+    key, value = attention.split_heads(projected[0], attention.d_k), attention.split_heads(projected[1], attention.d_v)
     return key.transpose(-1, -2) / math.sqrt(attention.d_k), value
 
 

@@ -47,8 +47,8 @@ def search_with_terms(
     while pending:
         with_terms = [number for number in pending if wishes[number].terms]
         if without := [number for number in pending if not wishes[number].terms]:
-            found = plain(model, *_rows(source, lengths, without), [wishes[number] for number in without])
-            for number, hypotheses in zip(without, found, strict=True):
+            pools = plain(model, *_rows(source, lengths, without), [wishes[number] for number in without])
+            for number, hypotheses in zip(without, pools, strict=True):
                 results[number] = hypotheses
         pending = []
         if with_terms:
@@ -163,9 +163,9 @@ class _Finished(NamedTuple):
         longer[..., :length] = take(tokens, candidates.parent.gather(1, best.indices))
         log_p = candidates.log_probability.gather(1, best.indices)
         new = (longer, torch.full_like(best.indices, length), log_p, best.values)
-        both = [torch.cat(parts, dim=1) for parts in zip(self, new, strict=True)]
-        kept = both[3].topk(size, dim=1).indices
-        return type(self)(*(take(part, kept) for part in both))
+        merged = type(self)(*(torch.cat(each, dim=1) for each in zip(self, new, strict=True)))
+        best_of_both = merged.score.topk(size, dim=1).indices
+        return type(self)(*(take(each, best_of_both) for each in merged))
 
     def select(self, rows: Tensor) -> Self:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""
@@ -215,23 +215,23 @@ class _TermBeam:
             self.rules.apply(log_p, self.tokens, self.active)
         log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
         self.step += 1
-        found = self._in_order(self._extensions(log_p))
-        is_end = found.token == EOS
-        is_finished = is_end & (found.log_probability > NEVER) & (found.place < beam_size)
+        ranked = self._in_order(self._extensions(log_p))
+        is_end = ranked.token == EOS
+        is_finished = is_end & (ranked.log_probability > NEVER) & (ranked.place < beam_size)
         if bool(is_finished.any()):
-            score = found.log_probability / self.config.penalty(self.step)
-            self.finished = self.finished.add(is_finished, found.candidates, self.tokens, score)
+            score = ranked.log_probability / self.config.penalty(self.step)
+            self.finished = self.finished.add(is_finished, ranked.candidates, self.tokens, score)
 
         # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
-        count = found.place.size(1)
-        turn = found.place * count + torch.arange(count, device=is_end.device)
-        turn = turn.masked_fill(is_end | (found.log_probability == NEVER), count * count)
-        chosen = found.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
+        count = ranked.place.size(1)
+        turn = ranked.place * count + torch.arange(count, device=is_end.device)
+        turn = turn.masked_fill(is_end | (ranked.log_probability == NEVER), count * count)
+        chosen = ranked.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
         total = chosen.log_probability.masked_fill(chosen.token == EOS, NEVER)
         tokens = torch.cat([take(self.tokens, chosen.parent), chosen.token[..., None]], dim=2)
         sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
         rows = sentence * self.tokens.size(1) + chosen.parent  # of the decoder's hypotheses
-        parts = (total, chosen.token, tokens, rows, chosen.state, chosen.missing)
+        tensors = [total, chosen.token, tokens, rows, chosen.state, chosen.missing]
         has_ended = self._is_finished(total)
         if bool(has_ended.any()):
             self._collect(has_ended.nonzero()[:, 0], tokens, total, chosen.missing)
@@ -239,8 +239,8 @@ class _TermBeam:
             self.finished = self.finished.select(left)
             self.automaton = self.automaton.select(left)
             self.active, self.limits, self.last_penalty = self.active[left], self.limits[left], self.last_penalty[left]
-            parts = tuple(part[left] for part in parts)  # type: ignore[assignment]
-        self.total, self.token, self.tokens, rows, self.state, self.missing = parts
+            tensors = [each[left] for each in tensors]
+        self.total, self.token, self.tokens, rows, self.state, self.missing = tensors
         if len(self.active):
             self.decoder = self.decoder.select(rows)
 
@@ -282,27 +282,25 @@ class _TermBeam:
         return _Ranked(log_p, parent, token, state, missing, position).gather(order)._replace(place=place)
 
     def _is_finished(self, total: Tensor) -> Tensor:
-        """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses.
-
-        It ends when none of them can still beat the finished ones, as log-probabilities only fall. Besides, when k are
-        finished and none is better now, with its length so far, than the last of them, since poor ones finish early in
-        a bank with few hypotheses.
-        """
+        """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses."""
         best, last = total.amax(dim=1), self.finished.score[:, self.config.compared - 1]
         worst = self.finished.score[:, -1]
         ended = (self.limits <= self.step) | (best == NEVER)
-        return ended | (best / self.last_penalty <= last) | (best / self.config.penalty(self.step) <= worst)
+        # No active one can still beat the finished ones, as log-probabilities only fall.
+        ended |= best / self.last_penalty <= last
+        # k are finished and no active one is better now, with its length so far, than the last of them: poor ones
+        # finish early in a bank with few hypotheses.
+        return ended | (best / self.config.penalty(self.step) <= worst)
 
     def _collect(self, rows: Tensor, tokens: Tensor, total: Tensor, missing: Tensor) -> None:
         """Set the results of the sentences numbered `rows`: the finished hypotheses or, without any, the active ones.
 
         tokens (B, k, t), total (B, k), missing (B, k, T): of the active ones.
         """
-        of_active = (tokens, total, missing)
-        actives = zip(*(part[rows].tolist() for part in of_active), strict=True)
+        actives = zip(*(each[rows].tolist() for each in (tokens, total, missing)), strict=True)
         finished = self.finished.select(rows).hypotheses()
-        for number, found, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
-            self.results[number] = _Result(found, []) if found else self._unfinished(self.term_counts[number], *active)
+        for number, pool, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
+            self.results[number] = _Result(pool, []) if pool else self._unfinished(self.term_counts[number], *active)
 
     def _unfinished(
         self, terms: int, tokens: list[list[int]], total: list[float], missing: list[list[bool]]
@@ -318,12 +316,12 @@ class _TermBeam:
         best = min(possible, key=lambda place: (sum(missing[place]), -total[place]))
         if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
             return _Result([], lacking)
-        found = [
+        hypotheses = [
             Hypothesis(tokens[place], total[place], total[place] / penalty, finished=False)
             for place in possible
             if not any(missing[place])
         ]
-        return _Result(sorted(found, key=lambda each: -each.score), [])
+        return _Result(sorted(hypotheses, key=lambda each: -each.score), [])
 
 
 def _removed(log_p: Tensor, tokens: Tensor) -> Tensor:
