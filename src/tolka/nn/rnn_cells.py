@@ -155,8 +155,7 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 class GruLayer(RecurrentLayer, nn.GRU):
     """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
 
-    The reset gate is applied before the matrix U. torch's GRU, and cuDNN's, apply it after, which is another function:
-    so every step is computed here.
+    The reset gate is applied before the matrix U.
     """
 
     gates = 3
@@ -171,6 +170,7 @@ class GruLayer(RecurrentLayer, nn.GRU):
         new = torch.tanh(candidate + matmul(r * before, of_candidate))
         return ((1.0 - z) * new + z * before,)
 
+    # torch's GRU, and cuDNN's, apply the reset gate after U, which is another function: so every step is computed here.
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         return unrolled_encode(self, x, lengths)[:2]
 
