@@ -90,7 +90,7 @@ class EndingConfig(SchedulerConfig):
 
     @abstractmethod
     def decayed(self, step: int) -> float:
-        """Return the share of the decay so far, 0 at the end of warm-up, 1 at the horizon; step is from warmup to it."""
+        """Return the share of the decay so far: 0 at the end of warm-up, 1 at the horizon; step is between them."""
 
     def progress(self, step: int) -> float:
         """Return the share of the updates between the end of warm-up and the horizon."""
