@@ -48,9 +48,9 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.system.progress import say
 from tolka.text.characters import CharacterForm
 from tolka.tokenizer.special_tokens import EOS, PAD
-from tolka.system.progress import say
 from tolka.translation.request import Request
 from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
