@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """What Hydra calls for each training, with joblib in a process of its own.
 
     plugins: settings that name modules to import.
@@ -94,7 +94,7 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     if planned.planned:  # a sweeper that draws the values goes on with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
     folder = f"hydra.sweep.dir={quoted(str(planned.base))}"
-    hydra_main(Job(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
+    hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
     return read_outcomes(planned.base)
 
 
