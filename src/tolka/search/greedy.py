@@ -12,13 +12,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.kernels.rows import active_rows, worth_removing
 from tolka.models.base import Seq2Seq
-from tolka.search.base import (
-    Search,
-    extensions,
-    first_tokens,
-    most_likely_token,
-    next_log_probabilities,
-)
+from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig as GreedyConfig
