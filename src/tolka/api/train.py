@@ -1,11 +1,11 @@
-"""Train, prepare and find a learning rate: a configuration in, a typed result out."""
+"""Train, or only prepare the text: a configuration in, a typed result out."""
 
 import os
 import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tolka.data.preparation import Prepared
 from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
 from tolka.distributed.ranks import others_present, process_group
-from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
+from tolka.errors import LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
@@ -33,7 +33,6 @@ from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.native_stderr import movable_native_lines
 from tolka.system.progress import say
-from tolka.training.lr_finder import RangeTest
 from tolka.training.run_folder import next_time, rank_log
 from tolka.training.state import TrainState
 
@@ -81,8 +80,6 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     if not isinstance(config, TrainConfig):
         return train(train_config(with_recipe(as_typed(config, settings))))
     check_complete(settings)
-    if config.trainer.find_lr:
-        raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
@@ -154,19 +151,3 @@ def prepare(config: TrainConfig) -> Prepared:
     inputs = Inputs(config, say)
     inputs.read()
     return inputs.prepared
-
-
-def find_lr(config: TrainConfig) -> RangeTest:
-    """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
-
-    ConfigError in one of several processes, or when the run's folder holds a run that has begun; TolkaError when no
-    rate makes the loss fall.
-    """
-    if launch().size > 1:
-        raise ConfigError("trainer.find_lr=true trains in one process: start it without torchrun and srun")
-    keep_freed_memory()
-    pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
-    try:
-        return pipeline.find_lr()
-    finally:
-        pipeline.run.release()

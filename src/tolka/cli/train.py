@@ -31,7 +31,6 @@ _EXAMPLES = """examples:
   mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
                                                 only prepare the text, for trainings with the same run.prepared
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
-  mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
                                                 sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
@@ -82,15 +81,12 @@ def run(arguments: Sequence[str]) -> int:
     if options.prepare:
         return _prepare(config)
 
-    from tolka.api.train import find_lr, train, unlike_before
+    from tolka.api.train import train, unlike_before
     from tolka.cli.hydra_main import hydra_main
     from tolka.system.progress import say
 
     def task(composed: object = None) -> None:
-        if config.trainer.find_lr:
-            find_lr(config)
-        else:
-            say(train(config).summary())
+        say(train(config).summary())
 
     if options.rerun:  # the settings in a run's folder never pass through Hydra, which would resolve ${...} in them
         for difference in unlike_before(options.rerun, config):

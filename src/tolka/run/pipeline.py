@@ -16,19 +16,16 @@ from tolka.model_directory.read import load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.upgrade import lost_settings
 from tolka.model_directory.write import rescore
-from tolka.report.plots import lr_finder_curve
 from tolka.run.inputs import Inputs
 from tolka.run.panel import Panel
 from tolka.run.provenance import PROVENANCE, provenance, recorded
 from tolka.run.results import Plots, ReportPage, ValidationTexts
 from tolka.run.training_setup import TrainingSetup, decoding_options
 from tolka.system import interrupts
-from tolka.system.atomic import replace_text
 from tolka.system.device import Precision, choose_device, use_threads
 from tolka.system.randomness import make_deterministic
 from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
 from tolka.training.compilation import compile_now
-from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
 from tolka.training.precision import check_precision
 from tolka.training.run_folder import RunFolder, differences, next_time
@@ -189,19 +186,6 @@ class Pipeline:
         calls = recorded(self.run.path)
         calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
         self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
-
-    def find_lr(self) -> RangeTest:
-        """Recommend a peak rate instead of training; leaves lr_finder.json and its plot.
-
-        A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
-        settings without it train here as if nothing had been.
-        """
-        self.claim()
-        found = range_test(self.trainer())
-        replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
-        self._plots.draw("learning-rate range test", lr_finder_curve)
-        self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
-        return found
 
     def trainer(self, resumed: ResumeState | None = None) -> Trainer:
         """Build the trainer, as `TrainingSetup.trainer`."""

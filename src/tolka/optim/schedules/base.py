@@ -39,10 +39,6 @@ class SchedulerConfig(ABC):
         """
         return self
 
-    def setting_of(self, peak: float) -> str:
-        """Return the setting that makes `peak` the highest rate, as one types it."""
-        return f"optimizer.lr={peak:.2g}"
-
 
 @dataclass(frozen=True)
 class EndingConfig(SchedulerConfig):
