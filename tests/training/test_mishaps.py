@@ -40,7 +40,7 @@ class Fragile(torch.nn.Module):
 def fragile(folder: Path, spoilt: Spoilt, gradient: bool = False, **options: Any) -> Bench:
     bench = Bench(folder, **options)
     objective = Fragile(bench, spoilt, gradient)
-    bench.trainer.objective = bench.trainer.step.parallel.objective = objective  # type: ignore[assignment]
+    bench.trainer.step.parallel.objective = objective  # type: ignore[assignment]
     return bench
 
 

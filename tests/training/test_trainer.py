@@ -25,11 +25,11 @@ from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.optimizers.sgd import SGDConfig
+from tolka.optim.schedules.base import LearningRate
 from tolka.optim.schedules.constant import ConstantConfig
 from tolka.optim.schedules.linear import LinearConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module
-from tolka.training import trainer as trainer_module
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import check_precision, choose_precision
@@ -72,7 +72,7 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
 
 def test_the_first_line_of_the_log_comes_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line long before trainer.log_every updates are done; metrics.jsonl does not depend on the time."""
-    monkeypatch.setattr(trainer_module, "_FIRST_LINE_SECONDS", 0.0)
+    monkeypatch.setattr("tolka.training.training_log._FIRST_LINE_SECONDS", 0.0)
     bench = Bench(tmp_path, updates=8, log_every=5)
     bench.trainer.fit()
     log = (tmp_path / "train.log").read_text("utf-8")
@@ -243,10 +243,11 @@ class Slope(torch.nn.Module):
 def test_clipping_by_hand(tmp_path: Path, norm: float, expected: list[float]) -> None:
     trainer = Bench(tmp_path, clip_norm=norm).trainer
     slope = Slope()
-    trainer.step.parallel.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.step.parallel.objective = slope  # type: ignore[assignment]
+    trainer.rate = LearningRate(ConstantConfig(warmup=0), 0.01, 1)
     trainer.step.optimizer = torch.optim.SGD(slope.parameters())
     trainer.probe()
-    assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
+    assert (slope.weight / -trainer.rate.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +474,7 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     monkeypatch.setattr("time.perf_counter", lambda: now)
 
     def ticking(bench: Bench, stop_at: int = 0) -> Bench:
-        bench.trainer.scheduler = LinearConfig(warmup=5, horizon=0, floor=0.0)
+        bench.trainer.rate = LearningRate(LinearConfig(warmup=5, horizon=0, floor=0.0), 0.01, 1000)
         batch = bench.trainer.loader.batch
 
         def slow(epoch: int, number: int) -> Batch:

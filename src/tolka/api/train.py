@@ -6,7 +6,6 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,19 @@ from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.data.preparation import Prepared
 from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
-from tolka.distributed.ranks import others_present, process_group
 from tolka.errors import LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.inputs import Inputs, open_corpus
-from tolka.run.pipeline import Pipeline
+from tolka.run.pipeline import run_training
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
-from tolka.system.native_stderr import movable_native_lines
 from tolka.system.progress import say
-from tolka.training.run_folder import next_time, rank_log
+from tolka.training.run_folder import next_time
 from tolka.training.state import TrainState
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
@@ -92,17 +89,8 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     end_with_agent()
-    timeout = timedelta(minutes=options.timeout)
-    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
-        pipeline = Pipeline(config)
-        try:
-            pipeline.claim()
-            if pipeline.ranks.size > 1:
-                move_native_lines(rank_log(config.run.folder, pipeline.ranks.rank))
-            state, tests = pipeline.complete()
-        finally:
-            pipeline.run.release()
-    return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+    trained = run_training(config)
+    return TrainResult(trained.best, trained.state, trained.tests, time.perf_counter() - started_at)
 
 
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:

@@ -1,15 +1,17 @@
 """What is in a corpus, what is wrong with it, and what training on it here would take."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
+from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.report.data_check_page import write_check_page
 from tolka.run.inputs import Inputs
-from tolka.run.pipeline import Pipeline
+from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import bar
 from tolka.text.check.diagnosis import Diagnosis, Finding, HeldOut, Leaks, diagnose
@@ -18,7 +20,8 @@ from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
-from tolka.training.time_estimate import TrainingEstimate
+from tolka.training.run_folder import RunFolder
+from tolka.training.time_estimate import TrainingEstimate, estimate_training
 
 _Sets = dict[str, list[Pair]]
 
@@ -77,7 +80,9 @@ def check(config: TrainConfig) -> DataCheck:
     """
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
-        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))))
+        run, device = RunFolder(Path(folder)), ready_device(config.trainer)
+        inputs = Inputs(config, run.log)
+        return _examine(config, inputs, lambda: estimate_training(build_trainer(config, inputs, run, device)))
 
 
 def write_page(config: TrainConfig, found: DataCheck) -> Path:
@@ -85,9 +90,8 @@ def write_page(config: TrainConfig, found: DataCheck) -> Path:
     return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
 
 
-def _examine(pipeline: Pipeline) -> DataCheck:
-    """Examine a pipeline's text; its inputs stay read."""
-    config, inputs = pipeline.config, pipeline.inputs
+def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEstimate]) -> DataCheck:
+    """Examine a training's text. pace: times some updates, once the text is known to be fit."""
     config.tokenizer.given()  # a model that cannot be read is no fault of the text
     corpus, valid, tests = _sets_to_compare(inputs)
     held_out = HeldOut({**valid, **tests}, config.cleaning)
@@ -101,8 +105,8 @@ def _examine(pipeline: Pipeline) -> DataCheck:
         found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)
         found = replace(found, unfit=inputs.refused_sides)
         unfit = found.unfit or inputs.loss
-        found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(pipeline), unfit=unfit)
-        return found if unfit else replace(found, pace=pipeline.pace())
+        found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(inputs.prepared.store), unfit=unfit)
+        return found if unfit else replace(found, pace=pace())
     except DataError as error:
         return replace(found, unfit=found.unfit or str(error))
 
@@ -128,9 +132,8 @@ def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
     )
 
 
-def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:
+def _pieces(store: TokenStore) -> tuple[Pieces, Pieces]:
     """Return the subword statistics of source and target."""
-    store = pipeline.inputs.prepared.store
     lengths = store.source_lengths, store.target_lengths
     source, target = (
         Pieces(int(side.sum()), quarters(side), histogram)

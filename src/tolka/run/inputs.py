@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.batch import Batch
 from tolka.data.loader import Batches, Loader
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
@@ -197,16 +196,6 @@ class Inputs:
             return []
         valid, *tests = self.held_out
         return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
-
-    def spelt(self, batch: Batch) -> str:
-        """Return a batch as lines of source, tab, target."""
-        tokenizer = self.prepared.tokenizer
-        sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
-        targets = [
-            row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)
-        ]
-        texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
-        return "".join(f"{source}\t{target}\n" for source, target in texts)
 
     def _kept_out(self) -> list[Pair]:
         """Pairs or sources that training must not see, where cleaning.leaks asks for it."""

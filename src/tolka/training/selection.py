@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tolka.distributed.ranks import ALONE, Ranks
-from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.weights import average_weights
@@ -18,6 +16,7 @@ from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
+from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState
@@ -41,12 +40,12 @@ class Validates(Protocol):
 class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is called
-    after each validation. ranks: the processes that train this model together; they decide the same.
+    parallel: the processes that train this model together, which decide the same. safety: measures the time that saving
+    takes. stop: ends a validation once a stop is asked for. callback: is called after each validation.
     """
 
     config: TrainerConfig
-    objective: Objective
+    parallel: Parallel
     run: RunFolder
     keeper: CheckpointWriter
     validate: Validates
@@ -56,9 +55,9 @@ class Selection:
     safety: Stopwatch
     stop: StopRequest
     callback: Callback
-    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
+        self.objective, self.ranks = self.parallel.whole_objective, self.parallel.ranks
         self._latest = Validation({}, "")
         self._snapshot: tuple[tuple[int, int], SavableModel] | None = None
 

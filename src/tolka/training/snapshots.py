@@ -36,6 +36,10 @@ class _ResumeFacts:
 class Snapshots(Protocol):
     """The snapshots of a model that a trainer takes, and reads back from `last/`."""
 
+    @property
+    def store(self) -> str:
+        """Name of the token store that the model was trained on."""
+
     def take(self, scores: dict[str, Any]) -> SavableModel:
         """Return the model as it is now. scores: for scores.json."""
 

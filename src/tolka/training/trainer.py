@@ -1,22 +1,17 @@
 """The training loop: updates, validation, saving and stopping."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
 
-import torch
 from torch import Tensor
 
-from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
-from tolka.optim.schedules.base import SchedulerConfig
-from tolka.system.device import Precision
+from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
@@ -24,15 +19,14 @@ from tolka.training.data_position import DataPosition
 from tolka.training.decisions import Decisions
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
-from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
+from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
 
-_FIRST_LINE_SECONDS = 10.0
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
 _RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
 
@@ -43,63 +37,58 @@ class Trainer:
     def __init__(
         self,
         config: TrainerConfig,
-        objective: Objective,
-        optimizer: torch.optim.Optimizer,
-        scheduler: SchedulerConfig,
-        peak: float,
-        loader: Batches,
-        precision: Precision,
+        step: TrainStep,
+        rate: LearningRate,
+        data: DataPosition,
         run: RunFolder,
-        store: str,
         validator: Validates,
         snapshots: Snapshots,
-        spell: Callable[[Batch], str],
-        callback: Callback | None = None,
-        parallel: Parallel | None = None,
+        callback: Callback,
     ) -> None:
-        """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
+        """data: gives the batches of each update. validator: scores the model.
 
-        validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
-
-        callback: is called after updates, validations and saves. parallel: how several processes train this objective
-        together; by default there is one.
+        snapshots: copies the model to be saved, and reads `last/`. callback: is called after updates, validations and
+        saves.
         """
-        self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak, self._store = scheduler, peak, store
-        self.validator, self._snapshots = validator, snapshots
-        parallel = parallel or Parallel(objective)
-        self._parallel, self._ranks = parallel, (ranks := parallel.ranks)
-        self.step = TrainStep(config, objective, optimizer, precision, parallel)
-        self.state = TrainState(precision=precision.name)
-        self._clock = Clock()
-        self._decisions = Decisions(config, ranks, self._clock)
-        self._window, self._safety = Window(), Stopwatch()
-        self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
-        self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config.accumulate, loader, run, spell)
-        self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
+        self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
+        self.validator, self._snapshots, self._callback = validator, snapshots, callback
+        self._ranks = step.parallel.ranks
+        self.state = TrainState(precision=step.precision.name)
+        self._clock, self._safety = Clock(), Stopwatch()
+        self._decisions = Decisions(config, self._ranks, self._clock)
+        self._skipped = SkippedUpdates(data, run)
+        watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
+        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, callback)
         self._keeper = CheckpointWriter(run)
-        self._callback = callback or Callback()
         self._selection = Selection(
             config,
-            parallel.whole_objective,
+            step.parallel,
             run,
             self._keeper,
             validator,
             snapshots,
-            self._watch,
+            watch,
             self._clock,
             self._safety,
             self._decisions.stop,
-            self._callback,
-            ranks,
+            callback,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
 
     @property
+    def objective(self) -> Objective:
+        """The model that is trained, with its loss."""
+        return self.step.objective
+
+    @property
+    def loader(self) -> Batches:
+        """The batches that training reads."""
+        return self.data.loader
+
+    @property
     def model(self) -> Seq2Seq:
         """The model to translate with, within a block of `step.smoothed()`."""
-        return self._parallel.whole_objective.model
+        return self.step.parallel.whole_objective.model
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
@@ -123,9 +112,9 @@ class Trainer:
         """
         self._decisions.begin()
         self._clock.start(self.state.seconds)
-        self._logged, self._fit_at = False, time.perf_counter()
+        self._log.begin()
         self.objective.train()
-        self._parallel.whole_objective.train()
+        self.step.parallel.whole_objective.train()
         if not self.state.update:
             self.run.begun()
             if validate_start and not self.state.validated_start:
@@ -138,7 +127,7 @@ class Trainer:
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self.run.save_settings()
                 try:
-                    self._train_step(self._window)
+                    self._train_step(self._log.window)
                 except LostProcessError:
                     raise
                 except TolkaError as error:  # the text cannot be read any further: save the model first
@@ -150,11 +139,7 @@ class Trainer:
                     if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                         with self._safety:
                             self._skipped.check(self.state)
-                    if self.state.update % self.config.log_every == 0:
-                        self._log(self._window)
-                        self._window = Window()
-                    elif self._waits_for_first_line():
-                        self._log_first(self._window)
+                    self._log.report(self.state, self.step.rate)
                     if self._validation_is_due():
                         self._validate_and_save()
                     else:
@@ -171,17 +156,8 @@ class Trainer:
         self.state.safety_seconds += self._safety.seconds
         self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
         if not self._stop_reason:
-            self._note_in_warmup("training ended at", self.state.update)
+            self._log.note_in_warmup("training ended at", self.state.update)
         return self.state
-
-    def _note_in_warmup(self, when: str, last: int) -> None:
-        """Log a note if training ends inside the warm-up, in which a model learns little. last: its last update."""
-        if last < self.scheduler.warmup:
-            self.run.log(
-                f"note: {when} update {last}, inside the warm-up of {self.scheduler.warmup} updates: the learning rate "
-                "does not reach its peak, and the model learns little. Train longer, or in another run type "
-                f"scheduler.warmup={last // 10} (a tenth is usual)"
-            )
 
     @property
     def _stop_reason(self) -> str | None:
@@ -198,7 +174,7 @@ class Trainer:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
         try:
             with self._safety:
-                self._parallel.close()
+                self.step.parallel.close()
                 self._keeper.finish()
         finally:
             self._report_saves()
@@ -252,7 +228,7 @@ class Trainer:
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
         position = self.state.epoch, self.state.batch
-        group = self._data_position.group(self.state)
+        group = self.data.group(self.state)
         self.state.update += 1
         result = self.step(self.state.update, self._rate(), group)
         window.add(result)
@@ -269,60 +245,9 @@ class Trainer:
 
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
-        update, minutes = self.state.update, self.config.max_minutes
+        minutes = self.config.max_minutes
         share = self._decisions.seconds / (60 * minutes) if minutes else 0.0
-        rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
-        return rate * 0.5**self.state.returns
-
-    def _log(self, window: Window) -> None:
-        """Write a training line to metrics.jsonl and the log, and tell the callback; nothing if all were skipped."""
-        loss = window.loss
-        if loss is None:
-            return
-        line = self._line(window, loss)
-        self.run.record(line)
-        self._watch.loss(self.state.update, loss)
-        minutes_left = self._minutes_left()
-        self.run.log(self._in_words(line, minutes_left), on_bar=True)
-        self._callback.on_update(line, minutes_left)
-
-    def _waits_for_first_line(self) -> bool:
-        """Return whether nothing was logged yet for so long that somebody may wonder whether training works."""
-        return not self._logged and time.perf_counter() - self._fit_at > _FIRST_LINE_SECONDS
-
-    def _log_first(self, window: Window) -> None:
-        """Log how it goes before `trainer.log_every` updates are done; metrics.jsonl does not depend on the time."""
-        loss = window.loss
-        if loss is not None:
-            self.run.log(self._in_words(self._line(window, loss), self._minutes_left()))
-
-    def _line(self, window: Window, loss: float) -> dict[str, Any]:
-        """Return a line for metrics.jsonl. loss: the window's."""
-        self.state.seconds = self._clock.seconds
-        if not self._logged and self.config.max_minutes:
-            last = round(self.state.update * 60 * self.config.max_minutes / self.state.seconds)
-            self._note_in_warmup("at this pace training ends at about", last)
-        self._logged = True
-        return {
-            "update": self.state.update,
-            "train_loss": loss,
-            "lr": self.step.rate,
-            "tokens_per_second": window.tokens / (time.perf_counter() - window.started_at),
-            "epoch": self.state.epoch,
-            "seconds": self.state.seconds,
-        }
-
-    def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
-        speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self.loader.round} {self.state.epoch + 1}"
-        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {self.step.rate:.2g}"
-        times = f"{self.state.seconds / 60:.1f} min, {minutes_left:.1f} left"
-        return f"update {self.state.update} of {self.config.updates}: {shown}, {times}"
-
-    def _minutes_left(self) -> float:
-        """Return the minutes until the updates or the minutes are used up, at the pace so far."""
-        config, minutes = self.config, self.state.seconds / 60
-        by_updates = minutes / self.state.update * (config.updates - self.state.update)
-        return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
+        return self.rate.at(self.state.update, share) * 0.5**self.state.returns
 
     def _roll_back(self, why: str) -> None:
         """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
@@ -355,7 +280,7 @@ class Trainer:
             self._skipped.check(self.state)
             self._keeper.wait()
         if self.state.update % self.config.validate_every == 0:  # else a longer run may resume from here
-            self._window = Window()
+            self._log.window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.validate_and_select(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
@@ -370,7 +295,7 @@ class Trainer:
             self.state.seconds = self._clock.seconds
             self.state.safety_seconds += self._safety.seconds
             self._safety.seconds = 0.0
-            saved = self._parallel.written(self.resume_state(), self.run.path)
+            saved = self.step.parallel.written(self.resume_state(), self.run.path)
             with self.step.smoothed():
                 self._selection.save_last(self.state, saved)
             self._keeper.retry()
@@ -382,20 +307,20 @@ class Trainer:
         own_facts = {
             "train": asdict(self.state),
             "loader": self.loader.state(),
-            "window": self._window.sums(),
+            "window": self._log.window.sums(),
             "written": self.run.written(),
             "unrecorded": self.run.unrecorded(),
-            "store": self._store,
+            "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self._data_position.batches(self.state),
+            "round_batches": self.data.batches(self.state),
         }
         return ResumeState(tensors, {**own_facts, **facts})
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
         """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
         self.state = TrainState(**saved.facts["train"])
-        self._data_position.rescale(self.state, saved.facts.get("round_batches"))
-        self._window = Window(saved.facts.get("window"), self.step.precision.device)
+        self.data.rescale(self.state, saved.facts.get("round_batches"))
+        self._log.window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved, load_weights or self._snapshots.load_last_weights)
         self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))

@@ -93,4 +93,17 @@ class EndingConfig(SchedulerConfig):
         return (step - self.warmup) / (self.horizon - self.warmup)
 
 
+@dataclass(frozen=True)
+class LearningRate:
+    """The learning rate of every update of a training: a schedule with its peak. updates: the most there can be."""
+
+    schedule: SchedulerConfig
+    peak: float
+    updates: int
+
+    def at(self, update: int, share: float) -> float:
+        """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit."""
+        return self.schedule.paced(update, share, self.updates).rate(update, self.peak)
+
+
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")
