@@ -29,7 +29,7 @@ from tolka.system import interrupts
 from tolka.system.device import Precision
 from tolka.system.native_stderr import movable_native_lines
 from tolka.tracking.panel import Panel
-from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, Guarded
+from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending
 from tolka.training.compilation import compile_now
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
@@ -112,8 +112,8 @@ def _train(
 
 def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:
     """Return all that is told how training goes; nothing in processes beside the first."""
-    chosen = [Guarded(name, CALLBACKS.get(name)(), run.log) for name in trackers]
-    return Callbacks([texts, Panel(), *chosen] if ranks.is_first else [])
+    chosen = {name: CALLBACKS.get(name)() for name in trackers}
+    return Callbacks([texts, Panel()], chosen, run.log) if ranks.is_first else Callback()
 
 
 def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:

@@ -103,29 +103,20 @@ class CheckpointWriter:
 def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:
     """Select the checkpoints to keep: those to be averaged, the best ones, and one every trainer.keep_every updates.
 
-    nll: update -> validation loss, as far as known; it breaks ties.
+    nll: update -> validation loss, as far as known; it breaks ties, and then the newer one is better.
     """
-    best = _by_metric(checkpoints, nll, config)[: config.keep_best]
+    values = {update: value for update, value in checkpoints.items() if value is not None}
+
+    def rank(update: str) -> tuple[tuple[float, float], int]:
+        return model_rank(config.metric, values[update], nll.get(update)), int(update)
+
+    best = sorted(values, key=rank, reverse=True)[: config.keep_best]
     regular = [update for update in checkpoints if config.keep_every and int(update) % config.keep_every == 0]
     wanted = {*to_average(checkpoints, config), *best, *regular}
     return {update: value for update, value in checkpoints.items() if update in wanted}
 
 
 def to_average(checkpoints: Checkpoints, config: TrainerConfig) -> list[str]:
-    """Return the updates of the last validated checkpoints, as many as trainer.average says."""
-    return _validated(checkpoints)[: config.average]
-
-
-def _validated(checkpoints: Checkpoints) -> list[str]:
-    """Return the validated updates, the newest first."""
-    return sorted((update for update, value in checkpoints.items() if value is not None), key=int, reverse=True)
-
-
-def _by_metric(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """Return the validated updates, the best first; ties go to the lower nll, then to the newer."""
-    values = {update: value for update, value in checkpoints.items() if value is not None}
-
-    def rank(update: str) -> tuple[float, float]:
-        return model_rank(config.metric, values[update], nll.get(update))
-
-    return sorted(_validated(checkpoints), key=rank, reverse=True)
+    """Return the updates of the last validated checkpoints, as many as trainer.average says, the newest first."""
+    validated = (update for update, value in checkpoints.items() if value is not None)
+    return sorted(validated, key=int, reverse=True)[: config.average]

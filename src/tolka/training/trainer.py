@@ -1,7 +1,7 @@
 """The training loop: updates, validation, saving and stopping."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 from torch import Tensor
@@ -123,30 +123,10 @@ class Trainer:
             weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
             self._beginning = self.resume_state(), weights
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
-            self._finish_interrupted_validation()
+            with self._rolling_back():
+                self._validate_if_due()  # where a signal interrupted the validation before this run resumed
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
-                self.run.save_settings()
-                try:
-                    self._train_step(self._log.window)
-                except LostProcessError:
-                    raise
-                except TolkaError as error:  # the text cannot be read any further: save the model first
-                    self.run.log(str(error))
-                    self._save_last_if_good()
-                    self._finish_saving()
-                    raise
-                try:
-                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
-                        with self._safety:
-                            self._skipped.check(self.state)
-                    self._log.report(self.state, self.step.rate)
-                    if self._validation_is_due():
-                        self._validate_and_save()
-                    else:
-                        self._keep_and_save()
-                except LostError as lost:
-                    self._roll_back(str(lost))
-                self._report_saves()
+                self._next_update()
                 progress.update(self.state.update - progress.n)
         if not self._stop_reason:
             self._finish()
@@ -158,6 +138,27 @@ class Trainer:
         if not self._stop_reason:
             self._log.note_in_warmup("training ended at", self.state.update)
         return self.state
+
+    def _next_update(self) -> None:
+        """Apply an update; report, validate and save what is due after it."""
+        self.run.save_settings()
+        try:
+            self._train_step(self._log.window)
+        except LostProcessError:
+            raise
+        except TolkaError as error:  # the text cannot be read any further: save the model first
+            self.run.log(str(error))
+            self._save_last_if_good()
+            self._finish_saving()
+            raise
+        with self._rolling_back():
+            if self.step.waits or self.state.update % _CHECK_EVERY == 0:
+                with self._safety:
+                    self._skipped.check(self.state)
+            self._log.report(self.state, self.step.rate)
+            if not self._validate_if_due():
+                self._keep_and_save()
+        self._report_saves()
 
     @property
     def _stop_reason(self) -> str | None:
@@ -184,14 +185,6 @@ class Trainer:
         for folder in self._keeper.newly_written():
             self._callback.on_save(folder)
 
-    def _finish_interrupted_validation(self) -> None:
-        """Validate now if a signal interrupted the validation before this run resumed."""
-        try:
-            if self._validation_is_due():
-                self._validate_and_save()
-        except LostError as lost:
-            self._roll_back(str(lost))
-
     def _finish(self) -> None:
         """Validate the last update if that is not done yet, and average checkpoints."""
         try:
@@ -205,9 +198,13 @@ class Trainer:
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
 
-    def _validation_is_due(self) -> bool:
+    def _validate_if_due(self) -> bool:
+        """Validate and save, unless that is done or a stop is requested; return whether it was due."""
         update = self.state.update
-        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_reason
+        if update % self.config.validate_every or self.state.validated_at >= update or self._stop_reason:
+            return False
+        self._validate_and_save()
+        return True
 
     def _keep_and_save(self) -> None:
         """Save what is due between validations; `last/` only outside a row of skipped updates."""
@@ -248,6 +245,13 @@ class Trainer:
         minutes = self.config.max_minutes
         share = self._decisions.seconds / (60 * minutes) if minutes else 0.0
         return self.rate.at(self.state.update, share) * 0.5**self.state.returns
+
+    @contextmanager
+    def _rolling_back(self) -> Iterator[None]:
+        try:
+            yield
+        except LostError as lost:
+            self._roll_back(str(lost))
 
     def _roll_back(self, why: str) -> None:
         """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
