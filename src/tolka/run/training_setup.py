@@ -21,7 +21,7 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
 from tolka.model_directory.card_values import DATA_SET, hub_data_set
-from tolka.model_directory.read import SavedModel, languages
+from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
@@ -151,12 +151,9 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
     if inputs.start is not None:
         _load(model, tokenizer, inputs.start, extends=bool(config.tokenizer.extend))
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
-        before, now = languages(inputs.start.config), (config.corpus.source, config.corpus.target)
+        before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now:
-            log(
-                f"note: it was trained from {before[0]} to {before[1]}; it goes on from {now[0]} to {now[1]}, and may "
-                "forget what it knew"
-            )
+            log(f"note: it was trained from {before}; it goes on from {now}, and may forget what it knew")
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
     model = model.to(device)
@@ -232,7 +229,7 @@ def _validator(config: TrainConfig, inputs: Inputs, model: Seq2Seq, precision: P
         decoding.tokens,
         characters,
         split=resolved_split(decoding.split, sources.several_sentences),
-        languages=(corpus.source, corpus.target),
+        direction=corpus.direction,
     )
     return Validator(
         pairs,
@@ -261,7 +258,7 @@ def _snapshots(
     merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
     facts = {
-        "languages": f"{config.corpus.source} to {config.corpus.target}",
+        "languages": str(config.corpus.direction),
         "architecture": f"{settings['model']['name']}, {parameters - merged:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": prepared.tally.summary(),
