@@ -8,7 +8,8 @@ from tolka.config.schemas import TrainConfig, rebuild
 from tolka.distributed.ranks import Ranks
 from tolka.errors import ConfigError, TolkaError
 from tolka.model_directory.upgrade import lost_settings
-from tolka.training.run_folder import RunFolder, differences
+from tolka.training.run_folder import RunFolder
+from tolka.training.saved_settings import differences
 from tolka.version import __version__
 
 

@@ -101,8 +101,9 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
             diagnoses.append(diagnose(source, config.corpus.direction, held_out, progress.update))
     found = DataCheck(diagnoses, config.cleaning, {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)})
     try:
-        found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)
-        found = replace(found, unfit=inputs.refused_sides)
+        faults = inputs.faults
+        found = replace(found, overlaps=faults.overlaps, wrong_sides=faults.wrong_sides, tokenised=faults.tokenised)
+        found = replace(found, unfit=faults.refused)
         unfit = found.unfit or inputs.loss
         found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(inputs.prepared.store), unfit=unfit)
         return found if unfit else replace(found, pace=pace())
