@@ -77,8 +77,6 @@ def test_a_batch_is_dealt_out_once(size: int) -> None:
         whole = loader.batch(0, number)
         shares = [loader.share(0, number, Ranks(rank, size)) for rank in range(size)]
         assert {share.tokens for share in shares} == {whole.tokens}
-        assert len({share.largest for share in shares}) == 1
-        assert all(share.batch.positions <= share.largest for share in shares)
         parts = [share.batch for share in shares if share.counts]
         assert sum(part.tokens for part in parts) == whole.tokens
         assert sum(len(part.source) for part in parts) == len(rows)
