@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
+from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import (
     ADAPTER,
     BASE,
@@ -29,7 +30,6 @@ from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
-from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 
@@ -48,9 +48,11 @@ class SavedModel:
     scores: dict[str, Any]
 
     @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Every direction that the model was trained for."""
-        return self.sources.directions or (direction_of(self.config),)
+    def facts(self) -> ModelFacts:
+        """What translating texts needs to know of the model."""
+        directions = self.sources.directions or (direction_of(self.config),)
+        form = character_form(self.config)
+        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY))
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:

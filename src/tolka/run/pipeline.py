@@ -97,7 +97,7 @@ def _train(
         del trainer  # the tests need the memory of the optimizer and the gradients
         interrupts.check()
         best = load_model(run.best)
-        translator = Translator.of(best, config.search, decoding_options(config, device))
+        translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
         tests = _test(config, run, inputs, best, translator, device, ranks)
         ranks.wait()
         interrupts.check()
@@ -180,7 +180,7 @@ def _test(
     decoding = decoding_options(config, device)
     tester = Tester(
         translator,
-        Translator.of(inputs.start, config.search, decoding) if inputs.start else None,
+        Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None,
         config.metrics,
         config.corpus.target,
         Precision(device, "fp32"),

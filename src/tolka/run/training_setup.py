@@ -13,7 +13,7 @@ from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches
 from tolka.distributed.ranks import ALONE, Ranks
-from tolka.engines.options import DecodingConfig, resolved_split
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
@@ -21,6 +21,7 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
 from tolka.model_directory.card_values import DATA_SET, hub_data_set
+from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
@@ -46,6 +47,7 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import RunSnapshots
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
@@ -136,7 +138,7 @@ def build_trainer(
         rate,
         DataPosition(loader, options.accumulate, run.log, ranks, partial(spelt, inputs.prepared.tokenizer)),
         run,
-        _validator(config, inputs, whole, precision, ranks),
+        _validator(config, inputs, whole, precision, ranks, run.log),
         _snapshots(config, inputs, whole, model.parameter_count(), precision, run.path),
         callback or Callback(),
     )
@@ -217,20 +219,20 @@ def _fitted(
     return replace(options, accumulate=fit.batches)
 
 
-def _validator(config: TrainConfig, inputs: Inputs, model: Seq2Seq, precision: Precision, ranks: Ranks) -> Validator:
+def _validator(
+    config: TrainConfig,
+    inputs: Inputs,
+    model: Seq2Seq,
+    precision: Precision,
+    ranks: Ranks,
+    log: Callable[[str], None],
+) -> Validator:
     """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
     sources, corpus, pairs = inputs.training_sources, config.corpus, inputs.validation_pairs
     tokenizer, characters = inputs.prepared.tokenizer, config.cleaning.characters
     decoding = decoding_options(config, precision.device)
-    translator = Translator(
-        TorchEngine(model, GreedyConfig(), precision.device),
-        tokenizer,
-        sources.longest,
-        decoding.tokens,
-        characters,
-        split=resolved_split(decoding.split, sources.several_sentences),
-        direction=corpus.direction,
-    )
+    facts = ModelFacts(tokenizer, sources, characters, (corpus.direction,))
+    translator = Translator(TorchEngine(model, precision.device), facts, Request(GreedyConfig()), decoding, log)
     return Validator(
         pairs,
         translator,
