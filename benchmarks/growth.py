@@ -90,7 +90,7 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         config = train_config([*settings(work, Path(folder) / "run"), *point.settings(join_lines(work, point.lines))])
         trainer = fresh_trainer(config)
-        trainer.objective.train()
+        trainer.step.objective.train()
         rates: list[float] = []
         limits = [products("square", torch.float32)]
         before, done, ends_at = 0, 0, float("inf")

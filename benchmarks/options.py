@@ -135,7 +135,7 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
         Nothing(),
         Callback(),
     )
-    trainer.objective.train()
+    trainer.step.objective.train()
 
     def update() -> int:
         before = trainer.state.tokens

@@ -27,7 +27,7 @@ def main(work: Path, others: list[str]) -> None:
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         trainer = fresh_trainer(train_config([*settings(work, Path(folder)), *others]))
-        trainer.objective.train()
+        trainer.step.objective.train()
         for _ in range(WARM_UP):
             trainer.probe()
         before = trainer.state.tokens

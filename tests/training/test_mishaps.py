@@ -23,7 +23,7 @@ class Fragile(torch.nn.Module):
     def __init__(self, bench: Bench, spoilt: Spoilt, gradient: bool = False) -> None:
         super().__init__()
         self._bench, self._spoilt, self._gradient = [bench], spoilt, gradient
-        self.real = bench.trainer.objective
+        self.real = bench.trainer.step.objective
         self.model, self.second_pass = self.real.model, True
 
     def forward(self, batch: Batch) -> LossSum:

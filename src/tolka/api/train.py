@@ -55,8 +55,7 @@ class TrainResult:
         which = f"mean of updates {mean}" if mean else f"update {self.state.best_update} of {self.state.update}"
         facts = {
             "best model": f"{self.model} ({which})",
-            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included, "
-            f"{self.state.safety_seconds:.1f} s waiting for saves",
+            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included",
             "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
         }
         if decoding:

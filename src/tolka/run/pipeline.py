@@ -87,7 +87,7 @@ def _train(
         record_provenance(run, inputs.corpus, device)
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
-    _check_alike(inputs.prepared.folder.name, trainer.objective.model.parameter_count(), ranks)
+    _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     _make_ready(trainer, resumed, config, inputs)
     try:
         callback.on_start(

@@ -19,7 +19,7 @@ from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState
+from tolka.training.state import Clock, GivenUpError, StopRequest, TrainState
 from tolka.training.warning_signs import Watch
 
 
@@ -40,8 +40,8 @@ class Validates(Protocol):
 class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    parallel: the processes that train this model together, which decide the same. safety: measures the time that saving
-    takes. stop: ends a validation once a stop is asked for. callback: is called after each validation.
+    parallel: the processes that train this model together, which decide the same. stop: ends a validation once a stop
+    is asked for. callback: is called after each validation.
     """
 
     config: TrainerConfig
@@ -52,7 +52,6 @@ class Selection:
     snapshots: Snapshots
     watch: Watch
     clock: Clock
-    safety: Stopwatch
     stop: StopRequest
     callback: Callback
 
@@ -81,8 +80,7 @@ class Selection:
     def _save(self, folder: Path, state: TrainState, needed: bool = True) -> None:
         """Save the current model, if this process is the one that writes. needed: see `CheckpointWriter.save`."""
         if self.ranks.is_first:
-            with self.safety:
-                self.keeper.save(folder, self._current_snapshot(state), needed)
+            self.keeper.save(folder, self._current_snapshot(state), needed)
 
     def _current_snapshot(self, state: TrainState) -> SavableModel:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""

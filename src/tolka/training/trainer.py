@@ -8,7 +8,6 @@ from torch import Tensor
 
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
-from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import LearningRate
@@ -22,7 +21,7 @@ from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.selection import Selection, Validates
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window
+from tolka.training.state import Clock, GivenUpError, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
@@ -54,7 +53,7 @@ class Trainer:
         self.validator, self._snapshots, self._callback = validator, snapshots, callback
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
-        self._clock, self._safety = Clock(), Stopwatch()
+        self._clock = Clock()
         self._decisions = Decisions(config, self._ranks, self._clock)
         self._skipped = SkippedUpdates(data, run)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
@@ -69,16 +68,10 @@ class Trainer:
             snapshots,
             watch,
             self._clock,
-            self._safety,
             self._decisions.stop,
             callback,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
-
-    @property
-    def objective(self) -> Objective:
-        """The model that is trained, with its loss."""
-        return self.step.objective
 
     @property
     def loader(self) -> Batches:
@@ -113,15 +106,16 @@ class Trainer:
         self._decisions.begin()
         self._clock.start(self.state.seconds)
         self._log.begin()
-        self.objective.train()
+        self.step.objective.train()
         self.step.parallel.whole_objective.train()
         if not self.state.update:
             self.run.begun()
             if validate_start and not self.state.validated_start:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
-            weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
-            self._beginning = self.resume_state(), weights
+            weights = self.step.objective.model.state_dict()
+            copies = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+            self._beginning = self.resume_state(), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             with self._rolling_back():
                 self._validate_if_due()  # where a signal interrupted the validation before this run resumed
@@ -133,7 +127,6 @@ class Trainer:
         if self._stop_reason:
             self._save_last_if_good()
         self._finish_saving()
-        self.state.safety_seconds += self._safety.seconds
         self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
         if not self._stop_reason:
             self._log.note_in_warmup("training ended at", self.state.update)
@@ -153,8 +146,7 @@ class Trainer:
             raise
         with self._rolling_back():
             if self.step.waits or self.state.update % _CHECK_EVERY == 0:
-                with self._safety:
-                    self._skipped.check(self.state)
+                self._skipped.check(self.state)
             self._log.report(self.state, self.step.rate)
             if not self._validate_if_due():
                 self._keep_and_save()
@@ -174,9 +166,8 @@ class Trainer:
     def _finish_saving(self) -> None:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
         try:
-            with self._safety:
-                self.step.parallel.close()
-                self._keeper.finish()
+            self.step.parallel.close()
+            self._keeper.finish()
         finally:
             self._report_saves()
             self.run.finish()
@@ -271,7 +262,7 @@ class Trainer:
         else:
             saved, weights = self._beginning
             self.loader.load_state(saved.facts["loader"])
-            self.resume(saved, lambda: self.objective.model.load_state_dict(weights))
+            self.resume(saved, lambda: self.step.objective.model.load_state_dict(weights))
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
             f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
@@ -280,9 +271,8 @@ class Trainer:
 
     def _validate_and_save(self) -> None:
         """Validate the model, and save it as `last/`, and as `best/` if it is; ends early if a stop is requested."""
-        with self._safety:
-            self._skipped.check(self.state)
-            self._keeper.wait()
+        self._skipped.check(self.state)
+        self._keeper.wait()
         if self.state.update % self.config.validate_every == 0:  # else a longer run may resume from here
             self._log.window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
@@ -292,18 +282,15 @@ class Trainer:
             self._selection.drop_superseded(self.state)
 
     def _save_last(self) -> None:
-        with self._safety:
-            self._keeper.wait()
-            if self._ranks.of_first(self._keeper.has(self.run.last)):
-                self._beginning = None
-            self.state.seconds = self._clock.seconds
-            self.state.safety_seconds += self._safety.seconds
-            self._safety.seconds = 0.0
-            saved = self.step.parallel.written(self.resume_state(), self.run.path)
-            with self.step.smoothed():
-                self._selection.save_last(self.state, saved)
-            self._keeper.retry()
-            self._decisions.saved()
+        self._keeper.wait()
+        if self._ranks.of_first(self._keeper.has(self.run.last)):
+            self._beginning = None
+        self.state.seconds = self._clock.seconds
+        saved = self.step.parallel.written(self.resume_state(), self.run.path)
+        with self.step.smoothed():
+            self._selection.save_last(self.state, saved)
+        self._keeper.retry()
+        self._decisions.saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
