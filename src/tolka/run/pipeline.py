@@ -29,7 +29,7 @@ from tolka.system import interrupts
 from tolka.system.device import Precision
 from tolka.system.native_stderr import movable_native_lines
 from tolka.tracking.panel import Panel
-from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending
+from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.compilation import compile_now
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
@@ -37,7 +37,6 @@ from tolka.training.signals import listening_to_signals
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
 from tolka.training.trainer import Trainer
-from tolka.training.validation_texts import ValidationTexts
 from tolka.translation.translator import Translator
 
 

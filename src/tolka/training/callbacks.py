@@ -23,6 +23,7 @@ from typing import Any
 from tolka.errors import TolkaError
 from tolka.metrics.validation import Validation
 from tolka.options.registry import Registry
+from tolka.training.run_folder import RunFolder
 
 Log = Callable[[str], None]
 """Writes a line to the run's log."""
@@ -90,6 +91,21 @@ class Callback:
 
 
 CALLBACKS: Registry[Callback] = Registry("tracker", "tolka.tracking")
+
+
+class ValidationTexts(Callback):
+    """Writes the translations of each validation into samples/. samples: those to show of the last one, as text."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self.samples = ""
+
+    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
+        mean = "-mean" if "mean_of_updates" in line else ""
+        text = "".join(f"{translation}\n" for translation in result.translations)
+        path = self._run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
+        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
+        self.samples = "\n".join(samples) if result.samples else ""
 
 
 class Callbacks(Callback):

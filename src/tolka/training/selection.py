@@ -19,7 +19,7 @@ from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, StopRequest, TrainState
+from tolka.training.state import Clock, GivenUpError, TrainState
 from tolka.training.warning_signs import Watch
 
 
@@ -40,8 +40,8 @@ class Validates(Protocol):
 class Selection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    parallel: the processes that train this model together, which decide the same. stop: ends a validation once a stop
-    is asked for. callback: is called after each validation.
+    parallel: the processes that train this model together, which decide the same. check_stop: raises GivenUpError when
+    a validation is to end. callback: is called after each validation.
     """
 
     config: TrainerConfig
@@ -52,7 +52,7 @@ class Selection:
     snapshots: Snapshots
     watch: Watch
     clock: Clock
-    stop: StopRequest
+    check_stop: Callable[[], None]
     callback: Callback
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class Selection:
         name = "mean" if mean_of else ""
         self.objective.eval()
         try:
-            result = self.validate(state.update, name, self.stop.check if self.ranks.size == 1 else lambda: None)
+            result = self.validate(state.update, name, self.check_stop)
         finally:
             self.objective.train()
         if not math.isfinite(result.values["nll"]):

@@ -44,18 +44,6 @@ class GivenUpError(Exception):
     """A stop was requested during a validation."""
 
 
-class StopRequest:
-    """Whether, and why, training should stop; safe to set from a signal handler."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-
-    def check(self) -> None:
-        """Raise GivenUpError if a stop was requested."""
-        if self.reason:
-            raise GivenUpError
-
-
 class Clock:
     """The wall time of training, including the time before a resume."""
 

@@ -68,7 +68,7 @@ class Trainer:
             snapshots,
             watch,
             self._clock,
-            self._decisions.stop,
+            self._decisions.check_stop,
             callback,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
@@ -122,13 +122,13 @@ class Trainer:
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self._next_update()
                 progress.update(self.state.update - progress.n)
-        if not self._stop_reason:
+        if not self._decisions.stop_reason:
             self._finish()
-        if self._stop_reason:
+        if self._decisions.stop_reason:
             self._save_last_if_good()
         self._finish_saving()
-        self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
-        if not self._stop_reason:
+        self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
+        if not self._decisions.stop_reason:
             self._log.note_in_warmup("training ended at", self.state.update)
         return self.state
 
@@ -151,10 +151,6 @@ class Trainer:
             if not self._validate_if_due():
                 self._keep_and_save()
         self._report_saves()
-
-    @property
-    def _stop_reason(self) -> str | None:
-        return self._decisions.stop.reason
 
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
@@ -181,7 +177,7 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if self.config.average and not self._stop_reason:
+            if self.config.average and not self._decisions.stop_reason:
                 with self.step.smoothed():
                     averaged = self._selection.average(self.state)
                 if averaged:
@@ -192,7 +188,7 @@ class Trainer:
     def _validate_if_due(self) -> bool:
         """Validate and save, unless that is done or a stop is requested; return whether it was due."""
         update = self.state.update
-        if update % self.config.validate_every or self.state.validated_at >= update or self._stop_reason:
+        if update % self.config.validate_every or self.state.validated_at >= update or self._decisions.stop_reason:
             return False
         self._validate_and_save()
         return True
