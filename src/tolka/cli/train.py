@@ -78,12 +78,15 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.check:
         return _check(config, options.json)
-    if options.prepare:
-        return _prepare(config)
 
-    from tolka.api.train import train, unlike_before
+    from tolka.api.train import prepare, train, unlike_before
     from tolka.cli.hydra_main import hydra_main
     from tolka.system.progress import say
+
+    if options.prepare:
+        prepare(config)
+        say("the text is prepared: the same settings without --prepare train on it")
+        return DONE
 
     def task(composed: object = None) -> None:
         say(train(config).summary())
@@ -200,16 +203,6 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     else:
         say(health_report(found.as_dict(), config.corpus.direction))
     say(f"all of it, with examples, on one page: {write_page(config, found)}")
-    return DONE
-
-
-def _prepare(config: "TrainConfig") -> int:
-    """Prepare the text of a training."""
-    from tolka.api.train import prepare
-    from tolka.system.progress import say
-
-    prepare(config)
-    say("the text is prepared: the same settings without --prepare train on it")
     return DONE
 
 

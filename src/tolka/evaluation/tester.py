@@ -59,18 +59,17 @@ class Tester:
         before: Translator[TorchEngine] | None,
         metrics: MetricsConfig,
         language: str,
-        precision: Precision,
-        tokens: int,
         leave: Callable[[str, str], object],
         ranks: Ranks = ALONE,
     ) -> None:
-        """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
+        """before: the model to compare with. language: of the target. ranks: share the sentences out.
 
-        leave: writes a text under a path in the run's folder. ranks: share the sentences out.
+        leave: writes a text under a path in the run's folder.
         """
         self._ranks = ranks
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
-        self._precision, self._tokens, self._leave = precision, tokens, leave
+        self._leave, self._tokens = leave, translator.tokens
+        self._precision = Precision(translator.engine.device, "fp32")
 
     def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
         """Measure one test set; compare models only with resamples (metrics.bootstrap > 0)."""

@@ -26,7 +26,6 @@ from tolka.run.provenance import record_provenance
 from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
-from tolka.system.device import Precision
 from tolka.system.native_stderr import movable_native_lines
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
@@ -58,28 +57,21 @@ def run_training(config: TrainConfig) -> Trained:
     with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
         ranks = joined()
         run = RunFolder(config.run.folder, ranks.rank)
-        device, texts = ready_device(config.trainer), ValidationTexts(run)
-        callback = _callback(config.tracking.names, run, texts, ranks)
+        device = ready_device(config.trainer)
         try:
             resuming = claim(run, config, ranks)
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
-            return _train(config, run, resuming, device, ranks, texts, callback)
+            return _train(config, run, resuming, device, ranks)
         finally:
             run.release()
 
 
-def _train(
-    config: TrainConfig,
-    run: RunFolder,
-    resuming: bool,
-    device: torch.device,
-    ranks: Ranks,
-    texts: ValidationTexts,
-    callback: Callback,
-) -> Trained:
+def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> Trained:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
+    texts = ValidationTexts(run)
+    callback = _callback(config.tracking.names, run, texts, ranks)
     inputs = Inputs(config, run.log, ranks)
     inputs.read(resuming=resuming)
     if ranks.is_first:
@@ -97,7 +89,7 @@ def _train(
         interrupts.check()
         best = load_model(run.best)
         translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
-        tests = _test(config, run, inputs, best, translator, device, ranks)
+        tests = _test(config, run, inputs, best, translator, ranks)
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
@@ -172,21 +164,12 @@ def _test(
     inputs: Inputs,
     best: SavedModel,
     translator: Translator[TorchEngine],
-    device: torch.device,
     ranks: Ranks,
 ) -> list[TestResult]:
     """Translate each test set with the best model and score it; writes the scores into `best/` too."""
-    decoding = decoding_options(config, device)
-    tester = Tester(
-        translator,
-        Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None,
-        config.metrics,
-        config.corpus.target,
-        Precision(device, "fp32"),
-        decoding.tokens,
-        run.leave,
-        ranks,
-    )
+    decoding = decoding_options(config, translator.engine.device)
+    before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
+    tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
     results = [tester(name, pairs) for name, pairs in inputs.test_pairs.items()]
     run.forget_tests()
     for result in results:

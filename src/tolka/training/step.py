@@ -226,11 +226,6 @@ class TrainStep:
         return self.parallel.objective
 
     @property
-    def shares_weights(self) -> bool:
-        """Whether each rank keeps only a part of every weight."""
-        return self.parallel.shares_weights
-
-    @property
     def rate(self) -> float:
         """The learning rate of the latest update."""
         return float(self.optimizer.param_groups[0]["lr"])
@@ -259,7 +254,7 @@ class TrainStep:
         """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
         tensors, facts = self.parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
-        if not self.shares_weights:  # under FSDP all ranks have the same number of passes
+        if not self.parallel.shares_weights:  # under FSDP all ranks have the same number of passes
             self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
