@@ -26,7 +26,6 @@ import numpy as np
 from tolka.data.store import TokenStore
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
-from tolka.training.checkpoint_writer import SavableModel
 from tolka.training.finetuning import FinetuningConfig
 
 VOCABULARY = 8000
@@ -91,7 +90,7 @@ class Nothing:
     def rehearse(self) -> None:
         """Do nothing."""
 
-    def take(self, scores: dict[str, Any]) -> SavableModel:
+    def take(self, scores: dict[str, Any]) -> Any:
         """Never called."""
         raise NotImplementedError
 
@@ -125,14 +124,15 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
     FINETUNING.get(option, config.finetuning).apply(model)
     loader, run = Loader(made_up_text(), config.batching, config.run.seed), RunFolder(folder)
     precision = Precision(choose_device("cpu"), config.trainer.precision)
+    nothing: Any = Nothing()
     trainer = Trainer(
         config.trainer,
         TrainStep(config.trainer, config.trainer.objective(model), config.optimizer.build(model), precision),
         LearningRate(config.scheduler, config.optimizer.lr, config.trainer.updates),
         DataPosition(loader, config.trainer.accumulate, run.log),
         run,
-        Nothing(),
-        Nothing(),
+        nothing,
+        nothing,
         Callback(),
     )
     trainer.step.objective.train()

@@ -62,6 +62,7 @@ class Bench:
         objective, precision, run = config.objective(model), Precision(CPU, "fp32"), RunFolder(folder)
         parallel = parallel_of(config, objective, ALONE, precision)
         loader = Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3)
+        snapshots: Any = self
         self.trainer = Trainer(
             config,
             TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), precision, parallel),
@@ -69,7 +70,7 @@ class Bench:
             DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
             run,
             self.validate,
-            self,
+            snapshots,
             Callback(),
         )
 

@@ -44,7 +44,7 @@ from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.precision import check_precision, choose_precision
 from tolka.training.run_folder import RunFolder
-from tolka.training.snapshots import RunSnapshots
+from tolka.training.snapshots import Snapshots
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 from tolka.translation.request import Request
@@ -255,7 +255,7 @@ def gradient_flow_meter(config: TrainConfig, inputs: Inputs, device: torch.devic
 
 def _snapshots(
     config: TrainConfig, inputs: Inputs, model: Seq2Seq, parameters: int, precision: Precision, run: Path
-) -> RunSnapshots:
+) -> Snapshots:
     """Return what copies the model. parameters: those that are trained together, adapters included."""
     merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
@@ -268,4 +268,4 @@ def _snapshots(
         "trained on": f"{describe(precision.device)}, {precision.name}",
         "tolka": __version__,
     }
-    return RunSnapshots(model, prepared.tokenizer, settings, inputs.training_sources, facts, run, prepared.folder.name)
+    return Snapshots(model, prepared.tokenizer, settings, inputs.training_sources, facts, run, prepared.folder.name)

@@ -4,23 +4,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.write import Snapshot
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
-
-
-class SavableModel(Protocol):
-    """A copy of a model that can be written as a model directory, and that training does not change."""
-
-    def with_state(self, state: ResumeState) -> "SavableModel":
-        """Return the model with the state to resume from."""
-
-    def write(self, folder: Path) -> None:
-        """Write the folder, atomically; CheckpointError or OSError on failure."""
-
 
 Checkpoints = Mapping[str, float | None]
 """Update -> trainer.metric of its checkpoint, None where it was not validated."""
@@ -33,11 +21,11 @@ class CheckpointWriter:
         self._run = run
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
         self._jobs: list[Future[None]] = []
-        self._failed: dict[Path, tuple[SavableModel, str]] = {}
+        self._failed: dict[Path, tuple[Snapshot, str]] = {}
         self._on_disk: set[Path] = set()
         self._written: deque[Path] = deque()  # and not yet reported by `newly_written`
 
-    def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
+    def save(self, folder: Path, model: Snapshot, needed: bool = True) -> None:
         """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
         self._failed.pop(folder, None)  # superseded by this one
         self._jobs.append(self._thread.submit(self._write, folder, model, needed))
@@ -80,7 +68,7 @@ class CheckpointWriter:
         for folder, (_, why) in self._failed.items():
             raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
 
-    def _write(self, folder: Path, model: SavableModel, needed: bool) -> None:
+    def _write(self, folder: Path, model: Snapshot, needed: bool) -> None:
         self._run.check_there()
         try:
             model.write(folder)

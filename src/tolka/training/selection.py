@@ -10,10 +10,11 @@ from typing import Any, Protocol
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.weights import average_weights
+from tolka.model_directory.write import Snapshot
 from tolka.system.number_format import shown
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
-from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
+from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.parallel.base import Parallel
@@ -58,7 +59,7 @@ class Selection:
     def __post_init__(self) -> None:
         self.objective, self.ranks = self.parallel.whole_objective, self.parallel.ranks
         self._latest = Validation({}, "")
-        self._snapshot: tuple[tuple[int, int], SavableModel] | None = None
+        self._snapshot: tuple[tuple[int, int], Snapshot] | None = None
 
     def validate_and_select(self, state: TrainState) -> None:
         """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
@@ -82,7 +83,7 @@ class Selection:
         if self.ranks.is_first:
             self.keeper.save(folder, self._current_snapshot(state), needed)
 
-    def _current_snapshot(self, state: TrainState) -> SavableModel:
+    def _current_snapshot(self, state: TrainState) -> Snapshot:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
         version = state.update, state.returns
         if self._snapshot is None or self._snapshot[0] != version:
