@@ -193,16 +193,17 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """Print what is found in the text; the exit code is DONE whatever it is."""
     from tolka.report.data_check import health_report
-    from tolka.run.data_check import check, write_page
+    from tolka.report.data_check_page import write_check_page
+    from tolka.run.data_check import check
     from tolka.system.number_format import json_text
     from tolka.system.progress import say
 
     found = check(config)
     if as_json:
-        print(json_text(found.as_dict(), ensure_ascii=False, indent=1))
+        print(json_text(found, ensure_ascii=False, indent=1))
     else:
-        say(health_report(found.as_dict(), config.corpus.direction))
-    say(f"all of it, with examples, on one page: {write_page(config, found)}")
+        say(health_report(found, config.corpus.direction))
+    say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), found)}")
     return DONE
 
 
