@@ -291,7 +291,7 @@ class Trainer:
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
         tensors, facts = self.step.state()
-        own_facts = {
+        own = {
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._log.window.sums(),
@@ -301,7 +301,7 @@ class Trainer:
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
             "round_batches": self.data.batches(self.state),
         }
-        return ResumeState(tensors, {**own_facts, **facts})
+        return ResumeState(tensors, own | facts)
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
         """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
