@@ -32,7 +32,8 @@ from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import TokenizerConfig
-from tolka.training.run_folder import RunFolder, begun_settings
+from tolka.training.run_folder import RunFolder
+from tolka.training.saved_settings import begun_settings
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
 

@@ -32,6 +32,7 @@ GONE = {
     "trainer.retries": "nothing: it goes back three times",
     "trainer.disk_limit": "trainer.keep_best and trainer.keep_every, which say how many checkpoints there are",
     "trainer.clip_value": "trainer.clip_norm",
+    "trainer.find_lr": "the rate of the experiment, or -m optimizer.lr=3e-4,1e-3,3e-3, which trains at each",
     "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
     "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
     "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",

@@ -16,7 +16,7 @@ def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
     ConfigError if torch.compile does not work on this machine.
     """
     try:
-        torch.compile(_sample_function, dynamic=True)(torch.ones(8, device=device))
+        torch.compile(lambda x: (x * 2).relu().sum(), dynamic=True)(torch.ones(8, device=device))
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConfigError(
@@ -24,10 +24,6 @@ def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
             "leave it out"
         ) from None
     model.compile_layers(mode)
-
-
-def _sample_function(x: torch.Tensor) -> torch.Tensor:
-    return (x * 2).relu().sum()
 
 
 def compile_now(step: TrainStep, batch: Batch) -> float:

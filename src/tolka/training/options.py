@@ -69,8 +69,6 @@ class TrainerConfig:
     """updates between two checkpoints that stay in checkpoints/; 0 = none"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
-    find_lr: bool = False
-    """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     gradient_flow: bool = False
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False

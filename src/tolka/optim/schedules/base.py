@@ -39,10 +39,6 @@ class SchedulerConfig(ABC):
         """
         return self
 
-    def setting_of(self, peak: float) -> str:
-        """Return the setting that makes `peak` the highest rate, as one types it."""
-        return f"optimizer.lr={peak:.2g}"
-
 
 @dataclass(frozen=True)
 class EndingConfig(SchedulerConfig):
@@ -95,6 +91,19 @@ class EndingConfig(SchedulerConfig):
     def progress(self, step: int) -> float:
         """Return the share of the updates between the end of warm-up and the horizon."""
         return (step - self.warmup) / (self.horizon - self.warmup)
+
+
+@dataclass(frozen=True)
+class LearningRate:
+    """The learning rate of every update of a training: a schedule with its peak. updates: the most there can be."""
+
+    schedule: SchedulerConfig
+    peak: float
+    updates: int
+
+    def at(self, update: int, share: float) -> float:
+        """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit."""
+        return self.schedule.paced(update, share, self.updates).rate(update, self.peak)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")
