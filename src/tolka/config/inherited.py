@@ -9,7 +9,7 @@ from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
 from tolka.interchange.load import settings_of_any
 from tolka.model_directory.read import languages
-from tolka.models.base import TRAINING_ONLY, resolved_options
+from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 

@@ -14,8 +14,8 @@ from tolka.formats.ctranslate2.exported import (
     read_exported,
     vocabularies,
 )
-from tolka.formats.ctranslate2.folder import inexpressible, missing, write_folder
-from tolka.formats.ctranslate2.plain_model import options_of, read_plain_model
+from tolka.formats.ctranslate2.folder import missing, write_folder
+from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
 from tolka.model_directory.settings import (
     Folders,
@@ -88,7 +88,7 @@ def _unsuitable_model(name: Path) -> str:
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"
-    return inexpressible(options_of(folder, read_settings(folder)))
+    return inexpressible(read_settings(folder)[1])
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:

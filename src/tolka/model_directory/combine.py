@@ -10,7 +10,7 @@ from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
 from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import snapshot
-from tolka.models.base import TRAINING_ONLY, resolved_options
+from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest
 
 

@@ -1,7 +1,7 @@
 """Verify and load model directories; `write.py` writes them."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,12 @@ from tolka.model_directory.settings import character_form as character_form
 from tolka.model_directory.settings import digests as digests
 from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
 from tolka.model_directory.settings import languages as languages
+from tolka.model_directory.settings import load_settings as load_settings
 from tolka.model_directory.weights import check_size, fill, read_tensors
-from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
-from tolka.options.parsing import build
-from tolka.options.registry import plugins_of
-from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
         raise CheckpointError(
             f"{folder} has its weights in int8, for translating only: give the model that it was made from"
         )
-    settings, model_config = _read_settings(folder)
+    settings, model_config = read_settings(folder)
     scores = read_json(folder / SCORES)
     tokenizer = _load_tokenizer(folder, manifest)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
@@ -108,33 +107,6 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     if source != target and (target, source) == languages(other.config):
         reasons.append(f"one translates from {source} to {target}, the other back")
     return reasons
-
-
-def load_settings(folder: Path) -> dict[str, Any]:
-    """Return the training configuration of a model directory, or of a run directory's `best/`.
-
-    Options of model and tokenizer that are newer than the file have their defaults.
-    """
-    folder = find_model_folder(folder)
-    settings, _ = _read_settings(folder)
-    if not isinstance(settings.get("tokenizer"), dict):
-        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
-    try:
-        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
-    except TolkaError as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    return {**settings, "tokenizer": asdict(tokenizer)}
-
-
-def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml and its model options; options newer than the file have their defaults."""
-    config = read_settings(folder)
-    options = {str(key): value for key, value in config["model"].items()}
-    try:
-        model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
-    except TolkaError as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    return {**config, "model": asdict(model)}, model
 
 
 @dataclass(frozen=True)

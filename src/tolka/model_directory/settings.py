@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
 from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.upgrade import upgrade_config
+from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
+from tolka.options.registry import plugins_of
 from tolka.system.atomic import standing
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.lines import near_path
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
@@ -110,10 +114,11 @@ def _is_language(value: object) -> bool:
     return isinstance(value, str) and is_utf8(value)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Read config.yaml of a model directory, with settings of earlier versions converted; `model` is as it is there.
+def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """Read config.yaml of a model directory, and its model's options; those newer than the file have their defaults.
 
-    CheckpointError if it cannot be read, or lacks its model or its languages.
+    Settings of earlier versions are converted. CheckpointError if it cannot be read, lacks its model or its languages,
+    or has options that are not valid.
     """
     path = folder / CONFIG
     if (folder / EXPORTED).is_file():
@@ -132,6 +137,24 @@ def read_settings(folder: Path) -> dict[str, Any]:
     config = upgrade_config(config)
     try:
         build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
+        options = {str(key): value for key, value in config["model"].items()}
+        model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    return {str(key): value for key, value in config.items()}
+    return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
+
+
+def load_settings(folder: Path) -> dict[str, Any]:
+    """Return the training configuration of a model directory, or of a run directory's `best/`.
+
+    Options of model and tokenizer that are newer than the file have their defaults.
+    """
+    folder = find_model_folder(folder)
+    settings, _ = read_settings(folder)
+    if not isinstance(settings.get("tokenizer"), dict):
+        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
+    try:
+        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    return {**settings, "tokenizer": asdict(tokenizer)}

@@ -52,12 +52,13 @@ class Registry(Generic[C]):
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
     package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
-    register anything.
+    register anything. without: modules of it that register nothing, and are not imported.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, without: Sequence[str] = ()) -> None:
         self.kind = kind
         self.package = package
+        self._without = without
         self._classes: dict[str, type[C]] = {}
         self._filled = False
 
@@ -112,4 +113,5 @@ class Registry(Generic[C]):
             self._filled = True
             package = importlib.import_module(self.package)
             for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+                if module.name not in self._without:
+                    importlib.import_module(f"{self.package}.{module.name}")

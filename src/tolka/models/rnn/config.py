@@ -1,10 +1,13 @@
 """The recurrent models as a registered architecture."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tolka.models.base import MODELS
-from tolka.models.rnn.decoding import DecodingRnn
+from tolka.models.options import MODELS
 from tolka.models.rnn.options import RnnOptions
+
+if TYPE_CHECKING:
+    from tolka.models.rnn.decoding import DecodingRnn
 
 
 @MODELS.register("rnn")
@@ -15,8 +18,10 @@ class RnnConfig(RnnOptions):
     name: str = "rnn"
     """the architecture: rnn"""
 
-    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingRnn:
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "DecodingRnn":
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
+        from tolka.models.rnn.decoding import DecodingRnn
+
         return DecodingRnn(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 

@@ -1,10 +1,13 @@
 """The Transformer as a registered architecture, with its named sizes."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tolka.models.base import MODELS
-from tolka.models.transformer.decoding import DecodingTransformer
+from tolka.models.options import MODELS
 from tolka.models.transformer.options import TransformerOptions
+
+if TYPE_CHECKING:
+    from tolka.models.transformer.decoding import DecodingTransformer
 
 
 @MODELS.register("transformer")
@@ -15,8 +18,10 @@ class TransformerConfig(TransformerOptions):
     name: str = "transformer"
     """the architecture: transformer"""
 
-    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingTransformer:
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "DecodingTransformer":
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
+        from tolka.models.transformer.decoding import DecodingTransformer
+
         return DecodingTransformer(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 
