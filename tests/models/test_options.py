@@ -12,6 +12,7 @@ from tolka.models.transformer.layers import NORMALIZATIONS
 from tolka.nn.feedforward import ACTIVATIONS
 from tolka.nn.initialization import INITIALIZATIONS
 from tolka.nn.rnn_cells import CELLS
+from tolka.options.parsing import build
 
 
 @pytest.mark.parametrize(
@@ -40,5 +41,5 @@ def test_what_can_be_chosen_is_what_can_be_computed(
     kind: type[TransformerConfig | RnnConfig], key: str, computed: dict[str, object]
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        kind(**{key: "?"})
+        build(kind, {key: "?"}, "model")
     assert str(caught.value).endswith(f"Known: {', '.join(sorted(computed))}.")

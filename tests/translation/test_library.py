@@ -9,7 +9,7 @@ import pytest
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
-from tolka.model_directory.read import load_ensemble
+from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.translator import Translator
 
@@ -65,7 +65,7 @@ def test_alignments_have_a_source_word_for_each_target_word(loaded: Translator[T
 
 
 def test_an_ensemble_has_no_alignment(trained: Path) -> None:
-    both = load_ensemble([trained, trained])
+    both = load_any([trained, trained])
     together = Translator.of(both, GreedyConfig(), DecodingConfig(device="cpu"))
     with pytest.raises(ConfigError):
         together.align(together.translate(["ferry ."]))

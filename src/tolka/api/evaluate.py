@@ -12,7 +12,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.interchange.load import load_any_ensemble
+from tolka.formats.any_model import load_any
 from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
@@ -88,7 +88,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)
-    saved = load_any_ensemble(model)
+    saved = load_any(model, to_translate=True)
     keep_freed_memory()
     source_language, language = languages(saved.config)
     language = config.files.language or language

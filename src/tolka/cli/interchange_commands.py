@@ -12,7 +12,7 @@ _LANGUAGES = ("corpus.source", "corpus.target")
 
 
 def _add_import(parser: Parser) -> None:
-    parser.add_argument("model", metavar="FOLDER", help="a folder of Hugging Face's Marian, or hub:OWNER/NAME")
+    parser.add_argument("model", metavar="FOLDER", help="a folder of a Hugging Face model (Marian), or hub:OWNER/NAME")
     parser.add_argument(
         "settings", nargs="*", metavar="key=value", help="corpus.source and corpus.target, if the folder lacks them"
     )
@@ -23,11 +23,13 @@ def _add_import(parser: Parser) -> None:
 def _import(options: argparse.Namespace) -> int:
     out = new_folder(options, "import")
 
-    from tolka.interchange.import_marian import import_marian
-    from tolka.interchange.load import local_folder
+    from tolka.config.plugins import load_plugins
+    from tolka.formats.hub import local_folder
+    from tolka.interchange.import_huggingface import import_huggingface
     from tolka.system.progress import say
 
-    import_marian(local_folder(options.model), out, _languages(options.settings), _sample(options), say)
+    languages = _languages(load_plugins(options.settings))
+    import_huggingface(local_folder(options.model), out, languages, _sample(options), say)
     say(f"written: {out}")
     return DONE
 
@@ -73,13 +75,17 @@ def _add_export(parser: Parser) -> None:
     parser.add_argument(
         "--dtype", default="float32", help="of the weights: float32, float16, bfloat16; ctranslate2: int8"
     )
+    parser.add_argument("plugins", nargs="*", metavar="plugins=[MODULE]", help="modules of families of your own")
     _add_sample(parser)
     add_output(parser)
 
 
 def _export(options: argparse.Namespace) -> int:
+    from tolka.config.plugins import load_plugins
     from tolka.system.progress import say
 
+    if others := load_plugins(options.plugins):
+        raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
     model, out = model_path(options.model), new_folder(options, "export")
     _TARGETS[options.to](model, out, options.dtype, _sample(options))
     say(f"written: {out}")
@@ -88,10 +94,10 @@ def _export(options: argparse.Namespace) -> int:
 
 def _to_huggingface(model: Path, out: Path, dtype: str, lines: Sequence[str]) -> None:
     """Write a folder that `transformers` loads."""
-    from tolka.interchange.export_marian import export_marian
+    from tolka.interchange.export_huggingface import export_huggingface
     from tolka.system.progress import say
 
-    export_marian(model, out, dtype, list(lines), say)
+    export_huggingface(model, out, dtype, list(lines), say)
 
 
 def _to_ctranslate2(model: Path, out: Path, dtype: str, lines: Sequence[str]) -> None:

@@ -84,7 +84,7 @@ def _unsuitable_model(name: Path) -> str:
     if str(name).startswith("hub:"):
         return f"{name} names a model on the Hub, which takes torch"
     if is_of_transformers(name):
-        return f"{name} is a folder of Hugging Face's Marian, which takes torch, or mt-train import first"
+        return f"{name} is a folder of Hugging Face's transformers, which takes torch, or mt-train import first"
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"
@@ -92,11 +92,11 @@ def _unsuitable_model(name: Path) -> str:
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
-    from tolka.interchange.load import load_any_ensemble
+    from tolka.formats.any_model import load_any
     from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
-    return Translator.of(load_any_ensemble(folders), search, decoding)
+    return Translator.of(load_any(folders, to_translate=True), search, decoding)
 
 
 def translator_of(

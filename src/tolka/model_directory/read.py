@@ -1,6 +1,6 @@
 """Verify and load model directories; `write.py` writes them."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
-from tolka.model_directory.settings import digests as digests
-from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
+from tolka.model_directory.settings import find_model_folder, read_settings
 from tolka.model_directory.settings import languages as languages
 from tolka.model_directory.settings import load_settings as load_settings
 from tolka.model_directory.weights import check_size, fill, read_tensors
@@ -71,18 +70,13 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
-def load_to_translate(folder: Path) -> SavedModel:
-    """Load a model directory as `load_model` does, also one whose weights are stored in int8."""
-    return load_model(folder, or_int8=True)
-
-
-def load_ensemble(folders: Folders, load: Callable[[Path], SavedModel] = load_to_translate) -> SavedModel:
-    """Load one model directory, or several as an ensemble. load: what loads one of them.
+def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
+    """Return several models as one; of one model itself.
 
     An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
     and the smallest of each statistic of the sources. CheckpointError if the models are incompatible.
     """
-    first, *others = [load(Path(folder)) for folder in listed_folders(folders)]
+    first, *others = models
     if not others:
         return first
     for other in others:

@@ -31,16 +31,18 @@ Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 
 
-def digests(folders: Folders) -> list[str]:
-    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
-    checksums = [json.dumps(_checksums(Path(each))) for each in listed_folders(folders)]
-    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
+def digest(folder: Path) -> str:
+    """Return a digest of what a model translates with: its weights, tokenizer and settings, from the manifest.
 
-
-def _checksums(folder: Path) -> list[str]:
-    """Return the checksums of a model directory's files that decide what it translates."""
+    Of another program's folder, it is one of names, sizes and times of its files.
+    """
+    if is_of_transformers(folder):
+        stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
+        text = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
     files = json.loads((find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
-    return [f"{name}:{files[name]}" for name in sorted(files) if name in _DECIDING or name.endswith(".model")]
+    checksums = [f"{name}:{files[name]}" for name in sorted(files) if name in _DECIDING or name.endswith(".model")]
+    return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()[:16]
 
 
 def listed_folders(folders: Folders) -> Sequence[str | Path]:
@@ -60,10 +62,10 @@ def find_model_folder(folder: Path) -> Path:
             return candidate
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if _is_of_marian(folder):
+    if is_of_transformers(folder):
         raise CheckpointError(
-            f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
-            "give its OUT"
+            f"{folder} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
+            "and give its OUT"
         )
     raise CheckpointError(
         f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
@@ -82,15 +84,6 @@ def is_of_transformers(folder: Path) -> bool:
     """Return whether a folder looks like one of Hugging Face's transformers and not like a model directory."""
     is_ours = (folder / MANIFEST).is_file() or (folder / "best").exists()
     return (folder / "config.json").is_file() and not is_ours
-
-
-def _is_of_marian(folder: Path) -> bool:
-    """Return whether the config.json of `transformers` in a folder says that its model is Marian's."""
-    try:
-        config = json.loads(read_text(folder / "config.json"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and config.get("model_type") == "marian"
 
 
 def languages(settings: Mapping[str, Any]) -> tuple[str, str]:

@@ -105,11 +105,11 @@ class Translator(Generic[E]):
         The defaults are beam search of 5 on the best device. `tolka.load` also takes models of other programs, and
         CTranslate2 to compute with.
         """
-        from tolka.model_directory.read import load_ensemble
+        from tolka.formats.any_model import load_any
         from tolka.search.beam import BeamConfig
 
         decoding = decoding or DecodingConfig()
-        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding)
+        return Translator.of(load_any(folders, to_translate=True), search or BeamConfig(), decoding)
 
     @staticmethod
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
