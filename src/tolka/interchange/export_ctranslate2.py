@@ -13,8 +13,7 @@ from tolka.formats.ctranslate2.folder import export
 from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.interchange.opening import translator_of
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import facts_of
+from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
 from tolka.search.options.greedy import GreedyConfig
 from tolka.tokenizer.special_tokens import EOS

@@ -13,8 +13,7 @@ from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family
 from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, not_compared, reason_not_to_compare
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import facts_of
+from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, WEIGHTS
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form

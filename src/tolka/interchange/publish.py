@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from tolka.errors import ConfigError, DataError
-from tolka.model_directory.card_values import REPOSITORY
+from tolka.model_directory.card import REPOSITORY
 from tolka.model_directory.public_copy import write_public_copy
 from tolka.system.progress import say
 from tolka.version import __version__

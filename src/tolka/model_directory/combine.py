@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import MADE_OF, facts_of
+from tolka.model_directory.card import MADE_OF, facts_of, model_card
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
 from tolka.model_directory.weights import average_weights

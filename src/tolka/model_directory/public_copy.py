@@ -19,8 +19,7 @@ from typing import Any
 import yaml
 
 from tolka.errors import CheckpointError
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import DATA_SET, MADE_OF, REPOSITORY, facts_of, parity_section
+from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder

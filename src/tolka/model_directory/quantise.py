@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import MEASURED, facts_of, parity_section
+from tolka.model_directory.card import MEASURED, facts_of, model_card, parity_section
 from tolka.model_directory.int8_weights import int8_tensors
 from tolka.model_directory.read import load_model
 from tolka.model_directory.write import snapshot
