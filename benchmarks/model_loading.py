@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from tolka.model_directory.quantise import quantise_model
+from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import load_model
 from tolka.model_directory.write import snapshot
 from tolka.models.base import MODELS

@@ -11,9 +11,9 @@ import yaml
 from sentencepiece import SentencePieceProcessor
 
 from tolka.errors import CheckpointError
+from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.public_copy import PublicCopy, write_public_copy
-from tolka.model_directory.quantise import quantise_model
 
 
 @pytest.mark.parametrize(

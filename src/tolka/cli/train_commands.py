@@ -52,7 +52,7 @@ def _add_quantise(parser: Parser) -> None:
 def _quantise(options: argparse.Namespace) -> int:
     model, out = model_path(options.model), new_folder(options, "quantise")
 
-    from tolka.model_directory.quantise import quantise_model
+    from tolka.model_directory.combine import quantise_model
     from tolka.system.progress import say
 
     quantise_model(model, out)

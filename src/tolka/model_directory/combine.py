@@ -1,10 +1,12 @@
-"""Combine finished models: average several, or merge an adapter into one."""
+"""Make models of finished ones: average several, merge an adapter into one, store one in int8."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.model_directory.card import MADE_OF, facts_of, model_card
+from tolka.model_directory.card import MADE_OF, MEASURED, facts_of, model_card, parity_section
+from tolka.model_directory.int8_weights import int8_tensors
 from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
 from tolka.model_directory.weights import average_weights
@@ -62,6 +64,21 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     for name in names:
         weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
     _write(base, out, f"{_named(model)} with the adapter of {_named(adapter)} merged into it", base.sources)
+
+
+def quantise_model(folder: Path, out: Path) -> None:
+    """Write a model directory that translates as the model does with decoding.precision=int8, to the last bit.
+
+    Its scores are those of the model, and say so. CheckpointError if the model is in int8 already.
+    """
+    saved = load_model(folder)
+    before = "in fp32, before the weights were quantised to int8"
+    facts = {**facts_of(saved.folder, saved.config, saved.scores), "weights": "int8, for translating on a CPU"}
+    scores = {**saved.scores, MEASURED: before, "facts": facts}
+    parity = parity_section(saved.folder)
+    card = model_card(saved.config, facts, scores, parity=f"Compared {before}. {parity}" if parity else "")
+    whole = snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, scores, card)
+    replace(whole, weights=int8_tensors(saved.model), int8=True).write(out)
 
 
 def _check_compatible(first: SavedModel, other: SavedModel) -> None:

@@ -6,7 +6,6 @@ without.
 """
 
 import re
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
 from tolka.model_directory.write import finish
+from tolka.system.atomic import link_or_copy
 from tolka.tokenizer.coders import processor_of
 
 _STATE = Path(STATE_FACTS).parts[0]
@@ -122,7 +122,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 content = (folder / name).read_bytes()
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:
-                _link(folder / name, out / name)
+                link_or_copy(folder / name, out / name)
     if "/" in facts.get(MADE_OF, ""):  # written by an earlier version
         facts[MADE_OF] = "other models"
         made.shortened.append("scores.facts.made of")
@@ -194,11 +194,3 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
         raise CheckpointError(f"{path} does not describe a training (run, corpus)")
     return config
-
-
-def _link(source: Path, target: Path) -> None:
-    """Let the file stand in the other folder, too; copy it on another file system."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
