@@ -6,7 +6,7 @@ folder is that of Helsinki-NLP's models (Tiedemann and Thottingal 2020), as `con
 `transformers` writes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,17 @@ _SHARING = {
     (False, True): "target_output",
     (False, False): "none",
 }
+# model.share_embeddings -> our embeddings, and the names under which theirs may have each matrix.
+_MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
+    "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
+    "source_target": {"target_embedding.weight": (SHARED, SOURCE, TARGET), "output_embedding.weight": (OUTPUT,)},
+    "target_output": {"source_embedding.weight": (SOURCE,), "target_embedding.weight": (TARGET, OUTPUT)},
+    "none": {
+        "source_embedding.weight": (SOURCE,),
+        "target_embedding.weight": (TARGET,),
+        "output_embedding.weight": (OUTPUT,),
+    },
+}
 # Settings of BART's family that older folders have, and that Marian's models never set.
 _ABSENT = {
     "normalize_before": "pre-norm",
@@ -91,23 +102,21 @@ class Marian(Family):
         options, tokenizer, path = foreign.options, foreign.tokenizer, foreign.folder.path
         assert isinstance(options, TransformerOptions)
         sizes = tokenizer.source_size - 1, tokenizer.target_size - 1
-        shapes, optional = shapes_of(options, sizes), {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET}
-        shapes |= dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
-        if options.share_embeddings in ("target_output", "none"):
-            optional -= {SOURCE, TARGET}
+        matrices = _MATRICES[options.share_embeddings]
+        shapes = shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
+        if not any(SHARED in names for names in matrices.values()):
             del shapes[SHARED]
-        if options.share_embeddings in ("source_target", "none"):
-            optional -= {OUTPUT}
-        theirs = foreign.folder.weights(shapes, optional)
+        theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, path)
         weights = {
             ours: torch.cat([theirs[name] for name in fused]) if len(fused) > 1 else theirs[fused[0]]
             for ours, fused in tensor_names(options.layers, options.decoder_layers).items()
         }
-        vocabularies = tokenizer.vocabularies[0], tokenizer.vocabularies[-1]
-        weights |= _embeddings(theirs, options.share_embeddings, vocabularies, path)
-        bias = theirs.get(BIAS, torch.zeros(1, sizes[1]))[0]
-        weights["output_bias"] = _in_our_order(bias, vocabularies[1])
+        source, target = tokenizer.vocabularies[0], tokenizer.vocabularies[-1]
+        for ours, names in matrices.items():
+            vocabulary = source if ours.startswith("source") else target
+            weights[ours] = _in_our_order(_only_one(theirs, names, path), vocabulary)
+        weights["output_bias"] = _in_our_order(theirs.get(BIAS, torch.zeros(1, sizes[1]))[0], target)
         weights["output_bias"][PAD] = _NEVER
         return weights
 
@@ -125,20 +134,16 @@ class Marian(Family):
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
-        ours, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
+        weights, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
         found: dict[str, Tensor] = {}
         for name, fused in tensor_names(options.layers, options.decoder_layers).items():
-            found |= dict(zip(fused, ours[name].chunk(len(fused)), strict=True))
-        orders = [torch.tensor(each.ids_in_original_order()) for each in (vocabularies[0], vocabularies[-1])]
-        if options.share_embeddings == "all":
-            found[SHARED] = ours["target_embedding.weight"][orders[1]]
-        else:
-            found[SOURCE] = ours["source_embedding.weight"][orders[0]]
-            found[TARGET] = ours["target_embedding.weight"][orders[1]]
-        if options.share_embeddings in ("source_target", "none"):
-            found[OUTPUT] = ours["output_embedding.weight"][orders[1]]
-        bias = ours["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
-        found[BIAS] = bias[orders[1]][None]
+            found |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
+        source, target = (torch.tensor(each.ids_in_original_order()) for each in (vocabularies[0], vocabularies[-1]))
+        sharing = options.share_embeddings
+        for ours, (name, *_) in _MATRICES["none" if sharing == "source_target" else sharing].items():
+            found[name] = weights[ours][source if ours.startswith("source") else target]
+        bias = weights["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
+        found[BIAS] = bias[target][None]
         return found
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
@@ -311,30 +316,15 @@ def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tu
     return {**shapes, SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target, BIAS: (1, sizes[1])}
 
 
-def _embeddings(
-    theirs: Mapping[str, Tensor], sharing: str, vocabularies: tuple[Vocabulary, Vocabulary], path: Path
-) -> dict[str, Tensor]:
-    """Return our embeddings; CheckpointError if matrices differ that are one by config.json."""
-    ties_output = sharing in ("all", "target_output")
-    if sharing in ("all", "source_target"):
-        names = [name for name in (SHARED, SOURCE, TARGET) if name in theirs]
-        if not names:
-            raise CheckpointError(f"{path} has no embeddings: {SHARED} is missing")
-        groups = [[*names, OUTPUT] if ties_output else names]
-        source = target = theirs[names[0]]
-    else:
-        source, target = theirs[SOURCE], theirs[TARGET]
-        groups = [[TARGET, OUTPUT]] if ties_output else []
-    for group in groups:
-        for name in group[1:]:
-            if name in theirs and not torch.equal(theirs[name], theirs[group[0]]):
-                raise CheckpointError(f"{path}: {name} and {group[0]} differ, and by {CONFIG} they are one matrix")
-    found = {"target_embedding.weight": _in_our_order(target, vocabularies[1])}
-    if source is not target:
-        found["source_embedding.weight"] = _in_our_order(source, vocabularies[0])
-    if not ties_output:
-        found["output_embedding.weight"] = _in_our_order(theirs[OUTPUT], vocabularies[1])
-    return found
+def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:
+    """Return the matrix that has these names; CheckpointError if it has none of them, or matrices differ."""
+    first, *others = [name for name in names if name in theirs] or [""]
+    if not first:
+        raise CheckpointError(f"{path} has no embeddings: {names[0]} is missing")
+    for name in others:
+        if not torch.equal(theirs[name], theirs[first]):
+            raise CheckpointError(f"{path}: {name} and {first} differ, and by {CONFIG} they are one matrix")
+    return theirs[first]
 
 
 def _in_our_order(rows: Tensor, vocabulary: Vocabulary) -> Tensor:
