@@ -10,6 +10,7 @@ import pytest
 
 from tolka.cli import translate
 from tolka.cli.translate_notes import Tally
+from tolka.text.direction import Direction
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -170,11 +171,11 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     assert asked == [False, True, True]
 
 
-def _tally(languages: tuple[str, str], lines: list[str]) -> Tally:
+def _tally(direction: Direction, lines: list[str]) -> Tally:
     from tolka.cli.translate_formats import Result
     from tolka.translation.results import Candidate
 
-    tally = Tally(languages, False, {})
+    tally = Tally(direction, False, {})
     tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
     return tally
 
@@ -189,8 +190,8 @@ def test_blank_translations_are_noted_if_they_are_most(
 
     texts = [""] * blank + ["x"] * (4 - blank)
     written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
-    given = Tally(("en", "de"), True, {})
-    tally = Tally(("en", "de"), False, {})
+    given = Tally(Direction("en", "de"), True, {})
+    tally = Tally(Direction("en", "de"), False, {})
     for each in (tally, given):
         each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
         each.conclude()
@@ -200,15 +201,15 @@ def test_blank_translations_are_noted_if_they_are_most(
 
 def test_lines_of_the_other_direction_are_noted_once(capsys: pytest.CaptureFixture[str]) -> None:
     korean = ["나는 당신을 사랑합니다.", "KBS는 방송국이다"]
-    _tally(("en", "ko"), [*korean, "I love you.", ""]).conclude()
+    _tally(Direction("en", "ko"), [*korean, "I love you.", ""]).conclude()
     assert capsys.readouterr().err == (
         "note: 2 of 4 lines are in the script of ko, and the model translates from en to ko; is it the one for the "
         "other direction?\n"
     )
-    _tally(("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]).conclude()
-    _tally(("en", "de"), ["Ich liebe dich."]).conclude()  # one script: nothing can be said
-    _tally(("xa", "xb"), ["ferry"]).conclude()
-    _tally(("ko", "en"), [korean[0]] * 19 + ["KBS"]).conclude()  # a name is no other direction
+    _tally(Direction("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]).conclude()
+    _tally(Direction("en", "de"), ["Ich liebe dich."]).conclude()  # one script: nothing can be said
+    _tally(Direction("xa", "xb"), ["ferry"]).conclude()
+    _tally(Direction("ko", "en"), [korean[0]] * 19 + ["KBS"]).conclude()  # a name is no other direction
     assert capsys.readouterr().err == ""
 
 

@@ -36,7 +36,7 @@ class Echo:
         sizes = TransformerConfig(d_model=16, heads=2, layers=1)
         model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
         self.engine = TorchEngine(model, GreedyConfig(), torch.device("cpu"))
-        self.tokenizer, self.characters, self.languages = TOKENIZER, CharacterForm("nfc"), ("xa", "xb")
+        self.tokenizer, self.characters, self.direction = TOKENIZER, CharacterForm("nfc"), ("xa", "xb")
 
     def __call__(self, texts: Sequence[str], tick: Any = None) -> list[str]:
         return [unicodedata.normalize("NFC", text) for text in texts]

@@ -9,6 +9,7 @@ from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.text.characters import KEEP
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -67,11 +68,11 @@ def translator(
     tokens: int = 200,
     workers: int = 0,
     split: str = "length",
-    languages: tuple[str, str] = ("", ""),
+    direction: Direction = UNKNOWN,
 ) -> Translator[TorchEngine]:
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
     engine = TorchEngine(model, search or GreedyConfig(), cpu)
-    made = Translator(engine, TOKENIZER, max_length, tokens, KEEP, split, languages)
+    made = Translator(engine, TOKENIZER, max_length, tokens, KEEP, split, direction)
     made._decoder.workers = workers or made._decoder.workers
     return made

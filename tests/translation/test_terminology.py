@@ -17,6 +17,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.terminology.glossary import Entry, Match
 from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -218,13 +219,13 @@ def test_files_are_read_once_and_early(tmp_path: Path) -> None:
     glossary.write_text("dog\tHund\n")
     banned.write_text("Katze\n")
     search = BeamConfig(glossary=str(glossary), banned=str(banned))
-    assert read_terms(search, ("en", "de")) == ([Entry(("dog",), ("Hund",))], ["Katze"])
-    assert Terminology.of(BeamConfig(), tokenizer(), KEEP, ("en", "de")) is None
-    made = Terminology.of(search, tokenizer(), KEEP, ("en", "de"))
+    assert read_terms(search, Direction("en", "de")) == ([Entry(("dog",), ("Hund",))], ["Katze"])
+    assert Terminology.of(BeamConfig(), tokenizer(), KEEP, Direction("en", "de")) is None
+    made = Terminology.of(search, tokenizer(), KEEP, Direction("en", "de"))
     assert made is not None
     assert [match.targets for match in made.matches("a dog")] == [("Hund",)]
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
-        read_terms(GreedyConfig(banned=str(tmp_path / "none.txt")), ("en", "de"))
+        read_terms(GreedyConfig(banned=str(tmp_path / "none.txt")), Direction("en", "de"))
 
 
 def test_forms_are_compared_as_the_tokenizer_writes_them() -> None:

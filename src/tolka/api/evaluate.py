@@ -19,7 +19,7 @@ from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
-from tolka.model_directory.read import Folders, languages, load_model
+from tolka.model_directory.read import Folders, direction_of, load_model
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
@@ -90,7 +90,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
         raise count_error(sources, references)
     saved = load_any(model, to_translate=True)
     keep_freed_memory()
-    source_language, language = languages(saved.config)
+    source_language, language = direction_of(saved.config)
     language = config.files.language or language
     if config.decoding.backend == "torch":
         translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)

@@ -74,7 +74,7 @@ def run(arguments: Sequence[str]) -> int:
         translator = open_translator(
             models, config.search, config.decoding, _needs_attention(config, options.attention)
         )
-        tally = Tally(translator.languages, options.score, journal.tally)
+        tally = Tally(translator.direction, options.score, journal.tally)
         form = _format(config, translator, options.attention, options.score, journal.done)
         windows = _windows(texts, journal, config.decoding.window, options.output)
 

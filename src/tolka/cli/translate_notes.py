@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tolka.system.progress import say
+from tolka.text.direction import Direction
 from tolka.text.scripts import is_in_other_script
 from tolka.translation.results import blank_translations_note
 
@@ -51,13 +52,13 @@ class Counts:
 class Tally:
     """Counts unusual lines, and prints a note for each kind that a user should know of."""
 
-    def __init__(self, languages: tuple[str, str], scored: bool, before: Mapping[str, Any]) -> None:
-        """languages: the codes of source and target. scored: whether the translations were given.
+    def __init__(self, direction: Direction, scored: bool, before: Mapping[str, Any]) -> None:
+        """direction: of the translations. scored: whether the translations were given.
 
         before: what `as_dict` returned in the job that is resumed; {} in a new one.
         """
         self.counts = Counts(**before)
-        self._languages, self._scored = languages, scored
+        self._direction, self._scored = direction, scored
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as plain values."""
@@ -77,13 +78,13 @@ class Tally:
             counts.cut += not translation.complete
             counts.missing += bool(best.missing)
             counts.banned += bool(best.banned)
-            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._languages)
+            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
             counts.with_text += bool(best.segments)
             counts.blank += bool(best.segments) and not best.text.strip()
 
     def conclude(self, is_complete: bool = True) -> None:
         """Print the notes. is_complete: whether the input was read to its end, without an error."""
-        counts, (source, target) = self.counts, self._languages
+        counts, (source, target) = self.counts, self._direction
         done = "scored" if self._scored else "translated"
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():

@@ -88,8 +88,8 @@ class Tester:
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]
-        languages = self._language, self._translator.languages[0]
-        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *languages)
+        direction = self._language, self._translator.direction[0]
+        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *direction)
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
     def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:

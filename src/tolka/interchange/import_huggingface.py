@@ -19,19 +19,20 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.write import snapshot
+from tolka.text.direction import Direction
 
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
 def import_huggingface(
-    path: Path, out: Path, languages: tuple[str, str] | None, lines: list[str], say: Callable[[str], None]
+    path: Path, out: Path, direction: Direction | None, lines: list[str], say: Callable[[str], None]
 ) -> None:
     """Write a folder of one of `FAMILIES` as a model directory, after the parity gate where `transformers` is there.
 
-    languages: the codes of source and target; None for those of the folder. lines: the sample to compare. ConfigError
+    direction: None for that of the folder. lines: the sample to compare. ConfigError
     if nobody says which languages they are, or a code is none.
     """
-    for key, code in zip(("corpus.source", "corpus.target"), languages or (), strict=False):
+    for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
         if not LANGUAGE.fullmatch(code):
             raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
     if (path / EXPORTED).is_file():
@@ -39,8 +40,8 @@ def import_huggingface(
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
         raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
     foreign = read_foreign(path)
-    foreign = replace(foreign, languages=languages or foreign.languages)
-    if not foreign.languages:
+    foreign = replace(foreign, direction=direction or foreign.direction)
+    if not foreign.direction:
         raise ConfigError(
             f"{path / TOKENIZER_CONFIG} does not say the languages: add them, as in corpus.source=en corpus.target=de"
         )

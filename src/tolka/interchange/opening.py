@@ -153,7 +153,7 @@ def _translator(
         decoding.tokens,
         facts.characters,
         resolved_split(decoding.split, sources.several_sentences),
-        facts.languages,
+        facts.direction,
         None,
         Calibration.of({"quality": facts.quality} if facts.quality is not None else {}),
         sources.length_ratio,

@@ -20,13 +20,14 @@ from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
+from tolka.model_directory.settings import direction_of as direction_of
 from tolka.model_directory.settings import find_model_folder, read_settings
-from tolka.model_directory.settings import languages as languages
 from tolka.model_directory.settings import load_settings as load_settings
 from tolka.model_directory.weights import check_size, fill, read_tensors
 from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
@@ -43,6 +44,11 @@ class SavedModel:
     config: dict[str, Any]
     sources: TrainingSources
     scores: dict[str, Any]
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Every direction that the model was trained for."""
+        return self.sources.directions or (direction_of(self.config),)
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
@@ -88,7 +94,7 @@ def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources(longest, share, first.sources.length_ratio)
+    sources = TrainingSources(longest, share, first.sources.length_ratio, first.sources.directions)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
@@ -97,9 +103,9 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     reasons = []
     if first.tokenizer.digests != other.tokenizer.digests:
         reasons.append("the tokenizers differ (ids mean other subwords)")
-    source, target = languages(first.config)
-    if source != target and (target, source) == languages(other.config):
-        reasons.append(f"one translates from {source} to {target}, the other back")
+    direction = direction_of(first.config)
+    if direction != direction.swapped == direction_of(other.config):
+        reasons.append(f"one translates from {direction}, the other back")
     return reasons
 
 

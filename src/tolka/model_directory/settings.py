@@ -21,6 +21,7 @@ from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.lines import near_path
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.vocabulary import VOCABULARY
@@ -86,9 +87,9 @@ def is_of_transformers(folder: Path) -> bool:
     return (folder / "config.json").is_file() and not is_ours
 
 
-def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return source and target language of a training configuration."""
-    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
+def direction_of(settings: Mapping[str, Any]) -> Direction:
+    """Return from which language into which a training configuration trains."""
+    return Direction(str(settings["corpus"]["source"]), str(settings["corpus"]["target"]))
 
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:

@@ -17,7 +17,7 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
 from tolka.model_directory.card import DATA_SET, hub_data_set
-from tolka.model_directory.read import SavedModel, languages
+from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
@@ -164,7 +164,7 @@ class TrainingSetup:
             )
         model.load_state_dict(state)
         self.run.log(f"weights, sizes and tokenizer: from {start.folder}")
-        before, now = languages(start.config), (self.config.corpus.source, self.config.corpus.target)
+        before, now = direction_of(start.config), self.config.corpus.direction
         if before != now:
             goes_on = f"it goes on from {now[0]} to {now[1]}"
             self.run.log(
@@ -212,7 +212,7 @@ class TrainingSetup:
             self.decoding.tokens,
             characters,
             split=resolved_split(self.decoding.split, sources.several_sentences),
-            languages=(corpus.source, corpus.target),
+            direction=corpus.direction,
         )
         return Validator(
             pairs,

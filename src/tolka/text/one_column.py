@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import IO
 
+from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit
 from tolka.text.pairs import PairSource
 from tolka.text.readers import FORMATS
@@ -26,7 +27,7 @@ def column_of(
     kind: tsv, csv, jsonl or parquet. column, second: names, or in tsv and csv numbers, from 1. stream: read in place of
     the file, once, which `path` then only names; not for parquet. A blank line is a row with a blank text.
     """
-    reader = FORMATS[f".{kind}"](path, str(path), ("", ""), [column, second or column], limit)
+    reader = FORMATS[f".{kind}"](path, str(path), Direction("", ""), [column, second or column], limit)
     assert isinstance(reader, BothSides)
     reader.stream, reader.keeps_blank_lines, reader.setting = stream, True, _SETTING
     return reader

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
@@ -27,7 +28,7 @@ class TextScorer(SegmentScorer, Protocol):
     characters: CharacterForm
     max_length: int
     split: str
-    languages: tuple[str, str]
+    direction: Direction
     terminology: Terminology | None
 
 
@@ -93,7 +94,7 @@ def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
     """Return the sentences of both sides if the translator splits texts and both have as many, else the whole texts."""
     sides, count = [[source], [target]], 1
     if translator.split == "sentences":
-        found = [sentences(text, code) for text, code in zip((source, target), translator.languages, strict=True)]
+        found = [sentences(text, code) for text, code in zip((source, target), translator.direction, strict=True)]
         count = len(found[0])
         if count == len(found[1]) > 1:
             sides = [[part.rstrip() for part in side] for side in found]

@@ -16,6 +16,7 @@ from tolka.terminology.glossary import (
     stands_in,
 )
 from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
 from tolka.tokenizer.special_tokens import BOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -29,13 +30,13 @@ _BEFORE_BLANK, _BEFORE = ("a", "1", ".", "-"), ("(", "“", "。", ".", "-", "�
 
 
 def read_terms(
-    search: "SearchConfig", languages: tuple[str, str], limit: LineLimit = LINE_LIMIT
+    search: "SearchConfig", direction: Direction, limit: LineLimit = LINE_LIMIT
 ) -> tuple[list[Entry], list[str]]:
-    """Read search.glossary and search.banned, if there are any. languages: of source and target.
+    """Read search.glossary and search.banned, if there are any. direction: of the texts.
 
     DataError, in one line, where a file is not as it must be.
     """
-    entries = read_glossary(user_path(search.glossary), languages, limit) if search.glossary else []
+    entries = read_glossary(user_path(search.glossary), direction, limit) if search.glossary else []
     return entries, read_banned(user_path(search.banned), limit) if search.banned else []
 
 
@@ -62,11 +63,11 @@ class Terminology:
         search: "SearchConfig",
         tokenizer: Tokenizer,
         characters: CharacterForm,
-        languages: tuple[str, str],
+        direction: Direction,
         limit: LineLimit = LINE_LIMIT,
     ) -> "Terminology | None":
         """Return what the files of a search ask for, as `read_terms` reads them; None without any."""
-        entries, banned = read_terms(search, languages, limit)
+        entries, banned = read_terms(search, direction, limit)
         return cls(entries, banned, tokenizer, characters) if entries or banned else None
 
     def matches(self, text: str) -> tuple[Match, ...]:

@@ -13,6 +13,7 @@ from tolka.model_directory.manifest import LengthRatio
 from tolka.search.hypothesis import NO_WISH, Rendered
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.windows import full_windows
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import BatchDecoder, Tick
@@ -74,7 +75,7 @@ class Translator(Generic[E]):
         tokens: int = DecodingConfig.tokens,
         characters: CharacterForm = KEEP,
         split: str = "length",
-        languages: tuple[str, str] = ("", ""),
+        direction: Direction = UNKNOWN,
         terminology: Terminology | None = None,
         calibration: Calibration | None = None,
         length_ratio: LengthRatio | None = None,
@@ -82,7 +83,7 @@ class Translator(Generic[E]):
         """max_length: subwords of the longest part given to the model. tokens: see DecodingConfig.
 
         characters: their form in the model's training text. split: from `resolved_split`.
-        languages: the codes of source and target, to split and join sentences. terminology: terms that translations
+        direction: to split and join sentences. terminology: terms that translations
         must contain, for a search that considers them, and phrases that they must not. calibration: of the estimates
         of quality. length_ratio: of the training text, for `flags`.
         """
@@ -90,10 +91,10 @@ class Translator(Generic[E]):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.characters = characters
-        self.split, self.languages, self.terminology = split, languages, terminology
+        self.split, self.direction, self.terminology = split, direction, terminology
         self.calibration, self.length_ratio = calibration, length_ratio
-        self.segmenter = Segmenter(tokenizer, max_length, characters, split, languages, terminology)
-        self._decoder = BatchDecoder(engine, tokenizer, tokens, languages[1])
+        self.segmenter = Segmenter(tokenizer, max_length, characters, split, direction, terminology)
+        self._decoder = BatchDecoder(engine, tokenizer, tokens, direction[1])
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
     @staticmethod
@@ -115,7 +116,7 @@ class Translator(Generic[E]):
     def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
         """Build a translator from a loaded model directory."""
         from tolka.engines.torch_engine import TorchEngine
-        from tolka.model_directory.read import character_form, languages
+        from tolka.model_directory.read import character_form, direction_of
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
@@ -123,14 +124,13 @@ class Translator(Generic[E]):
         limits = max_length, decoding.tokens, character_form(saved.config)
         engine = TorchEngine.of(saved.model, search, decoding)
         split = resolved_split(decoding.split, saved.sources.several_sentences)
-        of_languages = languages(saved.config)
-        terminology = Terminology.of(search, saved.tokenizer, limits[2], of_languages, decoding.line_limit)
+        direction = direction_of(saved.config)
+        terminology = Terminology.of(search, saved.tokenizer, limits[2], direction, decoding.line_limit)
         others = terminology, Calibration.of(saved.scores), saved.sources.length_ratio
-        return Translator(engine, saved.tokenizer, *limits, split, of_languages, *others)
+        return Translator(engine, saved.tokenizer, *limits, split, direction, *others)
 
     def __repr__(self) -> str:
-        source, target = self.languages
-        direction = f"{source} to {target}, " if source and target else ""
+        direction = f"{self.direction}, " if self.direction.is_known else ""
         return f"Translator({direction}{self.engine}, split={self.split!r}, max_length={self.max_length})"
 
     @property

@@ -617,7 +617,7 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
 
 def test_facts_are_read_as_they_are_written(exported: Path) -> None:
     facts = Exported.read(exported)
-    assert (facts.languages, facts.characters, facts.dtype) == (("xa", "xb"), CharacterForm("nfc"), "float32")
+    assert (facts.direction, facts.characters, facts.dtype) == (("xa", "xb"), CharacterForm("nfc"), "float32")
     assert facts.as_dict() == json.loads((exported / EXPORTED).read_text())
 
 

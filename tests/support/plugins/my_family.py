@@ -11,6 +11,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.weights import unique_tensors
 from tolka.models.options import ModelConfig
 from tolka.models.transformer import TransformerConfig
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _SIZES = ("d_model", "heads", "layers")
@@ -26,7 +27,9 @@ class Toy(Family):
         """Read sizes, tokenizer and languages."""
         sizes = {key: whole(config, key, str(folder.path / CONFIG)) for key in _SIZES}
         tokenizer, longest = Tokenizer([folder.bytes("toy.model")]), whole(config, "longest", str(folder.path / CONFIG))
-        return Foreign(self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, ("xa", "xb"))
+        return Foreign(
+            self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, Direction("xa", "xb")
+        )
 
     def weights(self, foreign: Foreign) -> dict[str, Tensor]:
         """Read the tensors by their names here."""

@@ -19,12 +19,12 @@ from tolka.models.options import ModelConfig
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.registry import Registry
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.version import __version__
 
 CONFIG, TOKENIZER_CONFIG, GENERATION_CONFIG = "config.json", "tokenizer_config.json", "generation_config.json"
 LANGUAGE = re.compile(r"[\w+-]{1,40}")
-_UNKNOWN_LANGUAGE = "und"
 
 
 class Family(ABC):
@@ -80,7 +80,7 @@ FAMILIES: Registry[Family] = Registry("family", "tolka.formats.huggingface", wit
 class Foreign:
     """What a folder says of its model besides the weights.
 
-    about: of tokenizer_config.json. longest: subwords of a source. languages: None where the folder does not say them.
+    about: of tokenizer_config.json. longest: subwords of a source. direction: None where the folder does not say it.
     """
 
     family: Family
@@ -90,15 +90,15 @@ class Foreign:
     options: ModelConfig
     tokenizer: Tokenizer
     longest: int
-    languages: tuple[str, str] | None
+    direction: Direction | None
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that a model directory's config.yaml would have."""
-        source, target = self.languages or (_UNKNOWN_LANGUAGE, _UNKNOWN_LANGUAGE)
+        direction = self.direction or Direction("und", "und")
         return {
             "run": {"name": self.folder.name},
-            "corpus": {"source": source, "target": target},
+            "corpus": direction._asdict(),
             "cleaning": asdict(CleaningConfig()),
             "tokenizer": asdict(_tokenizer_options(self.tokenizer)),
             "model": asdict(self.options),
@@ -112,7 +112,7 @@ class Foreign:
         assert weights.keys() == unique_tensors(model.state_dict()).keys()
         model.load_state_dict(weights, strict=False)  # a shared matrix has several names
         facts = {
-            "languages": " to ".join(settings["corpus"].values()),
+            "languages": str(Direction(**settings["corpus"])),
             "architecture": f"{self.family.NAME}'s {model.architecture}, {model.parameter_count():,} parameters",
             "imported from": f"a folder of Hugging Face's {self.family.NAME}, {self.folder.name}",
             "tolka": __version__,

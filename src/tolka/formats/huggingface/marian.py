@@ -29,12 +29,13 @@ from tolka.formats.huggingface.family import (
 )
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
-from tolka.model_directory.settings import character_form, languages
+from tolka.model_directory.settings import character_form, direction_of
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.positions import sinusoids
 from tolka.system.surrogates import is_utf8, printable
+from tolka.text.direction import Direction
 from tolka.tokenizer.character_rules import with_rules
 from tolka.tokenizer.coders import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -96,7 +97,7 @@ class Marian(Family):
             raise CheckpointError(
                 f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
             )
-        return Foreign(self, folder, config, about, options, tokenizer, positions - 1, _languages(about))
+        return Foreign(self, folder, config, about, options, tokenizer, positions - 1, _direction(about))
 
     def weights(self, foreign: Foreign) -> dict[str, Tensor]:
         options, tokenizer, path = foreign.options, foreign.tokenizer, foreign.folder.path
@@ -269,10 +270,10 @@ def check_expressible(model: TransformerOptions) -> None:
         )
 
 
-def _languages(about: Mapping[str, Any]) -> tuple[str, str] | None:
+def _direction(about: Mapping[str, Any]) -> Direction | None:
     """Return the languages that tokenizer_config.json names; None if they are no codes."""
-    source, target = (str(about.get(key, "")) for key in ("source_lang", "target_lang"))
-    return (source, target) if LANGUAGE.fullmatch(source) and LANGUAGE.fullmatch(target) else None
+    direction = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
+    return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
 def tensor_names(layers: int, decoder_layers: int) -> dict[str, list[str]]:
@@ -396,7 +397,7 @@ def _generation(config: dict[str, Any]) -> dict[str, Any]:
 def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
     """Return the SentencePiece models and the vocabularies, in Marian's order."""
     models, vocabularies = saved.tokenizer.models, saved.tokenizer.vocabularies
-    source, target = languages(saved.config)
+    source, target = direction_of(saved.config)
     form = character_form(saved.config)
     files: dict[str, Any] = {
         SOURCE_SPM: with_rules(models[0], form.source, source),
