@@ -70,9 +70,10 @@ def _add_publish(parser: Parser) -> None:
 def _publish(options: argparse.Namespace) -> int:
     from tolka.interchange.publish import publish
     from tolka.options.checks import check_licence
+    from tolka.system.progress import say
 
     check_licence(options.licence, "--licence")
-    print(publish(model_path(options.model), options.repository, options.private, options.licence))
+    print(publish(model_path(options.model), options.repository, options.private, options.licence, say))
     return DONE
 
 

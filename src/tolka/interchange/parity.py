@@ -20,7 +20,6 @@ from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
-from tolka.system.progress import say
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
@@ -212,7 +211,9 @@ def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, 
     return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
 
 
-def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = say) -> list[str]:
+def sample_of(
+    saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
+) -> list[str]:
     """Return the lines to compare: those given, in the model's form of characters, or made-up ones if none are given.
 
     Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if no

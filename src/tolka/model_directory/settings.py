@@ -63,7 +63,7 @@ def find_model_folder(folder: Path) -> Path:
             return candidate
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if is_of_transformers(folder):
+    if _has_model_type(folder):
         raise CheckpointError(
             f"{folder} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
             "and give its OUT"
@@ -85,6 +85,14 @@ def is_of_transformers(folder: Path) -> bool:
     """Return whether a folder looks like one of Hugging Face's transformers and not like a model directory."""
     is_ours = (folder / MANIFEST).is_file() or (folder / "best").exists()
     return (folder / "config.json").is_file() and not is_ours
+
+
+def _has_model_type(folder: Path) -> bool:
+    """Return whether there is a config.json as `transformers` writes it."""
+    try:
+        return "model_type" in json.loads(read_text(folder / "config.json"))
+    except (OSError, TypeError, ValueError, RecursionError):
+        return False
 
 
 def direction_of(settings: Mapping[str, Any]) -> Direction:
