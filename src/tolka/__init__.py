@@ -9,6 +9,8 @@
 
 train         trains a model, keeps the best one and tests it
 load          returns a Translator: texts in, translations out
+Request       what one call asks of a translator: search, glossary, prefixes, direction
+Direction     from which language into which
 translate     translates texts with a model that is loaded for them
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
+    from tolka.text.direction import Direction
+    from tolka.translation.request import Request
     from tolka.translation.translator import Translator
 
 __all__ = [
+    "Direction",
+    "Request",
     "TolkaError",
     "TrainConfig",
     "Translator",
@@ -47,6 +53,8 @@ __all__ = [
 
 # Imported when first used, so that a command's --help never waits for torch.
 _HOMES = {
+    "Direction": "tolka.text.direction",
+    "Request": "tolka.translation.request",
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",

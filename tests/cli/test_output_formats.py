@@ -11,6 +11,7 @@ import pytest
 from tolka.cli import translate
 from tolka.cli.translate_notes import Tally
 from tolka.text.direction import Direction
+from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -161,9 +162,9 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     asked: list[bool] = []
     real = Translator.translate
 
-    def watched(self: Any, texts: Any, tick: Any, scored: bool = True, *rest: Any) -> list[Translation]:
-        asked.append(scored)
-        return real(self, texts, tick, scored, *rest)
+    def watched(self: Any, texts: Any, request: Request, tick: Any) -> list[Translation]:
+        asked.append(request.scored)
+        return real(self, texts, request, tick)
 
     monkeypatch.setattr(Translator, "translate", watched)
     for name in ("text", "nbest", "jsonl"):

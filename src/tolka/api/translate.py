@@ -10,6 +10,7 @@ from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError
 from tolka.interchange.opening import open_translator
 from tolka.model_directory.settings import Folders
+from tolka.system.progress import say
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.input_output import InputConfig, OutputConfig
@@ -28,7 +29,7 @@ def load(model: Folders, config: TranslateConfig | Settings = (), **settings: An
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
     config = _complete(config, settings)
-    return open_translator(model, config.search, config.decoding)
+    return open_translator(model, config.search, config.decoding, say=say)
 
 
 def translate(
@@ -70,6 +71,6 @@ def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""
-    translator = open_translator(model, config.search, config.decoding)
+    translator = open_translator(model, config.search, config.decoding, say=say)
     for window in windows:
-        yield translator.translate(window, tick)
+        yield translator.translate(window, tick=tick)

@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     with open_output(options.output, config, models, others) as out:
         journal = Journal(out, config.decoding.window)
         translator = open_translator(
-            models, config.search, config.decoding, _needs_attention(config, options.attention)
+            models, config.search, config.decoding, _needs_attention(config, options.attention), say
         )
         tally = Tally(translator.direction, options.score, journal.tally)
         form = _format(config, translator, options.attention, options.score, journal.done)
@@ -225,6 +225,7 @@ def _results(
 ) -> "list[Result]":
     """Translate a window, or score its translations, which are given then. scored: whether scores are needed."""
     from tolka.cli.translate_formats import Result
+    from tolka.translation.request import Request
     from tolka.translation.scoring import score_given
 
     sources, targets = [pair.source for pair in window], [pair.target for pair in window]
@@ -232,7 +233,7 @@ def _results(
         scores = score_given(translator, sources, targets, tick)
         return [Result(source, *each) for source, each in zip(sources, scores, strict=True)]
     prefixes = targets if any(targets) else []
-    translations = translator.translate(sources, tick, scored, prefixes)
+    translations = translator.translate(sources, Request(prefixes=prefixes, scored=scored), tick)
     return [Result(source, translation) for source, translation in zip(sources, translations, strict=True)]
 
 

@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
+from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import (
     ADAPTER,
     BASE,
@@ -27,7 +28,6 @@ from tolka.model_directory.weights import check_size, fill, read_tensors
 from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
-from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
@@ -46,9 +46,11 @@ class SavedModel:
     scores: dict[str, Any]
 
     @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Every direction that the model was trained for."""
-        return self.sources.directions or (direction_of(self.config),)
+    def facts(self) -> ModelFacts:
+        """What translating texts needs to know of the model."""
+        directions = self.sources.directions or (direction_of(self.config),)
+        form = character_form(self.config)
+        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY))
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:

@@ -39,8 +39,8 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import Extension, unspelt
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
-from tolka.translation.terminology import read_terms
 
 _LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
 _MUCH_UNSPELT = 0.1  # of the subwords
@@ -80,7 +80,7 @@ class Inputs:
             self.log(f"note: {note}")
         if self.loss and not resuming:
             raise DataError(self.loss)
-        read_terms(self.config.search, self.config.corpus.direction)
+        Request.of(self.config.search, self.config.corpus.direction)
 
     @cached_property
     def corpus(self) -> Corpus:

@@ -28,8 +28,14 @@ class TextScorer(SegmentScorer, Protocol):
     characters: CharacterForm
     max_length: int
     split: str
-    direction: Direction
-    terminology: Terminology | None
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of a call that names none."""
+
+    @property
+    def terminology(self) -> Terminology | None:
+        """The terms and banned phrases of a call that names none."""
 
 
 class ScoredPair(NamedTuple):
