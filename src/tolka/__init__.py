@@ -14,6 +14,7 @@ Direction     from which language into which
 translate     translates texts with a model that is loaded for them
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
+attention     returns what each subword of a translation attends to
 train_config  returns the TrainConfig of some settings
 
 Settings are those of the commands (`mt-train --help`): a text, a list of texts, a mapping, or keywords. What goes wrong
@@ -28,7 +29,7 @@ from tolka.version import __version__
 if TYPE_CHECKING:
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.train import train
-    from tolka.api.translate import load, translate
+    from tolka.api.translate import attention, load, translate
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
@@ -43,6 +44,7 @@ __all__ = [
     "TrainConfig",
     "Translator",
     "__version__",
+    "attention",
     "calibrate",
     "evaluate",
     "load",
@@ -58,6 +60,7 @@ _HOMES = {
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",
+    "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
     "evaluate": "tolka.api.evaluate",
     "load": "tolka.api.translate",

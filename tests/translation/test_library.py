@@ -11,6 +11,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
@@ -19,7 +20,7 @@ TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid
 @pytest.fixture
 def loaded(trained: Path) -> Translator[TorchEngine]:
     limited = GreedyConfig(max_length_factor=0.0, max_length_extra=9)
-    return Translator.load(trained, limited, DecodingConfig(device="cpu"))
+    return open_model(trained, limited, DecodingConfig(device="cpu"))
 
 
 def test_a_stream_reads_no_more_than_a_window(loaded: Translator[TorchEngine]) -> None:

@@ -13,7 +13,6 @@ from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
-from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
@@ -28,6 +27,7 @@ from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
+from tolka.translation.opening import open_model
 from tolka.translation.results import blank_translations_note
 from tolka.translation.translator import Translator
 
@@ -95,7 +95,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     if config.decoding.backend == "torch":
         translator: Translator[Any] = Translator.of(saved, config.search, config.decoding, say)
     else:
-        translator = open_translator(model, config.search, config.decoding, say=say)
+        translator = open_model(model, config.search, config.decoding, say=say)
     with bar("translating", len(sources[1]), " lines") as progress:
         hypotheses = translator(sources[1], tick=progress.update)
     pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]

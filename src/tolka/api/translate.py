@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tolka.config.translate_command import translate_config
 from tolka.config.translate_schema import TranslateConfig
 from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError
-from tolka.interchange.opening import open_translator
 from tolka.model_directory.settings import Folders
 from tolka.system.progress import say
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.input_output import InputConfig, OutputConfig
+from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from tolka.translation.attention_maps import AttentionMap
 
 
 def load(model: Folders, config: TranslateConfig | Settings = (), **settings: Any) -> Translator[Any]:
@@ -29,7 +32,7 @@ def load(model: Folders, config: TranslateConfig | Settings = (), **settings: An
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
     config = _complete(config, settings)
-    return open_translator(model, config.search, config.decoding, say=say)
+    return open_model(model, config.search, config.decoding, say=say)
 
 
 def translate(
@@ -53,6 +56,25 @@ def translate(
     return chain.from_iterable(_translated(model, windows, config, tick))
 
 
+def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
+    """Return the attention maps of a text and its translation, one for each part that the model translates.
+
+    model, settings: as in `load`, or what `load` returned. target: a translation that is given; by default the model's
+    own. Each map has the subwords of target (`rows`) and source (`columns`) and the `weights` between them: of the last
+    decoder layer, the mean over its heads. ConfigError where a model has no such attention, and where CTranslate2
+    computes.
+
+        [found] = tolka.attention("runs/sample", "I love you.")
+        print(found.columns, found.weights[0])    # what the first subword of the translation attends to
+    """
+    translator = model if isinstance(model, Translator) else load(model, **settings)
+    if target:
+        translation = translator.score([(source, target)])[0].translation
+    else:
+        (translation,) = translator.translate(source)
+    return translator.attention([translation])[0]
+
+
 def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
     if not isinstance(config, TranslateConfig):
@@ -71,6 +93,6 @@ def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""
-    translator = open_translator(model, config.search, config.decoding, say=say)
+    translator = open_model(model, config.search, config.decoding, say=say)
     for window in windows:
         yield translator.translate(window, tick=tick)

@@ -64,14 +64,14 @@ def run(arguments: Sequence[str]) -> int:
         say("type a line to translate it; end with Ctrl-D")
     total = texts.count()
 
-    from tolka.interchange.opening import open_translator
+    from tolka.translation.opening import open_model
     from tolka.translation.segments import TextError
 
     title, shown = "scoring" if options.score else "translating", not typed and not _on_screen(options.output)
     others = {"--score": options.score, "--attention": options.attention is not None}
     with open_output(options.output, config, models, others) as out:
         journal = Journal(out, config.decoding.window)
-        translator = open_translator(
+        translator = open_model(
             models, config.search, config.decoding, _needs_attention(config, options.attention), say
         )
         tally = Tally(translator.direction, options.score, journal.tally)

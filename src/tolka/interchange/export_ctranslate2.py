@@ -11,12 +11,12 @@ from tolka.errors import ConfigError
 from tolka.formats.ctranslate2.exported import read_exported
 from tolka.formats.ctranslate2.folder import export
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.interchange.opening import translator_of
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
 from tolka.search.options.greedy import GreedyConfig
 from tolka.tokenizer.special_tokens import EOS
+from tolka.translation.opening import translator_of
 
 # Rounded weights translate lines otherwise, the more the less sure the model is: nll alone tells what it costs.
 # int8 cost five models 0.0001 to 0.0008 nats a token, and 0.009 to 0.03 where sums were cut off at 16 bits.

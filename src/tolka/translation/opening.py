@@ -1,4 +1,4 @@
-"""Open a translator with what can compute fastest: CTranslate2, or torch."""
+"""Open a model, whatever made it, with what can compute fastest: CTranslate2, or torch."""
 
 import tempfile
 from functools import partial
@@ -28,23 +28,31 @@ from tolka.model_directory.settings import (
     read_settings,
 )
 from tolka.search.options.base import SearchConfig
+from tolka.search.options.beam import BeamConfig
 from tolka.search.options.sampling import SamplingConfig
 from tolka.system.progress import Say, silent
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 
-def open_translator(
-    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str = "", say: Say = silent
+def open_model(
+    models: Folders,
+    search: SearchConfig | None = None,
+    decoding: DecodingConfig | None = None,
+    attention: str = "",
+    say: Say = silent,
 ) -> Translator[Any]:
-    """Load a model, or several that translate together, with the engine that decoding.backend names.
+    """Open a model, or several that translate together, whatever made it, with the engine that decoding.backend names.
 
-    A folder that was exported for CTranslate2 has that engine, whatever decoding.backend is. attention: the setting
-    that reads a model's attention, which takes torch; "" if there is none. say: is given notes. ConfigError where the
-    engine that is named cannot do what is asked.
+    models: a model or run directory, a folder of one of `FAMILIES` or one exported for CTranslate2, or
+    `hub:OWNER/NAME`. An exported folder has CTranslate2, whatever decoding.backend is. search, decoding: the defaults
+    are beam search of 5 on the best device. attention: the setting that reads a model's attention, which takes torch;
+    "" if there is none. say: is given notes. ConfigError where the engine that is named cannot do what is asked;
+    CheckpointError where a model is damaged.
     """
-    translator = _opened(folders, search, decoding, attention, say)
-    translator.loaded_by = partial(open_translator, folders, search, decoding, attention)
+    search, decoding = search or BeamConfig(), decoding or DecodingConfig()
+    translator = _opened(models, search, decoding, attention, say)
+    translator.loaded_by = partial(open_model, models, search, decoding, attention)
     return translator
 
 
