@@ -12,6 +12,7 @@ load          returns a Translator: texts in, translations out
 Request       what one call asks of a translator: search, glossary, prefixes, direction
 Direction     from which language into which
 translate     translates texts with a model that is loaded for them
+translate_files  translates files, as mt-translate does
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
 attention     returns what each subword of a translation attends to
@@ -29,7 +30,7 @@ from tolka.version import __version__
 if TYPE_CHECKING:
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.train import train
-    from tolka.api.translate import attention, load, translate
+    from tolka.api.translate import attention, load, translate, translate_files
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
@@ -51,6 +52,7 @@ __all__ = [
     "train",
     "train_config",
     "translate",
+    "translate_files",
 ]
 
 # Imported when first used, so that a command's --help never waits for torch.
@@ -67,6 +69,7 @@ _HOMES = {
     "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",
     "translate": "tolka.api.translate",
+    "translate_files": "tolka.api.translate",
 }
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tolka.cli.translate_input import TextsToTranslate
+from tolka.jobs.inputs import TextsToTranslate
+from tolka.jobs.options import InputConfig
 from tolka.text.lines import LineLimit
-from tolka.translation.input_output import InputConfig
 from tolka.translation.opening import open_model
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
@@ -225,11 +225,10 @@ def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
     assert not segmenter.segmented("", "mirka").segments
 
 
-def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a\nb\nc")
     with open(tmp_path / "text", encoding="utf-8") as stream:
-        monkeypatch.setattr("sys.stdin", stream)
-        texts = TextsToTranslate([], InputConfig(), LineLimit())
+        texts = TextsToTranslate([], InputConfig(), LineLimit(), stream)
         assert stream.buffer.read(2) == b"a\n"
         assert texts.count() == 2
         assert [pair.source for pair in texts.read()] == ["b", "c"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tolka.cli import translate
-from tolka.cli.translate_notes import Tally
+from tolka.jobs.notes import Tally
 from tolka.text.direction import Direction
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
@@ -173,7 +173,7 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
 
 
 def _tally(direction: Direction, lines: list[str]) -> Tally:
-    from tolka.cli.translate_formats import Result
+    from tolka.jobs.formats import Result
     from tolka.translation.results import Candidate
 
     tally = Tally(direction, False, {})
@@ -182,11 +182,9 @@ def _tally(direction: Direction, lines: list[str]) -> Tally:
 
 
 @pytest.mark.parametrize(("blank", "noted"), [(0, False), (2, False), (3, True)])
-def test_blank_translations_are_noted_if_they_are_most(
-    capsys: pytest.CaptureFixture[str], blank: int, noted: bool
-) -> None:
+def test_blank_translations_are_noted_if_they_are_most(blank: int, noted: bool) -> None:
     """Four lines, two blank ones aside, of which an undertrained model ends some at once."""
-    from tolka.cli.translate_formats import Result
+    from tolka.jobs.formats import Result
     from tolka.translation.results import Candidate
 
     texts = [""] * blank + ["x"] * (4 - blank)
@@ -195,23 +193,25 @@ def test_blank_translations_are_noted_if_they_are_most(
     tally = Tally(Direction("en", "de"), False, {})
     for each in (tally, given):
         each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
-        each.conclude()
     note = f"note: {blank} of 4 translations are blank (blank sources not counted): the model ends these sentences at"
-    assert capsys.readouterr().err.count(note) == noted  # once: a blank line that was given is scored
+    assert (
+        "\n".join((*tally.notes(), *given.notes())).count(note) == noted
+    )  # once: a blank line that was given is scored
 
 
-def test_lines_of_the_other_direction_are_noted_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_the_other_direction_are_noted_once() -> None:
     korean = ["나는 당신을 사랑합니다.", "KBS는 방송국이다"]
-    _tally(Direction("en", "ko"), [*korean, "I love you.", ""]).conclude()
-    assert capsys.readouterr().err == (
+    assert list(_tally(Direction("en", "ko"), [*korean, "I love you.", ""]).notes()) == [
         "note: 2 of 4 lines are in the script of ko, and the model translates from en to ko; is it the one for the "
-        "other direction?\n"
-    )
-    _tally(Direction("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]).conclude()
-    _tally(Direction("en", "de"), ["Ich liebe dich."]).conclude()  # one script: nothing can be said
-    _tally(Direction("xa", "xb"), ["ferry"]).conclude()
-    _tally(Direction("ko", "en"), [korean[0]] * 19 + ["KBS"]).conclude()  # a name is no other direction
-    assert capsys.readouterr().err == ""
+        "other direction?"
+    ]
+    for direction, lines in (
+        (("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]),
+        (("en", "de"), ["Ich liebe dich."]),  # one script: nothing can be said
+        (("xa", "xb"), ["ferry"]),
+        (("ko", "en"), [korean[0]] * 19 + ["KBS"]),  # a name is no other direction
+    ):
+        assert not list(_tally(Direction(*direction), lines).notes())
 
 
 def test_help_names_the_formats(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,21 @@
 """Load a translator, translate texts: settings in, translations out. Needs torch only to compute with it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.config.translate_command import translate_config
-from tolka.config.translate_schema import TranslateConfig
 from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError
-from tolka.model_directory.settings import Folders
-from tolka.system.progress import say
+from tolka.jobs import translation as jobs
+from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
+from tolka.jobs.translation import Job
+from tolka.model_directory.settings import Folders, listed_folders
+from tolka.system.progress import Say, say
+from tolka.text.lines import user_path
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
-from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
@@ -73,6 +76,39 @@ def attention(model: Folders | Translator[Any], source: str, target: str = "", *
     else:
         (translation,) = translator.translate(source)
     return translator.attention([translation])[0]
+
+
+def translate_files(
+    model: Folders,
+    files: Sequence[str | Path],
+    config: TranslateConfig | Settings = (),
+    output: str | Path | None = None,
+    attention: str | Path | None = None,
+    score: bool = False,
+    stdin: TextIO | None = None,
+    stdout: TextIO | None = None,
+    say: Say = say,
+    **settings: Any,
+) -> None:
+    """Translate files as mt-translate does, which calls this: formats, columns, resuming and notes are its settings.
+
+    model, config, settings: as in `load`. files: none = `stdin`. output: a file, written whole or not at all; None =
+    `stdout`. attention: a folder for attention maps. score: whether the second of two files has translations of the
+    first, which are scored. say: is given notes. TolkaError says in one line why it cannot.
+
+        tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
+    """
+    if not isinstance(config, TranslateConfig):
+        config = translate_config(as_typed(config, settings))
+    else:
+        check_complete(settings)
+    models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
+    job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
+    jobs.translate_files(job, config, say)
+
+
+def _path(name: str | Path | None) -> Path | None:
+    return None if name is None else user_path(str(name))
 
 
 def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
