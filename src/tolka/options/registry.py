@@ -94,18 +94,10 @@ class Registry(Generic[C]):
 
     def presets(self) -> dict[str, C]:
         """Return what `<kind>=<name>` can choose: the PRESETS beside each class, or its defaults under its own name."""
-        return self._beside("PRESETS")
-
-    def variants(self) -> dict[str, C]:
-        """Return the small configurations that tests try: the VARIANTS beside each class, or its defaults."""
-        return self._beside("VARIANTS")
-
-    def _beside(self, table: str) -> dict[str, C]:
-        """Collect dictionaries of that name from the modules that define the registered classes."""
         self._fill()
         collected: dict[str, C] = {}
         for name, cls in self._classes.items():
-            collected |= getattr(sys.modules[cls.__module__], table, None) or {name: cls()}
+            collected |= getattr(sys.modules[cls.__module__], "PRESETS", None) or {name: cls()}
         return collected
 
     def _fill(self) -> None:

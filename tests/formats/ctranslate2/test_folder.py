@@ -26,6 +26,7 @@ from ctranslate2 import get_supported_compute_types
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load_file, save_file
+from small_models import TRANSFORMERS
 
 import tolka
 from conftest import Command
@@ -40,7 +41,7 @@ from tolka.model_directory.file_names import EXPORTED, WEIGHTS
 from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
 from tolka.models.rnn.config import RnnConfig
-from tolka.models.transformer.config import VARIANTS, TransformerConfig
+from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
@@ -56,7 +57,7 @@ from tolka.translation.request import Request
 from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
-EXPRESSIBLE = {name: config for name, config in VARIANTS.items() if not inexpressible(config)}
+EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible(config)}
 ON_CPU = DecodingConfig(device="cpu", threads=1)
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
 CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
@@ -134,8 +135,8 @@ def test_embeddings_shared_in_every_way(sharing: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
-    assert set(VARIANTS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
-    folder = write_model(tmp_path / "model", VARIANTS["transformer free d_v"])
+    assert set(TRANSFORMERS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
+    folder = write_model(tmp_path / "model", TRANSFORMERS["transformer free d_v"])
     with pytest.raises(ConfigError, match=r"CTranslate2 cannot express model.d_v=5"):
         export_checked(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -39,18 +39,3 @@ PRESETS = {
     ),
 }
 """The values of `model=`."""
-
-VARIANTS = {
-    "rnn": RnnConfig(cell="rnn", d_model=32),
-    "lstm": RnnConfig(d_model=32),
-    "gru": RnnConfig(cell="gru", d_model=32),
-    "rnn deep bidirectional": RnnConfig(cell="rnn", d_model=24, hidden=32, layers=2, bidirectional=True),
-    "lstm deep bidirectional": RnnConfig(d_model=32, layers=2, bidirectional=True, share_embeddings="none"),
-    "gru deep bidirectional": RnnConfig(cell="gru", d_model=32, layers=2, bidirectional=True),
-    "rnn additive": RnnConfig(cell="rnn", d_model=32, attention="additive"),
-    "lstm dot": RnnConfig(d_model=32, attention="dot", bidirectional=True),
-    "lstm general fed": RnnConfig(d_model=32, layers=2, attention="general", input_feeding=True),
-    "gru general": RnnConfig(cell="gru", d_model=32, attention="general", token_term=True),
-    "gru additive fed": RnnConfig(cell="gru", d_model=24, hidden=40, attention="additive", input_feeding=True),
-}
-"""Small models for tests."""
