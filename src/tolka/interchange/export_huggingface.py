@@ -52,8 +52,9 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
     with whole_folder(out) as work:
         save_tensors(_converted(family.tensors(saved, options), DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
         for name, content in files.items():
-            text = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-            (work / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+            if not isinstance(content, bytes):
+                content = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+            (work / name).write_bytes(content)
         if reason := reason_not_to_compare(family):
             section = not_compared(reason, say)
         else:

@@ -111,21 +111,13 @@ BF16 = Threshold(identical=0.6, bleu=80.0, logits=1.0)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A line that two sides translate differently."""
-
-    source: str
-    ours: str
-    theirs: str
-
-
-@dataclass(frozen=True)
 class Parity:
     """How alike two sides translate a sample.
 
     logits: the greatest difference. nll: by how much the other side's nll of a token is above ours, in nats, in the
     mean of all tokens that ours could write next: the Kullback-Leibler divergence of the distributions. Unlike the
     share of identical lines, it does not depend on how sure a model is. None, both, if one side has no logits.
+    first: the first line that differs: source, our translation and the other one.
     """
 
     other: str
@@ -134,7 +126,7 @@ class Parity:
     bleu: Score
     logits: float | None
     nll: float | None
-    first: Difference | None
+    first: tuple[str, str, str] | None
 
     @property
     def share(self) -> float:
@@ -174,8 +166,7 @@ class Parity:
         if reasons:
             shown = ""
             if self.first is not None:
-                texts = (self.first.source, self.first.ours, self.first.theirs)
-                source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in texts)
+                source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in self.first)
                 shown = f". First line that differs: {source} becomes {ours} in tolka and {theirs} in {self.other}"
             complaint = f"{self.other} does not translate like tolka: {'; '.join(reasons)}"
             raise CheckpointError(f"{complaint}{shown}{threshold.advice}")
@@ -189,7 +180,7 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
     """
     mine, other = ([text.strip() for text in side.translate(lines)] for side in (ours, theirs))
     both = list(zip(lines, mine, other, strict=True))
-    first = next((Difference(*each) for each in both if each[1] != each[2]), None)
+    first = next((each for each in both if each[1] != each[2]), None)
     (bleu,) = score(other, mine, MetricsConfig(names=["bleu"], tokenizer="13a", bootstrap=0))
     identical = sum(one == two for one, two in zip(mine, other, strict=True))
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal

@@ -34,7 +34,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         sources.append(other.sources)
         del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", _combined_sources(sources))
+    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", TrainingSources.combined(sources, max))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -89,16 +89,6 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
     reasons = differing + incompatibilities(first, other)
     if reasons:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(reasons)}")
-
-
-def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """Return the largest of each statistic, and the first ratio of lengths.
-
-    The share of several sentences is None if one model has none.
-    """
-    shares = [each.several_sentences for each in sources]
-    share = None if None in shares else max(share for share in shares if share is not None)
-    return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio, sources[0].directions)
 
 
 def _named(folder: Path) -> str:

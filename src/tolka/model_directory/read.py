@@ -92,11 +92,8 @@ def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
-    longest = min(saved.sources.longest for saved in (first, *others))
-    shares = [saved.sources.several_sentences for saved in (first, *others)]
-    share = None if None in shares else min(share for share in shares if share is not None)
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources(longest, share, first.sources.length_ratio, first.sources.directions)
+    sources = TrainingSources.combined([saved.sources for saved in models], min)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 

@@ -118,15 +118,19 @@ def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig
 
 
 def translator_of(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent
+    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent, name: Path | None = None
 ) -> Translator[CTranslate2Engine]:
-    """Build a translator on a folder that was exported for CTranslate2."""
-    if decoding.precision == "int8" and found.facts.dtype != "int8":
+    """Build a translator on a folder that was exported for CTranslate2. name: of the model, where it is another."""
+    about = found.facts
+    if decoding.precision == "int8" and about.dtype != "int8":
         raise ConfigError(
-            f"decoding.precision=int8: {found.folder} has its weights in {found.facts.dtype}; export the model with "
+            f"decoding.precision=int8: {found.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    return _translator(found, search, decoding, found.folder, say)
+    vocabulary = Vocabulary(*vocabularies(found.tokenizer), about.positions)
+    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name or found.folder, say)
+    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
+    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
 
 
 def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
@@ -143,20 +147,9 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
             write_folder(model, Path(work), dtype)
             found = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
-            return _translator(found, search, decoding, model.folder, say)
+            return translator_of(found, search, decoding, say, model.folder)
     except OSError as error:
         raise DataError(
             f"{model.folder} cannot be converted in {tempfile.tempdir or 'a temporary folder'} "
             f"({error.strerror or error}): set TMPDIR to a folder with space for it"
         ) from None
-
-
-def _translator(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, name: Path, say: Say
-) -> Translator[CTranslate2Engine]:
-    """Build a translator on CTranslate2's files in a folder. name: of the model, for messages."""
-    about = found.facts
-    vocabulary = Vocabulary(*vocabularies(found.tokenizer), about.positions)
-    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name, say)
-    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
-    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
