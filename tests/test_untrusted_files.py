@@ -22,8 +22,8 @@ from tolka.cli import train
 from tolka.cli.common import guarded
 from tolka.engines.options import DecodingConfig
 from tolka.model_directory.combine import quantise_model
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.resume_state import load_state, restoring
+from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig

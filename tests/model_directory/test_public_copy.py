@@ -12,8 +12,8 @@ from sentencepiece import SentencePieceProcessor
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.combine import quantise_model
-from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.public_copy import PublicCopy, write_public_copy
+from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.combine import quantise_model
-from tolka.model_directory.manifest import checked_manifest, write_manifest
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.model_directory.write import rescore, snapshot
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.models.rnn.config import RnnConfig

@@ -17,8 +17,8 @@ from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.manifest import QUALITY
 from tolka.model_directory.read import Folders, direction_of, load_model
+from tolka.model_directory.verify import QUALITY
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory

@@ -17,7 +17,7 @@ from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, not_compared, reason_not_to_compare
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
-from tolka.model_directory.manifest import MANIFEST
+from tolka.model_directory.verify import MANIFEST
 from tolka.model_directory.write import snapshot
 from tolka.text.direction import Direction
 

@@ -14,7 +14,7 @@ import yaml
 
 from tolka.metrics.tables import between
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES
-from tolka.model_directory.manifest import as_written
+from tolka.model_directory.verify import as_written
 from tolka.system.number_format import shown
 from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path

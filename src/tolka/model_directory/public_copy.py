@@ -20,8 +20,8 @@ import yaml
 from tolka.errors import CheckpointError
 from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
-from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
+from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
 from tolka.tokenizer.coders import processor_of

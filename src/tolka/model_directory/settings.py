@@ -11,8 +11,8 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
-from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.verify import MANIFEST
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of

@@ -30,8 +30,8 @@ from tolka.model_directory.file_names import (
     STATE_TENSORS,
     WEIGHTS,
 )
-from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.weights import unique_tensors
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.system.atomic import whole_folder

@@ -22,8 +22,8 @@ from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
-from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
+from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.report.data_check import in_validation_set
 from tolka.system.number_format import counted
 from tolka.text.check.diagnosis import Finding, overlaps

@@ -19,7 +19,6 @@ from tolka.formats.ctranslate2.exported import (
 from tolka.formats.ctranslate2.folder import missing, write_folder
 from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import MANIFEST, read_json
 from tolka.model_directory.settings import (
     Folders,
     find_model_folder,
@@ -27,6 +26,7 @@ from tolka.model_directory.settings import (
     listed_folders,
     read_settings,
 )
+from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig
 from tolka.search.options.sampling import SamplingConfig

@@ -11,7 +11,7 @@ from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.verify import QUALITY
 from tolka.search.hypothesis import Rendered
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.beam import BeamConfig

@@ -38,8 +38,8 @@ from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_mode
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.model_directory.file_names import EXPORTED, WEIGHTS
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids

@@ -17,7 +17,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, Exported, vocabularies
 from tolka.formats.ctranslate2.plain_model import Array, PlainModel, sinusoids
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.manifest import checked_manifest, write_manifest
+from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 

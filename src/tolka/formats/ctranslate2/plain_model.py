@@ -13,8 +13,8 @@ from safetensors.numpy import load_file
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.file_names import CONFIG, SCORES, WEIGHTS
-from tolka.model_directory.manifest import TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder, read_settings
+from tolka.model_directory.verify import TrainingSources, read_json, verified_manifest
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.tokenizer.tokenizer import Tokenizer

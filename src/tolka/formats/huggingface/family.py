@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.read import SavedModel
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import unique_tensors
 from tolka.models.options import ModelConfig
 from tolka.nn.initialization import SkipInitialization
