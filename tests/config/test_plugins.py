@@ -3,16 +3,20 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from random_model import TEXTS, write_model
 
+import tolka
 from conftest import TINY, XA, XB
 from tolka.config.plugins import load_plugins
 from tolka.errors import ConfigError
+from tolka.models.transformer import TransformerConfig
 
 PLUGINS = Path(__file__).parents[1] / "support" / "plugins"
 SETTINGS = [setting for setting in TINY if not setting.startswith("model")]
@@ -134,3 +138,25 @@ def test_plugins_that_cannot_be_had(
 
 def test_other_settings_are_left() -> None:
     assert load_plugins(["model=lstm", "plugins=[json]", "run.name=plugins"]) == ["model=lstm", "run.name=plugins"]
+
+
+def test_a_family_of_foreign_models_is_one_file(tmp_path: Path) -> None:
+    """It is translated with as it is, comes in, and goes out as it was; without the plugin its type is unknown."""
+    write_model(tmp_path / "model", TransformerConfig(d_model=16, heads=2, layers=1))
+    shutil.copyfile(PLUGINS / "my_family.py", tmp_path / "my_family.py")
+    text, plugin = f"{TEXTS[0]}\n{TEXTS[1]}\n", "plugins=[my_family]"
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    for name, out in (("model", "toy"), ("toy", "in"), ("in", "back")):
+        action = ["import", name] if name == "toy" else ["export", name, "--to", "huggingface"]
+        done = command("train", *action, plugin, "--sample", "text", "-o", out, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "transformers does not know Toy" in done.stderr
+    found = command("translate", "toy", plugin, folder=tmp_path, text=text)
+    assert found.stdout.splitlines() == tolka.load(tmp_path / "model")(TEXTS[:2])
+    for name in ("config.json", "toy.model", "model.safetensors"):
+        assert (tmp_path / "toy" / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
+    unknown = command("translate", "toy", folder=tmp_path, text=text)
+    assert (
+        "the architecture is 'toy' (model_type), and only Hugging Face's marian (MarianMTModel) can be"
+        in unknown.stderr
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from small_models import VARIANTS
 
 from tolka.data.batch import EOS, collate
 from tolka.errors import ConfigError
@@ -35,7 +36,7 @@ class EnsembleOf(ModelConfig):
 
 
 VOCABULARY = 12
-SMALL: dict[str, ModelConfig] = MODELS.variants()
+SMALL = VARIANTS
 ENSEMBLE = EnsembleOf(
     first=TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
     second=TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),

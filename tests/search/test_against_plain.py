@@ -8,9 +8,9 @@ import pytest
 import torch
 from oracle import perturb
 from plain_search import Found, PlainSearch, scored
+from small_models import VARIANTS
 
 from tolka.data.batch import collate
-from tolka.models.base import MODELS
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
@@ -67,7 +67,7 @@ def plain(name: str, seed: int) -> PlainSearch:
     """A random model of the architecture, its probabilities known by teacher forcing."""
     torch.manual_seed(seed)
     members = [TransformerConfig(d_model=16, heads=2, layers=1), RnnConfig(d_model=16, attention="dot")]
-    configs = members if name == "ensemble" else [MODELS.variants()[name]]
+    configs = members if name == "ensemble" else [VARIANTS[name]]
     models = [config.build(VOCABULARY, VOCABULARY, True) for config in configs]
     model = (Ensemble(models) if name == "ensemble" else models[0]).double().eval()
     perturb(model, seed)
@@ -137,7 +137,7 @@ def check(reference: PlainSearch, config: SearchConfig, wishes: Sequence[Wish] =
 
 
 SEEDED = [("transformer", 1), ("gru additive fed", 1), ("ensemble", 2)]
-EVERY = [*MODELS.variants(), "ensemble"]
+EVERY = [*VARIANTS, "ensemble"]
 
 
 @pytest.mark.parametrize(("name", "seed"), SEEDED)

@@ -18,8 +18,8 @@ from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
-from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig

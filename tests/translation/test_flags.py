@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tolka.model_directory.manifest import LengthRatio
+from tolka.model_directory.verify import LengthRatio
 from tolka.translation.flags import (
     FLAGS,
     _common,

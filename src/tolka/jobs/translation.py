@@ -113,13 +113,13 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         say("type a line to translate it; end with Ctrl-D")
     total = texts.count()
 
-    from tolka.interchange.opening import open_translator  # may import torch, for which nobody waits in vain
+    from tolka.translation.opening import open_model  # may import torch, for which nobody waits in vain
     from tolka.translation.segments import TextError
 
     asked = {"--score": job.are_given, "--attention": job.attention is not None}
     with open_output(job.output, job.stdout, config, job.models, asked, say) as out:
         journal = Journal(out, config.decoding.window)
-        translator = open_translator(job.models, config.search, config.decoding, job.needs_attention(config), say)
+        translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally)
         form = _format(job, config, translator, journal.done)
         windows = _windows(job, texts, journal, config.decoding.window)

@@ -7,27 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import PAD, UNK
-from tolka.errors import ConfigError
 from tolka.kernels.matmul import matmul
 
 VOCABULARY_TENSORS = ("source_embedding.weight", "target_embedding.weight", "output_embedding.weight", "output_bias")
 """Names of the tensors with one row for each subword; the first is the source's."""
 _SPREAD = 0.1  # of rows that start as the mean of all, in standard deviations of the old rows
-SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
-
-
-def resolved_sharing(sharing: str, shared: bool) -> str:
-    """Return `sharing` with auto resolved. shared: whether source and target have one vocabulary.
-
-    ConfigError when two vocabularies are to share a matrix.
-    """
-    if sharing == "auto":
-        return "all" if shared else "target_output"
-    if not shared and sharing not in ("target_output", "none"):
-        raise ConfigError(
-            f"model.share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=true, or target_output"
-        )
-    return sharing
 
 
 class TokenEmbedding(nn.Embedding):
@@ -62,7 +46,7 @@ class Embeddings(NamedTuple):
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
-    """Create the embeddings. sharing: from `resolved_sharing`."""
+    """Create the embeddings. sharing: from `resolved_sharing` of options.py."""
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):

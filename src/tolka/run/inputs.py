@@ -18,10 +18,10 @@ from tolka.distributed.outcomes import gather_outcomes
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
-from tolka.interchange.load import load_any
+from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
-from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
+from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import counted
 from tolka.text.check.loss import loss_in_words

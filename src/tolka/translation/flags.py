@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from tolka.model_directory.manifest import LengthRatio
+from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
 from tolka.translation.numbers import unmatched
 from tolka.translation.results import Translation

@@ -13,7 +13,7 @@ from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
-from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.verify import QUALITY
 from tolka.translation.results import Translation
 from tolka.translation.scoring import SegmentScorer
 

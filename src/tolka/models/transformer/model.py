@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tolka.data.batch import Batch
 from tolka.kernels.packing import Packing, choose_packing
-from tolka.models.base import Inspection, Seq2Seq
 from tolka.models.embeddings import OutputLayer, make_embeddings
+from tolka.models.seq2seq import Inspection, Seq2Seq
 from tolka.models.transformer.layers import DecoderLayer, EncoderLayer, make_norm
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.dropout import Dropout
