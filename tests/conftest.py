@@ -1,6 +1,7 @@
 """What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
 
 import builtins
+import gc
 import io
 import random
 import sys
@@ -13,7 +14,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tolka.cli import evaluate, train, translate
+from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
 
 settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
@@ -40,6 +41,8 @@ TINY = [
     "report.plots=false",
     "trainer.device=cpu",
     "trainer.precision=fp32",
+    "search.max_length_factor=1",
+    "search.max_length_extra=2",  # untrained models do not end by themselves
 ]
 COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
 
@@ -50,9 +53,28 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def imports_are_no_garbage() -> None:
+    """A full collection goes through all that torch and Hydra hold, a fifth of a second each time."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
 def composed_once() -> Iterator[None]:
-    """hydra.main composes once more to find hydra.mode, which mt-train has found before: a tenth of a second a test."""
+    """A training without settings of Hydra's starts without hydra.main, which composes the settings twice more.
+
+    0.25 s of the 0.5 s of such a training. tests/cli/test_hydra.py and test_multirun.py go through hydra.main.
+    """
+
+    through_hydra = hydra_main.hydra_main
+
+    def started(task: Callable[..., object], settings: Sequence[str], *rest: Any) -> None:
+        if rest[1:] or any(setting.lstrip("+~").startswith("hydra") for setting in settings):
+            through_hydra(task, settings, *rest)
+        else:
+            task()
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tolka.cli.hydra_main.hydra_main", started)
         patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
         yield
 
