@@ -5,6 +5,7 @@
 # make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE  # without caches each of the many processes compiles each module anew
 
 .PHONY: demo test coverage lint docs configs sample
 demo: .venv/ready

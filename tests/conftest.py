@@ -1,6 +1,7 @@
 """What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
 
 import builtins
+import copy
 import gc
 import io
 import random
@@ -8,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import torch
 from hypothesis import settings
+from omegaconf import OmegaConf
 
 from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
@@ -62,10 +64,18 @@ def imports_are_no_garbage() -> None:
 def composed_once() -> Iterator[None]:
     """A training without settings of Hydra's starts without hydra.main, which composes the settings twice more.
 
-    0.25 s of the 0.5 s of such a training. tests/cli/test_hydra.py and test_multirun.py go through hydra.main.
+    0.25 s of the 0.5 s of such a training. tests/cli/test_hydra.py and test_multirun.py go through hydra.main. The YAML
+    files are parsed once.
     """
 
-    through_hydra = hydra_main.hydra_main
+    through_hydra, parse = hydra_main.hydra_main, OmegaConf.load
+    parsed: dict[str, Any] = {}
+
+    def parsed_once(file: TextIO) -> Any:
+        text = file.read()
+        if text not in parsed:
+            parsed[text] = parse(io.StringIO(text))
+        return copy.deepcopy(parsed[text])
 
     def started(task: Callable[..., object], settings: Sequence[str], *rest: Any) -> None:
         if rest[1:] or any(setting.lstrip("+~").startswith("hydra") for setting in settings):
@@ -75,6 +85,7 @@ def composed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tolka.cli.hydra_main.hydra_main", started)
+        patch.setattr(OmegaConf, "load", parsed_once)
         patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
         yield
 
