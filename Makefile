@@ -5,7 +5,8 @@
 # make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
-unexport PYTHONDONTWRITEBYTECODE  # without caches each of the many processes compiles each module anew
+# Without caches each of the tests' processes compiles each module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test coverage lint docs configs sample
 demo: .venv/ready
@@ -24,6 +25,8 @@ lint: .venv/ready
 	$(BIN)/mypy --strict src tests benchmarks scripts
 	$(BIN)/mypy --strict data/sample/generator
 
+# A second thread of the notebook's training spins where the cores have other work.
+docs: export OMP_NUM_THREADS = 1
 docs: .venv/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
