@@ -8,6 +8,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +19,7 @@ from omegaconf import OmegaConf
 
 from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
+from tolka.search.greedy import GreedyConfig
 
 settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
 settings.load_profile("tolka")
@@ -58,6 +60,17 @@ def one_thread() -> None:
 def imports_are_no_garbage() -> None:
     """A full collection goes through all that torch and Hydra hold, a fifth of a second each time."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def short_waits() -> Iterator[None]:
+    """Few updates for an estimate of a training's time, and short translations in a validation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tolka.training.time_estimate._MAX_UPDATES", 3)
+        short = partial(GreedyConfig, max_length_factor=1.0, max_length_extra=2)
+        patch.setattr("tolka.run.training_setup.GreedyConfig", short)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
