@@ -5,6 +5,7 @@ import copy
 import gc
 import io
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -197,3 +198,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     assert guarded(train.run, arguments_of(write_corpus(folder / "corpus"), folder / "run")) == 0
     return folder / "run"
+
+
+@pytest.fixture
+def begun(trained: Path, tmp_path: Path) -> list[str]:
+    """The arguments of mt-train that have trained tmp_path/run: a copy of `trained`, with its text."""
+    shutil.copytree(trained, tmp_path / "run")
+    return [*arguments_of(trained.parent / "corpus", tmp_path / "run"), f"run.prepared={trained.parent / 'prepared'}"]

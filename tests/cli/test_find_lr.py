@@ -44,19 +44,25 @@ def test_a_recommendation_then_the_training_as_if_nothing_had_been(
     assert weights[0] == weights[1]
 
 
-def test_a_run_that_has_begun_is_not_touched(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    assert command("mt-train", *tiny).code == 0
+def test_a_run_that_has_begun_is_not_touched(command: Command, begun: list[str], tmp_path: Path) -> None:
     before = contents(tmp_path / "run")
-    outcome = command("mt-train", *tiny, "trainer.find_lr=true")
+    outcome = command("mt-train", *begun, "trainer.find_lr=true")
     assert outcome.code == 2
     assert "these settings differ: trainer.find_lr (False, now True). Choose another run.name" in outcome.error
     with pytest.raises(ConfigError, match="holds another run"):
-        find_lr(train_config(tiny))  # from Python, whatever the setting says
+        find_lr(train_config(begun))  # from Python, whatever the setting says
     assert contents(tmp_path / "run") == before
-    assert "resuming from update 5" in command("mt-train", *tiny).err
+    assert "resuming from update 5" in command("mt-train", *begun).err
 
 
-@pytest.mark.usefixtures("without_matplotlib")
+@pytest.fixture
+def few_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range test of 71 updates, where users have one of 176."""
+    monkeypatch.setattr("tolka.training.lr_finder._UPDATES_PER_DECADE", 10)
+    monkeypatch.setattr("tolka.training.lr_finder._UPDATES", 71)
+
+
+@pytest.mark.usefixtures("without_matplotlib", "few_rates")
 def test_without_matplotlib_there_is_a_recommendation(command: Command, tiny: list[str], tmp_path: Path) -> None:
     found = command("mt-train", *tiny, "report.plots=true", "trainer.find_lr=true")
     assert found.code == 0
@@ -65,6 +71,7 @@ def test_without_matplotlib_there_is_a_recommendation(command: Command, tiny: li
     assert set(contents(tmp_path / "run")) == {"config.yaml", "lr_finder.json", "train.log"}
 
 
+@pytest.mark.usefixtures("few_rates")
 def test_noam_is_told_its_own_setting(tiny: list[str], tmp_path: Path) -> None:
     """lr_init is the peak times the root of the warm-up: 1000 here, so that its root is 31.6."""
     settings = [setting for setting in tiny if not setting.startswith(("scheduler", "trainer.updates"))]
