@@ -29,7 +29,7 @@ from tolka.data.batch import collate
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
-from tolka.model_directory.read import languages, load_settings
+from tolka.model_directory.read import direction_of, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
 from tolka.translation.translator import Translator
@@ -199,7 +199,7 @@ def interval(hits: int, tried: int) -> tuple[float, float]:
 def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, Any]]:
     """The hits of every layer and head, and of their means. ConfigError for a model of other languages."""
     kind, hit = {"verbs": ("cross", verb_hit), "it": ("encoder", it_hit)}[name]
-    if languages(load_settings(run)) != ("en", "ko"):
+    if direction_of(load_settings(run)) != ("en", "ko"):
         raise ConfigError(f"{run} is no model of the embedded corpus, from en to ko")
     found = []
     for (layer, head), maps in maps_of(Translator.load(run, GreedyConfig()), probes, kind).items():

@@ -17,7 +17,7 @@ from pathlib import Path
 from tolka.engines.options import DecodingConfig
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, score
-from tolka.model_directory.read import digests, languages, load_model
+from tolka.model_directory.read import digests, direction_of, load_model
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -63,7 +63,7 @@ def measure(name: str, model: Path, decoding: DecodingConfig, sources: list[str]
     found = translator.translate(sources)
     seconds = time.perf_counter() - started_at
     metrics = MetricsConfig(names=["bleu", "chrf"], bootstrap=0)
-    bleu, chrf = score(choose(found, references), references, metrics, languages(saved.config)[1])
+    bleu, chrf = score(choose(found, references), references, metrics, direction_of(saved.config)[1])
     return [
         f"{bleu.value:.2f}",
         f"{chrf.value:.2f}",

@@ -16,6 +16,7 @@ from forgetting import REPLAY, WAYS
 from kept_runs import cell, signatures, trained, write_pairs
 from tolka.interchange.import_marian import import_marian
 from tolka.system.progress import say
+from tolka.text.direction import Direction
 
 FINETUNING = ["trainer.validate_every=25", "trainer.updates=1000", "trainer.patience=8"]
 """2000 captions are about ten updates an epoch."""
@@ -64,7 +65,7 @@ def main() -> None:
     ]
     imported = out / "imported"
     if not imported.exists():
-        import_marian(options.folder, imported, languages, [], say)
+        import_marian(options.folder, imported, Direction(*languages), [], say)
     common = [
         *("corpus=files", f"corpus.source={languages[0]}", f"corpus.target={languages[1]}"),
         *(f"corpus.valid=[{valid}]", f"corpus.test=[{tests[0]},{tests[1]}]", f"run.prepared={out / 'prepared'}"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tolka.api.train import TrainResult, train
 from tolka.config.command_line import train_config
-from tolka.model_directory.read import languages, load_settings
+from tolka.model_directory.read import direction_of, load_settings
 
 REPLAY = "all weights, old text beside the new"
 WAYS: dict[str, list[str]] = {
@@ -26,7 +26,7 @@ WAYS: dict[str, list[str]] = {
 
 def go_on(number: int, way: str, arguments: argparse.Namespace) -> TrainResult:
     """One run."""
-    source, target = languages(load_settings(arguments.model))
+    source, target = direction_of(load_settings(arguments.model))
     new, old = arguments.new.resolve(), arguments.old.resolve()
     text = [new / "train", old / "train"] if way == REPLAY else [new / "train"]
     settings = [

@@ -87,7 +87,7 @@ def main() -> None:
     searches["glossary"] = BeamConfig(beam_size=options.beam_size, glossary=str(file))
     decoding = DecodingConfig(device="cpu", threads=1)
     translators = {name: Translator.load(options.model, search, decoding) for name, search in searches.items()}
-    glossary = Glossary(read_glossary(file, translators["plain"].languages))
+    glossary = Glossary(read_glossary(file, translators["plain"].direction))
     has_terms = [bool(glossary.matches(source)) for source in sources]
     with_terms = [source for source, has in zip(sources, has_terms, strict=True) if has]
     texts, seconds, alone = dict[str, list[str]](), dict[str, list[float]](), dict[str, list[float]]()
@@ -101,7 +101,7 @@ def main() -> None:
             translator(with_terms)
             alone.setdefault(name, []).append(time.process_time() - started_at)
 
-    language = translators["plain"].languages[1]
+    language = translators["plain"].direction[1]
     print(f"{len(pairs)} entries; {sum(has_terms)} of {len(sources)} sentences have some")
     print("search      terms present      BLEU with terms  BLEU without  changed  seconds  ratio  with terms")
     for name, hypotheses in texts.items():

@@ -37,7 +37,7 @@ def main() -> None:
     translator = Translator.of(load_model(options.model), search, DecodingConfig())
     fitted_on = options.calibrate or (options.source, options.reference)
     texts = [[*read_lines(path)][: options.lines or None] for path in (*fitted_on, options.source, options.reference)]
-    found = calibrated(translator, texts[0], texts[1])
+    found = calibrated(translator, texts[0], texts[1], search)
     if not options.calibrate:
         print(found, end="\n\n")
     sources, references = texts[2:]

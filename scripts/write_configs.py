@@ -23,7 +23,7 @@ from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
-from tolka.translation.input_output import InputConfig, OutputConfig
+from tolka.jobs.options import InputConfig, OutputConfig
 
 # File -> the config that it holds; those of registered classes stand beside these, as PRESETS.
 FILES: dict[str, Any] = {

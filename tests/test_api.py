@@ -147,4 +147,4 @@ def test_train_translate_evaluate(tiny: list[str], trained: Path, corpus: Path, 
     assert "BLEU: nrefs:1|case:mixed" in repr(scored)
     assert "PPL " in repr(scored)
     translator = tolka.load(result.model)
-    assert repr(translator).startswith("Translator(xa to xb, Transformer, BeamConfig(")
+    assert repr(translator).startswith("Translator(xa to xb, Transformer, cpu, BeamConfig(")

@@ -32,6 +32,7 @@ from tolka.search.options.greedy import GreedyConfig
 from tolka.system.resumable import resumable_file
 from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.run_folder import RunFolder, begun_settings
 from tolka.training.snapshots import read_last_state
@@ -117,7 +118,9 @@ def write_terms(folder: Path) -> None:
 
 def read_terms(folder: Path) -> None:
     for name in ("terms.tsv", "terms.tbx"):
-        Glossary(read_glossary(folder / name, ("en", "de")), CharacterForm("nfc")).matches("an engine has gears")
+        Glossary(read_glossary(folder / name, Direction("en", "de")), CharacterForm("nfc")).matches(
+            "an engine has gears"
+        )
     read_banned(folder / "banned.txt")
 
 

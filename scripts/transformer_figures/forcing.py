@@ -8,14 +8,16 @@ from matplotlib.figure import Figure
 
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
-from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.metrics.scores import MetricsConfig, score
+from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.manifest import TrainingSources
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.optim.schedules.linear import LinearConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 from transformer_figures.common import BLUE, FP32, GREY, ORANGE, Numbers, Sample, table, train
 from transformer_figures.exposure_bias import LossByPosition, loss_by_position
@@ -47,9 +49,8 @@ def bleu(model: Transformer, sample: Sample) -> Numbers:
     """Search -> BLEU of the validation set, and the signature."""
     found: Numbers = {}
     for name, search in SEARCHES.items():
-        translator = Translator(
-            TorchEngine(model.eval(), search, FP32.device), sample.tokenizer, 128, DecodingConfig.tokens
-        )
+        facts = ModelFacts(sample.tokenizer, TrainingSources(128))
+        translator = Translator(TorchEngine(model.eval(), FP32.device), facts, Request(search))
         hypotheses = translator([pair.source for pair in sample.valid])
         metrics = MetricsConfig(names=["bleu"], bootstrap=0, tokenizer="13a")
         (result,) = score(hypotheses, [pair.target for pair in sample.valid], metrics, "ko")

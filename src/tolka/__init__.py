@@ -9,7 +9,10 @@
 
 train         trains a model, keeps the best one and tests it
 load          returns a Translator: texts in, translations out
+Request       what one call asks of a translator: search, glossary, prefixes, direction
+Direction     from which language into which
 translate     translates texts with a model that is loaded for them
+translate_files  translates files, as mt-translate does
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
 train_config  returns the TrainConfig of some settings
@@ -26,13 +29,17 @@ from tolka.version import __version__
 if TYPE_CHECKING:
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.train import train
-    from tolka.api.translate import load, translate
+    from tolka.api.translate import load, translate, translate_files
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
+    from tolka.text.direction import Direction
+    from tolka.translation.request import Request
     from tolka.translation.translator import Translator
 
 __all__ = [
+    "Direction",
+    "Request",
     "TolkaError",
     "TrainConfig",
     "Translator",
@@ -43,10 +50,13 @@ __all__ = [
     "train",
     "train_config",
     "translate",
+    "translate_files",
 ]
 
 # Imported when first used, so that a command's --help never waits for torch.
 _HOMES = {
+    "Direction": "tolka.text.direction",
+    "Request": "tolka.translation.request",
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",
@@ -56,6 +66,7 @@ _HOMES = {
     "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",
     "translate": "tolka.api.translate",
+    "translate_files": "tolka.api.translate",
 }
 
 

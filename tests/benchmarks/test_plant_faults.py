@@ -8,6 +8,7 @@ from plant_faults import lines_of, plant
 from tolka.system.package_data import sample_dir
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.corpora.files import FilesConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
 PAIRS = 4000
@@ -23,7 +24,7 @@ def test_all_at_once(tmp_path: Path) -> None:
     corpus = FilesConfig(source="en", target="ko", root=str(tmp_path), train=["train"], valid=["train"]).open()
     held_out = HeldOut({"test": [Pair(*sides) for sides in zip(*test, strict=True)]})
     (text,) = corpus.train
-    found = diagnose(text, ("en", "ko"), held_out)
+    found = diagnose(text, Direction("en", "ko"), held_out)
     counts = {each.what: each.count for each in (*found.findings, *held_out.leaks(["test"]).findings)}
     foreign = "target surely in another language"
     assert planted.counts[foreign] == 120

@@ -299,6 +299,6 @@ def test_the_languages_are_the_models_unless_named(
 
 def test_an_experiment_s_or_the_sample_s_languages_stay(tiny: list[str], trained: Path) -> None:
     init = f"run.init_from={trained}"
-    for settings, languages in ((["experiment=tatoeba"], ("en", "de")), (["corpus=sample"], ("en", "ko"))):
+    for settings, direction in ((["experiment=tatoeba"], ("en", "de")), (["corpus=sample"], ("en", "ko"))):
         corpus = train_config([*settings, init]).corpus
-        assert (corpus.source, corpus.target) == languages
+        assert (corpus.source, corpus.target) == direction

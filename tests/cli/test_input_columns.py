@@ -4,14 +4,16 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tolka.cli.translate_input import TextsToTranslate
+from tolka.jobs.inputs import TextsToTranslate
+from tolka.jobs.options import InputConfig
 from tolka.text.lines import LineLimit
-from tolka.translation.input_output import InputConfig
+from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -158,11 +160,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     asked: list[tuple[str, str]] = []
     real = Translator.translate
 
-    def watched(
-        self: Any, texts: Sequence[str], tick: Any, scored: bool, prefixes: Sequence[str] = ()
-    ) -> list[Translation]:
-        asked.extend(zip(texts, prefixes or [""] * len(texts), strict=True))
-        return real(self, texts, tick, scored)
+    def watched(self: Any, texts: Sequence[str], request: Request, tick: Any) -> list[Translation]:
+        asked.extend(zip(texts, request.prefixes or [""] * len(texts), strict=True))
+        return real(self, texts, replace(request, prefixes=()), tick)
 
     monkeypatch.setattr(Translator, "translate", watched)
     return asked
@@ -215,19 +215,19 @@ def test_prefixes_of_another_number(
 
 def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
     translator = Translator.load(trained)
-    source = translator.segmenter.segmented("ferry . kettle .", " mirka ")
+    segmenter = translator._segmenter(translator.request)
+    source = segmenter.segmented("ferry . kettle .", " mirka ")
     assert [translator.tokenizer.decode_target([segment.wish.prefix]) for segment in source.segments] == [
         ["mirka"],
         [""],
     ]
-    assert not translator.segmenter.segmented("", "mirka").segments
+    assert not segmenter.segmented("", "mirka").segments
 
 
-def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a\nb\nc")
     with open(tmp_path / "text", encoding="utf-8") as stream:
-        monkeypatch.setattr("sys.stdin", stream)
-        texts = TextsToTranslate([], InputConfig(), LineLimit())
+        texts = TextsToTranslate([], InputConfig(), LineLimit(), stream)
         assert stream.buffer.read(2) == b"a\n"
         assert texts.count() == 2
         assert [pair.source for pair in texts.read()] == ["b", "c"]

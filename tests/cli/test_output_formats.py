@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tolka.cli import translate
-from tolka.cli.translate_notes import Tally
+from tolka.jobs.notes import Tally
+from tolka.text.direction import Direction
+from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -160,9 +162,9 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     asked: list[bool] = []
     real = Translator.translate
 
-    def watched(self: Any, texts: Any, tick: Any, scored: bool = True, *rest: Any) -> list[Translation]:
-        asked.append(scored)
-        return real(self, texts, tick, scored, *rest)
+    def watched(self: Any, texts: Any, request: Request, tick: Any) -> list[Translation]:
+        asked.append(request.scored)
+        return real(self, texts, request, tick)
 
     monkeypatch.setattr(Translator, "translate", watched)
     for name in ("text", "nbest", "jsonl"):
@@ -170,46 +172,46 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     assert asked == [False, True, True]
 
 
-def _tally(languages: tuple[str, str], lines: list[str]) -> Tally:
-    from tolka.cli.translate_formats import Result
+def _tally(direction: Direction, lines: list[str]) -> Tally:
+    from tolka.jobs.formats import Result
     from tolka.translation.results import Candidate
 
-    tally = Tally(languages, False, {})
+    tally = Tally(direction, False, {})
     tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
     return tally
 
 
 @pytest.mark.parametrize(("blank", "noted"), [(0, False), (2, False), (3, True)])
-def test_blank_translations_are_noted_if_they_are_most(
-    capsys: pytest.CaptureFixture[str], blank: int, noted: bool
-) -> None:
+def test_blank_translations_are_noted_if_they_are_most(blank: int, noted: bool) -> None:
     """Four lines, two blank ones aside, of which an undertrained model ends some at once."""
-    from tolka.cli.translate_formats import Result
+    from tolka.jobs.formats import Result
     from tolka.translation.results import Candidate
 
     texts = [""] * blank + ["x"] * (4 - blank)
     written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
-    given = Tally(("en", "de"), True, {})
-    tally = Tally(("en", "de"), False, {})
+    given = Tally(Direction("en", "de"), True, {})
+    tally = Tally(Direction("en", "de"), False, {})
     for each in (tally, given):
         each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
-        each.conclude()
     note = f"note: {blank} of 4 translations are blank (blank sources not counted): the model ends these sentences at"
-    assert capsys.readouterr().err.count(note) == noted  # once: a blank line that was given is scored
+    assert (
+        "\n".join((*tally.notes(), *given.notes())).count(note) == noted
+    )  # once: a blank line that was given is scored
 
 
-def test_lines_of_the_other_direction_are_noted_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_the_other_direction_are_noted_once() -> None:
     korean = ["나는 당신을 사랑합니다.", "KBS는 방송국이다"]
-    _tally(("en", "ko"), [*korean, "I love you.", ""]).conclude()
-    assert capsys.readouterr().err == (
+    assert list(_tally(Direction("en", "ko"), [*korean, "I love you.", ""]).notes()) == [
         "note: 2 of 4 lines are in the script of ko, and the model translates from en to ko; is it the one for the "
-        "other direction?\n"
-    )
-    _tally(("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]).conclude()
-    _tally(("en", "de"), ["Ich liebe dich."]).conclude()  # one script: nothing can be said
-    _tally(("xa", "xb"), ["ferry"]).conclude()
-    _tally(("ko", "en"), [korean[0]] * 19 + ["KBS"]).conclude()  # a name is no other direction
-    assert capsys.readouterr().err == ""
+        "other direction?"
+    ]
+    for direction, lines in (
+        (("ko", "en"), [*korean, "여기 I love you 라고 쓰여 있었다", ""]),
+        (("en", "de"), ["Ich liebe dich."]),  # one script: nothing can be said
+        (("xa", "xb"), ["ferry"]),
+        (("ko", "en"), [korean[0]] * 19 + ["KBS"]),  # a name is no other direction
+    ):
+        assert not list(_tally(Direction(*direction), lines).notes())
 
 
 def test_help_names_the_formats(capsys: pytest.CaptureFixture[str]) -> None:

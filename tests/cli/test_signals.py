@@ -21,6 +21,7 @@ from tolka.evaluation.validator import Validator
 from tolka.report import page, plots
 from tolka.system import interrupts
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer import training as tokenizer_training
 from tolka.training.trainer import Trainer
@@ -298,7 +299,7 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         shard.write([Pair("a", "b")])
         (shard.folder / "flaws.json").unlink()
         os.mkfifo(shard.folder / "flaws.json")  # reading it takes for ever
-    Task(CleaningConfig(), ("en", "de"), 9, frozenset()).save(tmp_path / "work")
+    Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()).save(tmp_path / "work")
     save_plan(tmp_path / "work", [[0, 2]], [1, 1])
     code = (
         "import sys; from pathlib import Path; from tolka.cli import common; from tolka.data import workers\n"

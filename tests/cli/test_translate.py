@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tolka.engines.options import DecodingConfig
+from tolka.model_directory.read import load_model
 from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
@@ -82,7 +83,7 @@ def test_a_line_of_100000_characters(command: Command, trained: Path, line: str)
 )
 def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -> None:
     translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
-    parts = list(translator.segmenter.split(text))
+    parts = list(translator._segmenter(translator.request).split(text))
     assert len(parts) > 1 or text == "a" * 50
     assert "".join(part.separator + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
 
@@ -291,6 +292,20 @@ def test_a_ratio_of_lengths_that_is_none_is_refused(
     path = tmp_path / "odd" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "length_ratio": ratio}))
     assert f"length_ratio is {ratio!r}" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error
+
+
+def test_the_manifest_says_the_directions_that_the_model_knows(command: Command, trained: Path, tmp_path: Path) -> None:
+    """One of an earlier version does not: its config.yaml has its only one."""
+    assert json.loads((trained / "best" / "manifest.json").read_text())["directions"] == [["xa", "xb"]]
+    shutil.copytree(trained / "best", tmp_path / "odd")
+    path = tmp_path / "odd" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "directions": [["xb", "xa"]]}))
+    assert load_model(tmp_path / "odd").facts.directions == (("xb", "xa"),)
+    path.write_text(json.dumps({key: value for key, value in manifest.items() if key != "directions"}))
+    assert load_model(tmp_path / "odd").facts.directions == (("xa", "xb"),)
+    path.write_text(json.dumps({**manifest, "directions": ["xa"]}))
+    assert "a direction is 'xa'" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, "0", True])

@@ -26,6 +26,7 @@ from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, changes_of, rewritten
 from tolka.text.corpora.files import FilesConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 
@@ -322,7 +323,7 @@ def test_what_workers_import_is_without_torch() -> None:
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "work" / "shard-000000")
     shard.write([Pair("a", "b")])
-    Task(CleaningConfig(), ("en", "de"), 9, frozenset()).save(tmp_path / "work")
+    Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()).save(tmp_path / "work")
     workers.save_plan(tmp_path / "work", [[0, 1]], [1])
     os.mkfifo(shard.folder / "waits")
     (shard.folder / "flaws.json").unlink()
@@ -361,7 +362,7 @@ def test_what_breaks_off_while_the_tokenizer_learns_is_no_fault_of_the_text(
 def test_a_shard_that_lost_text_is_noticed(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "shard")
     shard.write([Pair("a", "b"), Pair("c", "d")])
-    shard.clean(Task(CleaningConfig(), ("en", "de"), 9, frozenset()))
+    shard.clean(Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()))
     (shard.folder / "text").write_text("a\nb\n")
     with pytest.raises(DataError, match=r"is damaged: delete"):
         list(shard.pairs())
@@ -398,7 +399,7 @@ def test_a_sample_has_exactly_so_many_in_their_order(tmp_path: Path) -> None:
     for number in range(5):
         shards.append(Shard(tmp_path / str(number)))
         shards[-1].write([Pair(f"{number} {i}", "x") for i in range(number * 3)])
-        shards[-1].clean(Task(CleaningConfig(), ("en", "de"), 9, frozenset()))
+        shards[-1].clean(Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()))
     for wanted in (1, 7, 30):
         drawn = [pair.source for pair in prepare_module._sample(shards, [0, 3, 6, 9, 12], wanted)]
         assert len(drawn) == len(set(drawn)) == wanted

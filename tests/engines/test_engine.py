@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from copying_model import facts
 
 from tolka.data.batch import BOS, EOS
 from tolka.engines.engine import Engine
@@ -17,9 +18,11 @@ from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.options.base import SearchConfig
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 TEXTS = ["red birds sing", "blue fish swim", "the old boat drifts home"]
@@ -28,10 +31,10 @@ TEXTS = ["red birds sing", "blue fish swim", "the old boat drifts home"]
 class Reversing(Engine):
     """Returns the ids of each source in reverse order; only one sentence fits in its memory."""
 
-    width, cpu_threads, freed = 1, 1, 0
+    cpu_threads, freed = 1, 0
 
     def translate(
-        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
         if len(sources) > 1:
             return None
@@ -51,7 +54,7 @@ def test_an_engine_of_one_s_own_translates() -> None:
     config = TokenizerConfig(vocab_size=300)
     tokenizer = train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
     engine = Reversing()
-    results = Translator(engine, tokenizer, max_length=50).translate(TEXTS)
+    results = Translator(engine, facts(tokenizer), Request(GreedyConfig())).translate(TEXTS)
     expected = tokenizer.decode_target([ids[::-1] for ids in tokenizer.encode_source(TEXTS)])
     assert [result.text for result in results] == expected
     assert engine.freed >= 1
@@ -69,7 +72,7 @@ def test_given_translations_are_scored_token_by_token(model: ModelConfig) -> Non
     torch.manual_seed(0)
     built = model.build(20, 20, True).eval()
     pairs = [([4, 5, 6], [7, 8]), ([9], []), ([4, 10, 11, 12, 13], [14, 15, 16, 17, 18, 19])]
-    engine = TorchEngine(built, GreedyConfig(), torch.device("cpu"))
+    engine = TorchEngine(built, torch.device("cpu"))
     found = engine.score([source for source, _ in pairs], [target for _, target in pairs])
     assert found is not None
     for (source, target), scores in zip(pairs, found, strict=True):

@@ -4,7 +4,6 @@ import json
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from conftest import sentences, write_split
 from tolka.evaluation.calibration import calibrated, estimate_quality, fitted
+from tolka.search.options.beam import BeamConfig
 from tolka.text.characters import CharacterForm
 from tolka.translation.quality import Features, estimate
 from tolka.translation.translator import Translator
@@ -110,9 +110,9 @@ def test_the_command_writes_the_calibration_into_the_model(
 
 def test_a_line_that_the_model_reads_as_blank_is_left_out(trained: Path) -> None:
     translator, form = Translator.load(trained / "best"), CharacterForm(control="strip")
-    translator.characters, translator.segmenter = form, replace(translator.segmenter, characters=form)
+    translator.characters = form
     sources, references = zip(("\u200b", "x"), *sentences(100, seed=9), strict=True)
-    assert calibrated(translator, sources, references).calibration.lines == 100
+    assert calibrated(translator, sources, references, BeamConfig()).calibration.lines == 100
 
 
 @pytest.mark.parametrize(

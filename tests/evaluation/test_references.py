@@ -13,9 +13,9 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.metrics.scores import MetricsConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -35,10 +35,10 @@ class Echo:
         torch.manual_seed(0)
         sizes = TransformerConfig(d_model=16, heads=2, layers=1)
         model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
-        self.engine = TorchEngine(model, GreedyConfig(), torch.device("cpu"))
-        self.tokenizer, self.characters, self.languages = TOKENIZER, CharacterForm("nfc"), ("xa", "xb")
+        self.engine = TorchEngine(model, torch.device("cpu"))
+        self.tokenizer, self.characters, self.direction = TOKENIZER, CharacterForm("nfc"), Direction("xa", "xb")
 
-    def __call__(self, texts: Sequence[str], tick: Any = None) -> list[str]:
+    def __call__(self, texts: Sequence[str], request: Any = None, tick: Any = None) -> list[str]:
         return [unicodedata.normalize("NFC", text) for text in texts]
 
 

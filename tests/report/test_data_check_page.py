@@ -55,14 +55,14 @@ class Reader(HTMLParser):
             self.text += data
 
 
-def side(counts: list[int], **languages: float) -> dict[str, Any]:
+def side(counts: list[int], **direction: float) -> dict[str, Any]:
     histogram = {"starts": [10 * number for number in range(len(counts))], "counts": counts}
     return {
         "characters": 12345,
         "words": 2345,
         "lengths": [1, 2, 3, 4, 5678],
         "histogram": histogram,
-        "languages": languages,
+        "languages": direction,
     }
 
 

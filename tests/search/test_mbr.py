@@ -82,7 +82,9 @@ def test_it_chooses_among_the_candidates_of_another_search(trained: Path, candid
         if not source:
             assert not found.text
             continue
-        (pool,) = translator.engine.translate(translator.tokenizer.encode_source([source])) or [[]]
+        (pool,) = translator.engine.translate(searches[candidates], translator.tokenizer.encode_source([source])) or [
+            []
+        ]
         texts = translator.tokenizer.decode_target([each.tokens for each in pool])
         if candidates == "beam":  # a sample counts as often as it was drawn, and a hypothesis of a beam once
             chosen = searches["beam"].selection("").select(texts, pool)

@@ -4,14 +4,20 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import EOS, Batch
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
+from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.manifest import TrainingSources
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.text.characters import KEEP
+from tolka.system.progress import Say, silent
+from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 PAIRS = [
@@ -61,17 +67,28 @@ class Copy(Seq2Seq):
 TOKENIZER: Tokenizer = train_tokenizer(TokenizerConfig(vocab_size=330), lambda: iter(PAIRS), lambda remark: None)
 
 
+def facts(
+    tokenizer: Tokenizer = TOKENIZER,
+    max_length: int = 50,
+    characters: CharacterForm = KEEP,
+    direction: Direction = UNKNOWN,
+) -> ModelFacts:
+    return ModelFacts(tokenizer, TrainingSources(max_length), characters, (direction,) if direction.is_known else ())
+
+
 def translator(
     search: SearchConfig | None = None,
     max_length: int = 50,
     tokens: int = 200,
     workers: int = 0,
     split: str = "length",
-    languages: tuple[str, str] = ("", ""),
+    direction: Direction = UNKNOWN,
+    say: Say = silent,
 ) -> Translator[TorchEngine]:
     model = Copy(TOKENIZER.target_size)
     cpu = torch.device("cpu")
-    engine = TorchEngine(model, search or GreedyConfig(), cpu)
-    made = Translator(engine, TOKENIZER, max_length, tokens, KEEP, split, languages)
+    known = facts(max_length=max_length, direction=direction)
+    decoding = DecodingConfig(tokens=tokens, split=split)
+    made = Translator(TorchEngine(model, cpu), known, Request(search or GreedyConfig()), decoding, say)
     made._decoder.workers = workers or made._decoder.workers
     return made

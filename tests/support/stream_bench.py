@@ -19,6 +19,7 @@ from tolka.distributed.ranks import Ranks, joined
 from tolka.errors import DataError
 from tolka.text.cleaning.cleaner import judge
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairStream
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -57,7 +58,7 @@ class Reader:
 
     def __init__(self, tokenizer: Tokenizer, ranks: Ranks, broken: int = -1) -> None:
         self.ranks, self.said = ranks, list[str]()
-        task = Task(CleaningConfig(duplicates="near"), ("xa", "xb"), 60, frozenset())
+        task = Task(CleaningConfig(duplicates="near"), Direction("xa", "xb"), 60, frozenset())
         sampler = SubwordSampler(tokenizer, 0.3, 5, 60, ranks)
         config, log = BatchingConfig(tokens=200, max_length=60, sampling=0.3), self.said.append
         self.loader = StreamLoader(ListStream(broken), tokenizer, task, config, 1, BUFFER, log, sampler, ranks)

@@ -10,10 +10,11 @@ import pytest
 
 from tolka.errors import DataError
 from tolka.terminology.glossary import Entry, Glossary, Phrases, needs_blank, read_banned, read_glossary, stands_in
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers import xlsx
 
-EN_DE = ("en", "de")
+EN_DE = Direction("en", "de")
 
 
 def written(folder: Path, content: str | bytes, name: str = "terms.tsv") -> Path:
@@ -69,7 +70,7 @@ def test_what_is_no_glossary_is_one_clear_line(tmp_path: Path, content: str | by
 @pytest.mark.parametrize("path", [".", "/"])
 def test_a_folder_without_a_name_is_no_glossary(path: str) -> None:
     with pytest.raises(DataError, match="cannot be read"):
-        read_glossary(Path(path), ("en", "de"))
+        read_glossary(Path(path), Direction("en", "de"))
 
 
 def test_a_glossary_that_is_not_there(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_tbx_of_both_versions(tmp_path: Path) -> None:
     assert read_glossary(written(tmp_path, TBX_2, "terms.tbx"), EN_DE) == [
         Entry(("engine", "motor unit"), ("Motor & Getriebe", "Antrieb"))
     ]
-    assert read_glossary(written(tmp_path, TBX_2, "terms.tbx"), ("fr", "en-us")) == [
+    assert read_glossary(written(tmp_path, TBX_2, "terms.tbx"), Direction("fr", "en-us")) == [
         Entry(("moteur",), ("engine", "motor unit"))
     ]
     assert read_glossary(written(tmp_path, TBX_3, "terms.xml"), EN_DE) == [Entry(("dog",), ("Hund",))]
@@ -122,7 +123,7 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
 
 
 @pytest.mark.parametrize(
-    ("content", "languages", "complaint"),
+    ("content", "direction", "complaint"),
     [
         (TBX_3[:-20], EN_DE, r"terms\.tbx:5: no XML \(no element found\)"),
         ("engine\tMotor\n", EN_DE, r"terms\.tbx:1: no XML \(syntax error\)"),
@@ -138,10 +139,10 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
     ],
 )
 def test_tbx_that_cannot_be_read_is_one_clear_line(
-    tmp_path: Path, content: str | bytes, languages: tuple[str, str], complaint: str
+    tmp_path: Path, content: str | bytes, direction: Direction, complaint: str
 ) -> None:
     with pytest.raises(DataError, match=complaint) as error:
-        read_glossary(written(tmp_path, content, "terms.tbx"), languages, LineLimit(1000))
+        read_glossary(written(tmp_path, content, "terms.tbx"), direction, LineLimit(1000))
     assert "\n" not in str(error.value)
 
 
@@ -237,9 +238,9 @@ def test_banned_phrases(tmp_path: Path) -> None:
 )
 def test_codes_of_one_language_are_alike(tmp_path: Path, of_model: str, of_file: str) -> None:
     path = written(tmp_path, TBX_3.replace('"en"', f'"{of_file}"'), "terms.tbx")
-    assert read_glossary(path, (of_model, "deu_Latn")) == [Entry(("dog",), ("Hund",))]
+    assert read_glossary(path, Direction(of_model, "deu_Latn")) == [Entry(("dog",), ("Hund",))]
     with pytest.raises(DataError, match="no concept has terms"):
-        read_glossary(path, ("fr", "de"))
+        read_glossary(path, Direction("fr", "de"))
 
 
 def test_the_exact_code_comes_first(tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ def test_the_exact_code_comes_first(tmp_path: Path) -> None:
     )
     path = written(tmp_path, several, "terms.tbx")
     for language, terms in {"en": ("dog",), "en-us": ("pup",), "eng": ("pup", "dog")}.items():
-        assert read_glossary(path, (language, "de")) == [Entry(terms, ("Hund",))]
+        assert read_glossary(path, Direction(language, "de")) == [Entry(terms, ("Hund",))]
 
 
 def test_many_targets_of_one_source_are_each_kept_once() -> None:

@@ -184,5 +184,5 @@ def test_each_caller_hears_of_its_own_progress() -> None:
     counts: dict[str, list[float]] = {"a": [], "b": []}
     calls = [("a", ["red birds", "frogs", ""]), ("b", ["blue fish"])]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda call: made.translate(call[1], counts[call[0]].append), calls))
+        list(pool.map(lambda call: made.translate(call[1], tick=counts[call[0]].append), calls))
     assert {name: sum(each) for name, each in counts.items()} == {"a": pytest.approx(3), "b": pytest.approx(1)}

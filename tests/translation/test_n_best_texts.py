@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from copying_model import facts
 from copying_model import translator as copying
 from oracle import perturb
 
@@ -23,7 +24,7 @@ from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
-from tolka.translation.terminology import Terminology
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 TEXTS = ["ferry lantern .", "달이 뜹니다 ferry", "", "kettle. ferry. lantern."]
@@ -50,8 +51,8 @@ def spelling_with_bytes(search: SearchConfig, seed: int, terms: bool = False) ->
     model = RnnConfig(d_model=16).build(tokenizer().source_size, tokenizer().target_size, True).eval()
     perturb(model, seed)
     glossary = [Entry(("ferry",), ("Fähre", "☃"))]
-    terminology = Terminology(glossary, [], tokenizer()) if terms else None
-    return Translator(TorchEngine(model, search, torch.device("cpu")), tokenizer(), 50, terminology=terminology)
+    request = Request(search, glossary=glossary if terms else ())
+    return Translator(TorchEngine(model, torch.device("cpu")), facts(tokenizer()), request)
 
 
 @pytest.mark.parametrize("name", sorted(SEARCHES))
@@ -59,7 +60,7 @@ def spelling_with_bytes(search: SearchConfig, seed: int, terms: bool = False) ->
 def test_texts_have_whole_characters_and_differ(name: str, seed: int) -> None:
     for terms in (False, name == "beam"):
         made = spelling_with_bytes(SEARCHES[name], seed, terms)
-        for translation in made.translate(TEXTS, prefixes=["Ä", "", "", "☃"]) + made.translate(TEXTS):
+        for translation in made.translate(TEXTS, Request(prefixes=["Ä", "", "", "☃"])) + made.translate(TEXTS):
             texts = [each.text for each in translation.candidates]
             assert "\ufffd" not in "".join(texts).encode().decode()
             assert len(set(texts)) == len(texts) <= SEARCHES[name].returned
@@ -73,9 +74,9 @@ def test_a_beam_fills_the_place_of_an_equal_text() -> None:
 
 def test_parts_that_join_to_equal_texts_are_one_candidate() -> None:
     made = copying(BeamConfig(beam_size=2, n_best=2), max_length=8)
-    (segmented,) = [made.segmenter.segmented("red birds sing. blue fish swim. green frogs jump.")]
+    (segmented,) = [made._segmenter(made.request).segmented("red birds sing. blue fish swim. green frogs jump.")]
     same = [[("x", Hypothesis([4], -1.0, -1.0, True)), ("x", Hypothesis([5], -2.0, -2.0, True))]]
-    joined = made._join(segmented, same * len(segmented.segments))
+    joined = made._join(segmented, same * len(segmented.segments), None)
     assert len(joined.candidates) == 1
     assert joined.score == -len(segmented.segments)
 
@@ -90,7 +91,7 @@ def test_a_replacement_character_is_that_of_the_source() -> None:
         ("ferry", "\ufffd", "A\ufffdB"),
     ):
         found = [("A\ufffdB", Hypothesis(ids, -1.0, -1.0, True))]
-        assert made._join(made.segmenter.segmented(text, prefix), [found]).text == expected
+        assert made._join(made._segmenter(made.request).segmented(text, prefix), [found], None).text == expected
 
 
 @pytest.mark.parametrize("method", ["translate", "prefixes", "score", "call"])
@@ -98,7 +99,7 @@ def test_half_a_character_is_refused(method: str) -> None:
     made = copying()
     calls: dict[str, Callable[[], object]] = {
         "translate": lambda: made.translate(["a", "b\ud800"]),
-        "prefixes": lambda: made.translate(["a", "b"], prefixes=["", "\udc80"]),
+        "prefixes": lambda: made.translate(["a", "b"], Request(prefixes=["", "\udc80"])),
         "score": lambda: made.score([("a", "b"), ("c", "\ud83d")]),
         "call": lambda: made("\ud800"),
     }

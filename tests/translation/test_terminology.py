@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from copying_model import facts
 from oracle import perturb
 
 from tolka.data.batch import BOS
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.models.rnn.config import RnnConfig
@@ -16,11 +18,13 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.terminology.glossary import Entry, Match
-from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
-from tolka.translation.terminology import Terminology, read_terms
+from tolka.translation.request import Request
+from tolka.translation.terminology import Terminology
 from tolka.translation.translator import Translator
 
 PAIRS = [
@@ -40,7 +44,7 @@ def tokenizer(kind: str = "bpe", byte_fallback: bool = True, normalization: str 
 
 
 @cache
-def engine_of(search: SearchConfig, seed: int, used: Tokenizer) -> TorchEngine:
+def engine_of(seed: int, used: Tokenizer) -> TorchEngine:
     torch.manual_seed(seed)
     model = RnnConfig(d_model=16).build(used.source_size, used.target_size, True).eval()
     perturb(model, seed)
@@ -48,7 +52,7 @@ def engine_of(search: SearchConfig, seed: int, used: Tokenizer) -> TorchEngine:
     unlikely = torch.tensor([-30.0 * piece.startswith("<0x") for piece in pieces])  # random bytes are no text
     real = model.logits
     model.logits = lambda features: real(features) + unlikely  # type: ignore[method-assign]
-    return TorchEngine(model, search, torch.device("cpu"))
+    return TorchEngine(model, torch.device("cpu"))
 
 
 def translator(
@@ -60,9 +64,9 @@ def translator(
     max_length: int = 50,
 ) -> Translator[TorchEngine]:
     used = used or tokenizer()
-    terminology = Terminology(entries, banned or [], used) if entries or banned else None
-    engine = engine_of(search or BeamConfig(beam_size=3), seed, used)
-    return Translator(engine, used, max_length, split="length", terminology=terminology)
+    request = Request(search or BeamConfig(beam_size=3), glossary=entries, banned=banned or [])
+    known, decoding = facts(used, max_length), DecodingConfig(split="length")
+    return Translator(engine_of(seed, used), known, request, decoding)
 
 
 ENTRIES = [
@@ -199,10 +203,10 @@ def test_a_term_that_is_banned_is_reported() -> None:
 
 
 def test_prefix_and_glossary_together() -> None:
-    [found] = translator(ENTRIES).translate(["the dog barks"], prefixes=["sie laufen"])
+    [found] = translator(ENTRIES).translate(["the dog barks"], Request(prefixes=["sie laufen"]))
     assert found.text.startswith("sie laufen")
     assert "Hund" in found.text
-    [found] = translator(ENTRIES).translate(["the dog barks"], prefixes=["ein Hund"])
+    [found] = translator(ENTRIES).translate(["the dog barks"], Request(prefixes=["ein Hund"]))
     assert found.text.startswith("ein Hund")
 
 
@@ -213,18 +217,16 @@ def test_searches_that_meet_no_terms_say_so(name: str) -> None:
     assert SEARCHES.get(name)(banned="banned.txt").banned == "banned.txt"
 
 
-def test_files_are_read_once_and_early(tmp_path: Path) -> None:
+def test_a_request_of_files_has_what_is_in_them(tmp_path: Path) -> None:
     glossary, banned = tmp_path / "terms.tsv", tmp_path / "banned.txt"
     glossary.write_text("dog\tHund\n")
     banned.write_text("Katze\n")
     search = BeamConfig(glossary=str(glossary), banned=str(banned))
-    assert read_terms(search, ("en", "de")) == ([Entry(("dog",), ("Hund",))], ["Katze"])
-    assert Terminology.of(BeamConfig(), tokenizer(), KEEP, ("en", "de")) is None
-    made = Terminology.of(search, tokenizer(), KEEP, ("en", "de"))
-    assert made is not None
-    assert [match.targets for match in made.matches("a dog")] == [("Hund",)]
+    request = Request.of(search, Direction("en", "de"))
+    assert (request.glossary, request.banned) == ((Entry(("dog",), ("Hund",)),), ("Katze",))
+    assert request.search == BeamConfig()
     with pytest.raises(DataError, match=r"none\.txt: there is no such file"):
-        read_terms(GreedyConfig(banned=str(tmp_path / "none.txt")), ("en", "de"))
+        Request.of(GreedyConfig(banned=str(tmp_path / "none.txt")), Direction("en", "de"))
 
 
 def test_forms_are_compared_as_the_tokenizer_writes_them() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from copying_model import TOKENIZER, Copy, translator
+from copying_model import TOKENIZER, Copy, facts, translator
 from torch import Tensor
 
-from tolka.engines.options import resolved_split
+from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.engines.torch_engine import TorchEngine
 from tolka.models.base import DecoderState
 from tolka.search.base import SearchConfig
@@ -18,6 +18,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
 from tolka.text.characters import CharacterForm
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 
@@ -150,9 +151,9 @@ def test_what_is_no_text_is_a_clear_error(texts: Any, complaint: str) -> None:
 def test_prefixes_and_pairs_that_would_be_cut_are_refused() -> None:
     made = translator()
     with pytest.raises(TypeError, match=r"prefixes must be several texts, as in \['the'\]"):
-        made.translate(["the boat"], prefixes="the")
+        made.translate(["the boat"], Request(prefixes="the"))
     with pytest.raises(ValueError, match="prefixes must be one for each text, and are 2 for 1"):
-        made.translate(["the boat"], prefixes=["the", ""])
+        made.translate(["the boat"], Request(prefixes=["the", ""]))
     pairs: list[Any] = ["ab", ("the", "boat", "home")]
     for pair in pairs:
         with pytest.raises(TypeError, match=r"pairs\[0\] must be a source and a target, and not"):
@@ -173,8 +174,8 @@ def test_an_unfinished_translation_is_reported() -> None:
 
 def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     decomposed = unicodedata.normalize("NFD", "Zürich über")
-    engine = TorchEngine(Copy(TOKENIZER.target_size), GreedyConfig(), torch.device("cpu"))
-    composing = Translator(engine, TOKENIZER, 50, characters=CharacterForm("nfc"))
+    engine = TorchEngine(Copy(TOKENIZER.target_size), torch.device("cpu"))
+    composing = Translator(engine, facts(characters=CharacterForm("nfc")), Request("greedy"))
     assert composing([decomposed]) == ["Zürich über"]
     assert translator()([decomposed]) == [decomposed]
 
@@ -183,11 +184,12 @@ def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     "text", ["\ufeffthe\xa0old boat", "the\u3000old bo\xadat\u200e", "the\rold boat\u200b", "the old\x1fboat\u2069"]
 )
 def test_what_a_reader_does_not_see_changes_nothing(text: str) -> None:
-    engine, plain = TorchEngine(Copy(TOKENIZER.target_size), GreedyConfig(), torch.device("cpu")), "the old boat"
-    made = Translator(engine, TOKENIZER, 50, characters=CharacterForm("nfc", "strip", "space"), split="sentences")
+    engine, plain = TorchEngine(Copy(TOKENIZER.target_size), torch.device("cpu")), "the old boat"
+    known = facts(characters=CharacterForm("nfc", "strip", "space"))
+    made = Translator(engine, known, Request("greedy"), DecodingConfig(split="sentences"))
     assert made([text, f"{text}. {text}."]) == [plain, f"{plain}. {plain}."]
     assert made([f"{plain}.\n {text}."]) == [f"{plain}.\n {plain}."]  # a line of its own stays one
-    assert made.translate([text], prefixes=[text]) == made.translate([plain], prefixes=[plain])
+    assert made.translate([text], Request(prefixes=[text])) == made.translate([plain], Request(prefixes=[plain]))
     assert translator()([text]) != [plain]  # a model that knows every character
 
     scored: list[Any] = []
@@ -216,18 +218,18 @@ def short_of_memory(made: Translator[TorchEngine], most: int) -> None:
 
 
 @pytest.mark.parametrize("search", [GreedyConfig(), BeamConfig(beam_size=3)])
-def test_batches_without_room_are_made_smaller(search: SearchConfig, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_without_room_are_made_smaller(search: SearchConfig) -> None:
     texts = ["the old boat drifts home", "frogs jump", "red birds sing. blue fish swim", "", "frogs"] * 5
-    made, ticks = translator(search, tokens=400, workers=1), list[float]()
+    notes, ticks = list[str](), list[float]()
+    made = translator(search, tokens=400, workers=1, say=notes.append)
     short_of_memory(made, 50)
-    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert [translation.text for translation in made.translate(texts, tick=ticks.append)] == texts
     assert sum(ticks) == pytest.approx(len(texts))
     failed = [batch for batch in made.engine.model.batches if batch.numel() > 50]  # type: ignore[union-attr]
-    notes = capsys.readouterr().err.splitlines()
     assert len(notes) == len(failed) >= 1
     assert notes[-1] == f"note: out of memory while translating: continuing with decoding.tokens={made.tokens}"
     made(texts)
-    assert capsys.readouterr().err == ""  # it knows now
+    assert len(notes) == len(failed)  # it knows now
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -243,7 +245,7 @@ def test_batches_side_by_side_give_what_they_give_in_turn(search: SearchConfig, 
         return real(source, lengths)
 
     made.engine.model.start = start  # type: ignore[method-assign]
-    assert [translation.text for translation in made.translate(texts, ticks.append)] == texts
+    assert [translation.text for translation in made.translate(texts, tick=ticks.append)] == texts
     assert sum(ticks) == pytest.approx(len(texts))
     sizes = [batch.numel() for batch in made.engine.model.batches]  # type: ignore[union-attr]
     assert max(sizes) * search.width <= 180
@@ -308,14 +310,14 @@ def test_side_by_side_all_have_about_as_much_to_do() -> None:
     """Batches are the same with any number of threads."""
     sources = [[5] * (4 + number % 9) for number in range(120)]
     decoders = [translator(tokens=1000, workers=workers)._decoder for workers in (1, 2, 3)]
-    made = [decoder._batches(sources, range(120)) for decoder in decoders]
+    made = [decoder._batches(sources, range(120), 1) for decoder in decoders]
     assert made[0] == made[1] == made[2]
     tokens = [sum(len(sources[i]) + 1 for i in numbers) for numbers in made[0]]
     assert sum(tokens) == sum(map(len, sources)) + 120
     assert len(tokens) == 2  # one of 1000, and one of what is left, would be unlike each other
     assert max(tokens) - min(tokens) < 0.2 * sum(tokens)
-    assert len(translator(tokens=100)._decoder._batches(sources, range(120))) >= 10
-    assert len(translator(tokens=16384)._decoder._batches(sources * 10, range(1200))) >= 4, (
+    assert len(translator(tokens=100)._decoder._batches(sources, range(120), 1)) >= 10
+    assert len(translator(tokens=16384)._decoder._batches(sources * 10, range(1200), 1)) >= 4, (
         "who is done early has more to do"
     )
 
@@ -333,22 +335,22 @@ def test_an_error_beside_others_ends_all() -> None:
     assert len(begun) <= 2
 
 
-def test_batches_side_by_side_without_room_are_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
-    texts = ["the old boat drifts home"] * 60
-    made = translator(tokens=16 * 30, workers=2)
+def test_batches_side_by_side_without_room_are_told_of_once() -> None:
+    texts, notes = ["the old boat drifts home"] * 60, list[str]()
+    made = translator(tokens=16 * 30, workers=2, say=notes.append)
     short_of_memory(made, 16 * 20)
     assert made(texts) == texts
-    notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 1, notes
     assert "continuing with decoding.tokens=" in notes[0]
 
 
-def test_a_small_batch_without_room_is_halved_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_batch_without_room_is_halved_itself() -> None:
     """Not the ceiling that it is far below."""
-    made = translator(tokens=4000)
+    notes = list[str]()
+    made = translator(tokens=4000, say=notes.append)
     short_of_memory(made, len(TOKENIZER.encode_source(["frogs"])[0]) + 1)
     assert made(["frogs"] * 4) == ["frogs"] * 4  # two for each worker
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(notes) == 1
 
 
 def test_one_sentence_without_room_is_an_error() -> None:

@@ -19,7 +19,7 @@ from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.manifest import QUALITY
-from tolka.model_directory.read import Folders, languages, load_model
+from tolka.model_directory.read import Folders, direction_of, load_model
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
@@ -90,14 +90,14 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
         raise count_error(sources, references)
     saved = load_any_ensemble(model)
     keep_freed_memory()
-    source_language, language = languages(saved.config)
+    source_language, language = direction_of(saved.config)
     language = config.files.language or language
     if config.decoding.backend == "torch":
-        translator: Translator[Any] = Translator.of(saved, config.search, config.decoding)
+        translator: Translator[Any] = Translator.of(saved, config.search, config.decoding, say)
     else:
-        translator = open_translator(model, config.search, config.decoding)
+        translator = open_translator(model, config.search, config.decoding, say=say)
     with bar("translating", len(sources[1]), " lines") as progress:
-        hypotheses = translator(sources[1], progress.update)
+        hypotheses = translator(sources[1], tick=progress.update)
     pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
@@ -143,9 +143,9 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
         )
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
-    translator = Translator.of(saved, config.search, config.decoding)
+    translator = Translator.of(saved, config.search, config.decoding, say)
     with bar("translating", len(sources), " lines") as progress:
-        found = calibrated(translator, sources, references, progress.update)
+        found = calibrated(translator, sources, references, config.search, progress.update)
     scores = {**saved.scores, QUALITY: found.calibration.as_dict()}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
     return found

@@ -1,18 +1,22 @@
 """Load a translator, translate texts: settings in, translations out. Needs torch only to compute with it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from tolka.config.translate_command import translate_config
-from tolka.config.translate_schema import TranslateConfig
 from tolka.config.typed import Settings, as_typed, check_complete
 from tolka.errors import ConfigError
 from tolka.interchange.opening import open_translator
-from tolka.model_directory.settings import Folders
+from tolka.jobs import translation as jobs
+from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
+from tolka.jobs.translation import Job
+from tolka.model_directory.settings import Folders, listed_folders
+from tolka.system.progress import Say, say
+from tolka.text.lines import user_path
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
-from tolka.translation.input_output import InputConfig, OutputConfig
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -28,7 +32,7 @@ def load(model: Folders, config: TranslateConfig | Settings = (), **settings: An
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
     config = _complete(config, settings)
-    return open_translator(model, config.search, config.decoding)
+    return open_translator(model, config.search, config.decoding, say=say)
 
 
 def translate(
@@ -52,6 +56,39 @@ def translate(
     return chain.from_iterable(_translated(model, windows, config, tick))
 
 
+def translate_files(
+    model: Folders,
+    files: Sequence[str | Path],
+    config: TranslateConfig | Settings = (),
+    output: str | Path | None = None,
+    attention: str | Path | None = None,
+    score: bool = False,
+    stdin: TextIO | None = None,
+    stdout: TextIO | None = None,
+    say: Say = say,
+    **settings: Any,
+) -> None:
+    """Translate files as mt-translate does, which calls this: formats, columns, resuming and notes are its settings.
+
+    model, config, settings: as in `load`. files: none = `stdin`. output: a file, written whole or not at all; None =
+    `stdout`. attention: a folder for attention maps. score: whether the second of two files has translations of the
+    first, which are scored. say: is given notes. TolkaError says in one line why it cannot.
+
+        tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
+    """
+    if not isinstance(config, TranslateConfig):
+        config = translate_config(as_typed(config, settings))
+    else:
+        check_complete(settings)
+    models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
+    job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
+    jobs.translate_files(job, config, say)
+
+
+def _path(name: str | Path | None) -> Path | None:
+    return None if name is None else user_path(str(name))
+
+
 def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
     if not isinstance(config, TranslateConfig):
@@ -70,6 +107,6 @@ def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""
-    translator = open_translator(model, config.search, config.decoding)
+    translator = open_translator(model, config.search, config.decoding, say=say)
     for window in windows:
-        yield translator.translate(window, tick)
+        yield translator.translate(window, tick=tick)

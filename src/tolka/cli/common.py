@@ -6,16 +6,14 @@ import os
 import re
 import signal
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EROFS
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.system import interrupts
-from tolka.system.atomic import naming, umask
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 from tolka.system.surrogates import is_utf8, printable
@@ -196,39 +194,6 @@ def model_path(name: str) -> Path:
     if not is_utf8(name):
         raise DataError(f"{printable(name)} is not UTF-8, and safetensors opens no such file: rename the folder")
     return user_path(name)
-
-
-def is_among(path: Path, files: Iterable[Path]) -> bool:
-    """Return whether a file is one of several, by whatever name."""
-    return path.is_file() and any(each.is_file() and path.samefile(each) for each in files)
-
-
-def check_output(path: Path) -> None:
-    """Raise DataError, before the work begins, when a file cannot be written there."""
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; name a file to write")
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that gets its name once it is complete; a device or a pipe (/dev/null) is written directly."""
-    check_output(path)
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            yield stream
-        return
-    final = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name[:100]}.")
-    try:
-        with naming(path), os.fdopen(handle, "wb") as stream:
-            yield stream
-        os.chmod(name, 0o666 & ~umask())
-        os.replace(name, final)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def settings_help(name: str) -> str:

@@ -10,14 +10,12 @@ from tolka.cli.common import (
     DONE,
     MODEL_HELP,
     Parser,
-    check_output,
-    is_among,
     models_of,
     settings_help,
     sort_out,
-    whole_file,
 )
 from tolka.errors import ConfigError, DataError
+from tolka.system.atomic import check_output, is_among, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__

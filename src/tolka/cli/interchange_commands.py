@@ -3,10 +3,14 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tolka.cli.common import DONE, Parser, model_path
 from tolka.cli.subcommand import Subcommand, add_output, new_folder
 from tolka.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from tolka.text.direction import Direction
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 
@@ -27,12 +31,12 @@ def _import(options: argparse.Namespace) -> int:
     from tolka.interchange.load import local_folder
     from tolka.system.progress import say
 
-    import_marian(local_folder(options.model), out, _languages(options.settings), _sample(options), say)
+    import_marian(local_folder(options.model), out, _direction(options.settings), _sample(options), say)
     say(f"written: {out}")
     return DONE
 
 
-def _languages(settings: Sequence[str]) -> tuple[str, str] | None:
+def _direction(settings: Sequence[str]) -> "Direction | None":
     """Return the languages that are typed; None if there are none. ConfigError for anything else, and for only one."""
     found = dict(setting.partition("=")[::2] for setting in settings)
     if unknown := [setting for setting in settings if setting.partition("=")[0] not in _LANGUAGES]:
@@ -44,11 +48,12 @@ def _languages(settings: Sequence[str]) -> tuple[str, str] | None:
         return None
     if not all(found.get(key) for key in _LANGUAGES):
         raise ConfigError(f"give both languages: {'=en '.join(_LANGUAGES)}=de")
+    from tolka.text.direction import Direction
     from tolka.text.scripts import check_code
 
     for key, code in found.items():
         check_code(key, code)
-    return found["corpus.source"], found["corpus.target"]
+    return Direction(*(found[key] for key in _LANGUAGES))
 
 
 def _add_sample(parser: Parser) -> None:

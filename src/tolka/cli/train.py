@@ -202,7 +202,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     if as_json:
         print(json_text(found.as_dict(), ensure_ascii=False, indent=1))
     else:
-        say(health_report(found.as_dict(), (config.corpus.source, config.corpus.target)))
+        say(health_report(found.as_dict(), config.corpus.direction))
     say(f"all of it, with examples, on one page: {write_page(config, found)}")
     return DONE
 

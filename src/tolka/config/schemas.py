@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
-from tolka.config.translate_schema import TranslateConfig as TranslateConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
+from tolka.jobs.options import TranslateConfig as TranslateConfig
 from tolka.metrics.scores import MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig

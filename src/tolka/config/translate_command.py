@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
-from tolka.config.translate_schema import TRANSLATE_GROUPS, TranslateConfig
+from tolka.config.translate_schema import TRANSLATE_GROUPS
+from tolka.jobs.options import TranslateConfig
 
 _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},

@@ -1,4 +1,4 @@
-"""The configuration of mt-translate, and what its groups are built from; needs no torch."""
+"""What the groups of mt-translate's configuration are built from; needs no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,20 +6,10 @@ from typing import Any
 
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
+from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
-from tolka.search.options.base import SEARCHES, SearchConfig
-from tolka.translation.input_output import InputConfig, OutputConfig
-
-
-@dataclass(frozen=True)
-class TranslateConfig:
-    """The settings of mt-translate, except its files."""
-
-    search: SearchConfig
-    decoding: DecodingConfig
-    input: InputConfig
-    output: OutputConfig
+from tolka.search.options.base import SEARCHES
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,8 @@ class Order:
     @cached_property
     def task(self) -> Task:
         """The task of every shard."""
-        languages = self.config.source, self.config.target
         marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
-        return Task(self.cleaning, languages, self.batching.max_length, *marks)
+        return Task(self.cleaning, self.config.direction, self.batching.max_length, *marks)
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
@@ -92,7 +91,7 @@ class Order:
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
             ],
-            "languages": [self.config.source, self.config.target],
+            "languages": self.config.direction,
             "tokenizer": self._tokenizer_key(),
             "max_length": self.batching.max_length,
         }
@@ -152,7 +151,7 @@ class _Workshop:
         self._work, self._order, self._processes = work, order, processes
         self._read = work / PLAN
         self._tokenizer = work / "tokenizer.json"
-        steps_of(order.cleaning, order.task.languages)  # raises its ConfigError before any work is done
+        steps_of(order.cleaning, order.task.direction)  # raises its ConfigError before any work is done
 
     def make(self, folder: Path) -> None:
         """Go through all stages, and write the result to `folder`."""

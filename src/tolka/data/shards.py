@@ -20,6 +20,7 @@ from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.rejected import RejectsFile
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -33,7 +34,7 @@ class Task:
     """The settings by which every shard is cleaned and encoded. held_out, set_aside: see `judge`."""
 
     cleaning: CleaningConfig
-    languages: tuple[str, str]
+    direction: Direction
     max_length: int
     held_out: Marks
     set_aside: Marks = frozenset()
@@ -42,7 +43,7 @@ class Task:
         """Save the task for worker processes, which get only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        facts = {"cleaning": asdict(self.cleaning), "languages": self.languages, "max_length": self.max_length}
+        facts = {"cleaning": asdict(self.cleaning), "languages": self.direction, "max_length": self.max_length}
         replace_text(folder / "task.json", json.dumps(facts))
 
     @classmethod
@@ -51,7 +52,7 @@ class Task:
         facts = json.loads((folder / "task.json").read_text())
         marks = [(folder / name).read_bytes() for name in _MARKS]
         sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
-        return cls(CleaningConfig(**facts["cleaning"]), tuple(facts["languages"]), facts["max_length"], *sets)
+        return cls(CleaningConfig(**facts["cleaning"]), Direction(*facts["languages"]), facts["max_length"], *sets)
 
 
 class Shard:
@@ -90,7 +91,7 @@ class Shard:
             raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
             with RejectsFile(new / "cleaning.tsv") as rejects:
-                pairs = list(judge(raw, task.cleaning, task.languages, tally, rejects, task.held_out, task.set_aside))
+                pairs = list(judge(raw, task.cleaning, task.direction, tally, rejects, task.held_out, task.set_aside))
             _write_pairs(new / "text", pairs)
             if key := duplicate_key(task.cleaning):
                 np.save(new / "marks.npy", marks_of(pairs, key))

@@ -102,7 +102,7 @@ class StreamLoader(Batches):
         task, raw = self._task, self._stream.take(self._size)
         begin, end = (len(raw) * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
         return list(
-            judge(raw[begin:end], task.cleaning, task.languages, tally, lambda pair, reason: None, task.held_out)
+            judge(raw[begin:end], task.cleaning, task.direction, tally, lambda pair, reason: None, task.held_out)
         )
 
     def _encoded(self, pairs: list[Pair], tally: Tally, title: str) -> TokenStore:

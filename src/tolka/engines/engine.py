@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.base import Different, Selection
+from tolka.search.options.base import SearchConfig
 
 NOT_FINITE = (
     "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
@@ -16,7 +16,7 @@ NOT_FINITE = (
 
 
 class Engine(ABC):
-    """A model and a search on a device.
+    """A model on a device; which search finds its translations comes with each call.
 
     has_attention: whether the engine has a `model` in torch, whose attention can be read.
     """
@@ -25,32 +25,27 @@ class Engine(ABC):
 
     @property
     @abstractmethod
-    def width(self) -> int:
-        """Hypotheses kept per sentence; memory and time are proportional to it."""
-
-    @property
-    @abstractmethod
     def cpu_threads(self) -> int:
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
-    def selection(self, language: str) -> Selection:
-        """Return what chooses among the hypotheses by their texts. language: the code of the target language."""
-        return Different(self.width)
+    def lacks(self, search: SearchConfig) -> str:
+        """Return why the engine does not have a search; "" if it has."""
+        return ""
 
     @property
     def longest_sentence(self) -> int | None:
         """How many subwords a source or target may have, at most; None without a limit."""
         return None
 
-    def longest_translation(self, source_length: int) -> int | None:
-        """Return how many subwords a translation may have, at most; None without a limit. Neither counts `</s>`."""
-        return None
+    def longest_translation(self, search: SearchConfig, source_length: int) -> int:
+        """Return how many subwords a translation may have, at most. Neither length counts `</s>`."""
+        return search.limit(source_length + 1) - 1
 
     @abstractmethod
     def translate(
-        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
-        """Return the hypotheses of each source (ids without `</s>`), for `selection`; None if the batch is too large.
+        """Return the hypotheses of each source (ids without `</s>`), best first; None if the batch is too large.
 
         That is, if it does not fit in memory. wishes: of each source. scored: whether their scores are needed.
 

@@ -13,7 +13,7 @@ from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError
 from tolka.models.base import Seq2Seq
-from tolka.search.base import SearchConfig, Selection
+from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import use_threads
 from tolka.system.memory import empty_cache, is_out_of_memory
@@ -23,49 +23,36 @@ _SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary ar
 
 
 class TorchEngine(Engine):
-    """A Seq2Seq on a torch device, with one of SEARCHES."""
+    """A Seq2Seq on a torch device, with any of SEARCHES."""
 
     has_attention = True
 
-    def __init__(self, model: Seq2Seq, search: SearchConfig, device: torch.device) -> None:
-        self.model = model
-        self.config = search
-        self.device = device
-        self._search = search.build()
+    def __init__(self, model: Seq2Seq, device: torch.device) -> None:
+        self.model, self.device = model, device
 
     @classmethod
-    def of(cls, model: Seq2Seq, search: SearchConfig, decoding: DecodingConfig) -> "TorchEngine":
+    def of(cls, model: Seq2Seq, decoding: DecodingConfig) -> "TorchEngine":
         """Place the model on the device and convert it to the dtype that the options select."""
         use_threads(decoding.threads)
         device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
-        return cls(convert_model(model.to(device), dtype), search, device)
+        return cls(convert_model(model.to(device), dtype), device)
 
     def __repr__(self) -> str:
-        return f"{self.model.architecture}, {self.config}, {self.device}"
-
-    @property
-    def width(self) -> int:
-        return self.config.width
-
-    def selection(self, language: str) -> Selection:
-        return self.config.selection(language)
-
-    def longest_translation(self, source_length: int) -> int:
-        return self.config.limit(source_length + 1) - 1
+        return f"{self.model.architecture}, {self.device}"
 
     @property
     def cpu_threads(self) -> int:
         return torch.get_num_threads() if self.device.type == "cpu" else 0
 
     def translate(
-        self, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
         source, lengths = Flat.of(sources).with_eos()
         wanted = {"wishes": wishes} if any(wishes) else {}  # a search of one's own may know of none
         self.model.eval()
         try:
             with torch.inference_mode():
-                results = self._search.search(
+                results = search.build().search(
                     self.model, source.to(self.device), lengths.to(self.device), scored, **wanted
                 )
         except (RuntimeError, MemoryError) as error:
@@ -74,7 +61,7 @@ class TorchEngine(Engine):
             return None
         if not all(results):
             raise CheckpointError(NOT_FINITE)
-        return [hypotheses[: self.config.candidate_count] for hypotheses in results]
+        return [hypotheses[: search.candidate_count] for hypotheses in results]
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
         batch = collate(sources, targets).to(self.device)

@@ -15,6 +15,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.tables import table
+from tolka.search.options.base import SearchConfig
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.quality import Calibration, Features, LinearMap, features_of
 from tolka.translation.results import Translation
@@ -106,9 +107,10 @@ def calibrated(
     translator: Translator[TorchEngine],
     sources: Sequence[str],
     references: Sequence[str],
+    search: SearchConfig,
     tick: Tick = lambda share: None,
 ) -> Calibrated:
-    """Fit the calibration of a model on sources and references, with the translator's search.
+    """Fit the calibration of a model on sources and references. search: with which the translator was loaded.
 
     Lines with a blank side are left out. DataError if fewer than 100 are left. tick: as for `Translator.translate`.
     """
@@ -118,7 +120,7 @@ def calibrated(
         raise DataError(
             f"a calibration needs at least {_FEWEST} lines with both sides, and there are {len(pairs)}: add some"
         )
-    translations = translator.translate([source for source, _ in pairs], tick)
+    translations = translator.translate([source for source, _ in pairs], tick=tick)
     features = [each for each in features_of(translator, translations) if each is not None]
     assert len(features) == len(pairs), "only a blank text has no features"
     chrf = sentence_chrf(translations, [reference for _, reference in pairs])
@@ -127,7 +129,6 @@ def calibrated(
             f"a calibration needs different lines, and of {len(pairs)} there are {len(set(features))} with estimates "
             f"of their own, and {len(set(chrf))} values of chrF: give it other text"
         )
-    search = translator.engine.config
     named = replace(search, glossary=Path(search.glossary).name, banned=Path(search.banned).name)
     return fitted(features, chrf, repr(named))  # without folders: it may be published
 

@@ -88,11 +88,11 @@ class Tester:
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]
-        languages = self._language, self._translator.languages[0]
+        languages = self._language, self._translator.direction.source
         buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *languages)
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
     def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
         own = self._ranks.share([pair.source for pair in pairs])
         with bar(title, len(own), " sentences") as progress:
-            return self._ranks.collect(translator(own, progress.update))
+            return self._ranks.collect(translator(own, tick=progress.update))

@@ -63,7 +63,7 @@ class Validator:
                 tick()
 
             own = self._ranks.share([pair.source for pair in self._pairs])
-            hypotheses = self._ranks.collect(self._translator(own, advance))
+            hypotheses = self._ranks.collect(self._translator(own, tick=advance))
         bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
         values = {
             "nll": perplexity.nll / perplexity.tokens,

@@ -31,7 +31,7 @@ from tolka.interchange.transformers_side import TransformersSide, has_transforme
 from tolka.model_directory.card import model_card
 from tolka.model_directory.card_values import facts_of
 from tolka.model_directory.file_names import CARD, WEIGHTS
-from tolka.model_directory.read import SavedModel, character_form, languages
+from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.model_directory.write import save_tensors
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
@@ -136,7 +136,7 @@ def _generation(config: dict[str, Any]) -> dict[str, Any]:
 def _write_tokenizer(saved: SavedModel, vocabularies: Sequence[Vocabulary], longest: int, folder: Path) -> None:
     """Write the SentencePiece models and the vocabularies, in Marian's order."""
     models, names = saved.tokenizer.models, [VOCAB, TARGET_VOCAB]
-    source, target = languages(saved.config)
+    source, target = direction_of(saved.config)
     form = character_form(saved.config)
     (folder / SOURCE_SPM).write_bytes(with_rules(models[0], form.source, source))
     (folder / TARGET_SPM).write_bytes(with_rules(models[-1], form.target, target))

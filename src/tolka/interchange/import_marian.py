@@ -45,6 +45,7 @@ from tolka.nn.initialization import SkipInitialization
 from tolka.nn.positions import sinusoids
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.tokenizer.coders import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -88,21 +89,21 @@ def marian_settings(path: Path) -> dict[str, Any]:
 
 
 def import_marian(
-    path: Path, out: Path, languages: tuple[str, str] | None, lines: list[str], say: Callable[[str], None]
+    path: Path, out: Path, direction: Direction | None, lines: list[str], say: Callable[[str], None]
 ) -> None:
     """Write a folder of Marian as a model directory, after the parity gate where `transformers` is installed.
 
     languages: the codes of source and target; None for those of the folder. lines: the sample to compare. ConfigError
     if nobody says which languages they are, or a code is none.
     """
-    for key, code in zip(("corpus.source", "corpus.target"), languages or (), strict=False):
+    for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
         if not _LANGUAGE.fullmatch(code):
             raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
     if (path / EXPORTED).is_file():
         raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
         raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
-    described = _described(path, languages)
+    described = _described(path, direction)
     if not described.languages_known:
         raise ConfigError(
             f"{path / TOKENIZER_CONFIG} does not say the languages: add them, as in corpus.source=en corpus.target=de"
@@ -130,7 +131,7 @@ def _with_positions(described: _Described, most: int) -> dict[str, Any]:
     return {**described.config, "max_position_embeddings": min(described.longest + 1, most)}
 
 
-def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
+def _described(path: Path, direction: Direction | None) -> _Described:
     """Read everything but the weights."""
     folder = ModelFolder(path)
     config, where = folder.json(CONFIG), str(path / CONFIG)
@@ -144,7 +145,7 @@ def _described(path: Path, languages: tuple[str, str] | None) -> _Described:
     tokenizer = _tokenizer(folder, config, bool(about.get("separate_vocabs")))
     if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
         raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
-    named = languages or (about.get("source_lang"), about.get("target_lang"))
+    named = direction or (about.get("source_lang"), about.get("target_lang"))
     known = all(isinstance(each, str) and _LANGUAGE.fullmatch(each) for each in named)
     source, target = named if known else (_UNKNOWN_LANGUAGE, _UNKNOWN_LANGUAGE)
     positions = whole(config, "max_position_embeddings", where)

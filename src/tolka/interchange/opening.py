@@ -1,11 +1,13 @@
 """Open a translator with what can compute fastest: CTranslate2, or torch."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tolka.engines.ctranslate2_engine import CTranslate2Engine, Vocabulary, unavailable, unsupported
-from tolka.engines.options import DecodingConfig, resolved_split
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable
+from tolka.engines.ctranslate2_search import Vocabulary, unsupported
+from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import (
     Exported,
@@ -16,7 +18,8 @@ from tolka.formats.ctranslate2.exported import (
 )
 from tolka.formats.ctranslate2.folder import inexpressible, missing, write_folder
 from tolka.formats.ctranslate2.plain_model import options_of, read_plain_model
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, read_json
+from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.manifest import MANIFEST, read_json
 from tolka.model_directory.settings import (
     Folders,
     find_model_folder,
@@ -26,21 +29,28 @@ from tolka.model_directory.settings import (
 )
 from tolka.search.options.base import SearchConfig
 from tolka.search.options.sampling import SamplingConfig
-from tolka.system.progress import say
-from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.translation.quality import Calibration
+from tolka.system.progress import Say, silent
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 
 def open_translator(
-    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str = ""
+    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str = "", say: Say = silent
 ) -> Translator[Any]:
     """Load a model, or several that translate together, with the engine that decoding.backend names.
 
     A folder that was exported for CTranslate2 has that engine, whatever decoding.backend is. attention: the setting
-    that reads a model's attention, which takes torch; "" if there is none. ConfigError where the engine that is named
-    cannot do what is asked.
+    that reads a model's attention, which takes torch; "" if there is none. say: is given notes. ConfigError where the
+    engine that is named cannot do what is asked.
     """
+    translator = _opened(folders, search, decoding, attention, say)
+    translator.loaded_by = partial(open_translator, folders, search, decoding, attention)
+    return translator
+
+
+def _opened(
+    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str, say: Say
+) -> Translator[Any]:
     listed = [Path(folder) for folder in listed_folders(folders)]
     exported = next((folder for folder in listed if is_exported(folder)), None)
     if exported is not None:
@@ -52,9 +62,9 @@ def open_translator(
                 f"{exported} was exported in int8 by an earlier version, whose sums overflow on some processors: "
                 "export the model again"
             )
-        return translator_of(found, search, decoding)
+        return translator_of(found, search, decoding, say)
     if decoding.backend == "torch":
-        return _with_torch(folders, search, decoding)
+        return _with_torch(folders, search, decoding, say)
     reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
@@ -62,10 +72,10 @@ def open_translator(
         reason = "the samples of CTranslate2 depend on what else is translated"
     if reason:
         say(f"note: translating with torch: {reason}")
-        return _with_torch(folders, search, decoding)
+        return _with_torch(folders, search, decoding, say)
     if decoding.backend == "auto":
         say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
-    return _converted(listed[0], search, decoding)
+    return _converted(listed[0], search, decoding, say)
 
 
 def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
@@ -91,16 +101,16 @@ def _unsuitable_model(name: Path) -> str:
     return inexpressible(options_of(folder, read_settings(folder)))
 
 
-def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig) -> Translator[Any]:
+def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
     from tolka.interchange.load import load_any_ensemble
     from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
-    return Translator.of(load_any_ensemble(folders), search, decoding)
+    return Translator.of(load_any_ensemble(folders), search, decoding, say)
 
 
 def translator_of(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig
+    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent
 ) -> Translator[CTranslate2Engine]:
     """Build a translator on a folder that was exported for CTranslate2."""
     if decoding.precision == "int8" and found.facts.dtype != "int8":
@@ -108,10 +118,10 @@ def translator_of(
             f"decoding.precision=int8: {found.folder} has its weights in {found.facts.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    return _translator(found.folder, found.facts, found.tokenizer, found.sources, search, decoding, found.folder)
+    return _translator(found, search, decoding, found.folder, say)
 
 
-def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> Translator[CTranslate2Engine]:
+def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
     """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
     model = read_plain_model(folder)
     dtype = "int8" if decoding.precision == "int8" else "float32"
@@ -124,7 +134,8 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> 
     try:
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
             write_folder(model, Path(work), dtype)
-            return _translator(Path(work), facts, model.tokenizer, model.sources, search, decoding, model.folder)
+            found = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
+            return _translator(found, search, decoding, model.folder, say)
     except OSError as error:
         raise DataError(
             f"{model.folder} cannot be converted in {tempfile.tempdir or 'a temporary folder'} "
@@ -133,28 +144,11 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig) -> 
 
 
 def _translator(
-    folder: Path,
-    facts: Exported,
-    tokenizer: Tokenizer,
-    sources: TrainingSources,
-    search: SearchConfig,
-    decoding: DecodingConfig,
-    name: Path,
+    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, name: Path, say: Say
 ) -> Translator[CTranslate2Engine]:
     """Build a translator on CTranslate2's files in a folder. name: of the model, for messages."""
-    vocabulary = Vocabulary(*vocabularies(tokenizer), facts.positions)
-    max_length = min(decoding.max_length or sources.longest, facts.positions - 1)
-    if decoding.max_length > max_length:
-        say(f"note: decoding.max_length={decoding.max_length} is {max_length}, as CTranslate2 has no more positions")
-    return Translator(
-        CTranslate2Engine.of(folder, vocabulary, facts.dtype, search, decoding, name),
-        tokenizer,
-        max_length,
-        decoding.tokens,
-        facts.characters,
-        resolved_split(decoding.split, sources.several_sentences),
-        facts.languages,
-        None,
-        Calibration.of({"quality": facts.quality} if facts.quality is not None else {}),
-        sources.length_ratio,
-    )
+    about = found.facts
+    vocabulary = Vocabulary(*vocabularies(found.tokenizer), about.positions)
+    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name, say)
+    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
+    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)

@@ -82,7 +82,7 @@ def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
     """
     shares = [each.several_sentences for each in sources]
     share = None if None in shares else max(share for share in shares if share is not None)
-    return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio)
+    return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio, sources[0].directions)
 
 
 def _named(folder: Path) -> str:

@@ -15,7 +15,9 @@ from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
+from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
+from tolka.text.direction import Direction
 from tolka.version import __version__
 
 FORMAT, INT8_FORMAT = 1, 2  # earlier versions read the first only, and say so
@@ -45,12 +47,14 @@ class TrainingSources:
     """Statistics of the texts that a model was trained on.
 
     longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratio:
-    of targets and sources. Both are None for a model written by an earlier version.
+    of targets and sources. Both are None for a model written by an earlier version. directions: those of the texts;
+    empty for such a model, whose config.yaml has its single one.
     """
 
     longest: int
     several_sentences: float | None = None
     length_ratio: LengthRatio | None = None
+    directions: tuple[Direction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -
         "longest_source": sources.longest,
         **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
         **({} if sources.length_ratio is None else {"length_ratio": astuple(sources.length_ratio)}),
+        **({"directions": sources.directions} if sources.directions else {}),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -144,7 +149,15 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
         raise ValueError(f"longest_source is {longest!r}")
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
         raise ValueError(f"several_sentences is {share!r}")
-    return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")))
+    directions = tuple(map(_direction, manifest.get("directions", [])))
+    return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")), directions)
+
+
+def _direction(found: Any) -> Direction:
+    """Read a direction; ValueError if it is not two codes of languages."""
+    if not isinstance(found, list) or not all(isinstance(code, str) and is_utf8(code) for code in found):
+        raise ValueError(f"a direction is {found!r:.80}")
+    return Direction(*found)  # TypeError for another number of them
 
 
 def _length_ratio(found: Any) -> LengthRatio | None:

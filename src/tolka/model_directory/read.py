@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
+from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import (
     ADAPTER,
     BASE,
@@ -21,8 +22,8 @@ from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, r
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
 from tolka.model_directory.settings import digests as digests
+from tolka.model_directory.settings import direction_of as direction_of
 from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
-from tolka.model_directory.settings import languages as languages
 from tolka.model_directory.weights import check_size, fill, read_tensors
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
@@ -45,6 +46,13 @@ class SavedModel:
     config: dict[str, Any]
     sources: TrainingSources
     scores: dict[str, Any]
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What translating texts needs to know of the model."""
+        directions = self.sources.directions or (direction_of(self.config),)
+        form = character_form(self.config)
+        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY))
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
@@ -95,7 +103,7 @@ def load_ensemble(folders: Folders, load: Callable[[Path], SavedModel] = load_to
     shares = [saved.sources.several_sentences for saved in (first, *others)]
     share = None if None in shares else min(share for share in shares if share is not None)
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources(longest, share, first.sources.length_ratio)
+    sources = TrainingSources(longest, share, first.sources.length_ratio, first.sources.directions)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
@@ -104,9 +112,9 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     reasons = []
     if first.tokenizer.digests != other.tokenizer.digests:
         reasons.append("the tokenizers differ (ids mean other subwords)")
-    source, target = languages(first.config)
-    if source != target and (target, source) == languages(other.config):
-        reasons.append(f"one translates from {source} to {target}, the other back")
+    direction = direction_of(first.config)
+    if direction != direction.swapped == direction_of(other.config):
+        reasons.append(f"one translates from {direction}, the other back")
     return reasons
 
 

@@ -18,6 +18,7 @@ from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.lines import near_path
 from tolka.tokenizer.vocabulary import VOCABULARY
 
@@ -89,9 +90,9 @@ def _is_of_marian(folder: Path) -> bool:
     return isinstance(config, dict) and config.get("model_type") == "marian"
 
 
-def languages(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return source and target language of a training configuration."""
-    return str(settings["corpus"]["source"]), str(settings["corpus"]["target"])
+def direction_of(settings: Mapping[str, Any]) -> Direction:
+    """Return from which language into which a training configuration trains."""
+    return Direction(str(settings["corpus"]["source"]), str(settings["corpus"]["target"]))
 
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:

@@ -94,8 +94,7 @@ def _examine(pipeline: Pipeline) -> DataCheck:
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
-            languages = config.corpus.source, config.corpus.target
-            diagnoses.append(diagnose(source, languages, held_out, progress.update))
+            diagnoses.append(diagnose(source, config.corpus.direction, held_out, progress.update))
     found = DataCheck(diagnoses, config.cleaning, {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)})
     try:
         found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)

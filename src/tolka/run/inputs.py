@@ -39,8 +39,8 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import Extension, unspelt
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
-from tolka.translation.terminology import read_terms
 
 _LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
 _MUCH_UNSPELT = 0.1  # of the subwords
@@ -51,8 +51,7 @@ def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
     found = config.corpus.open()
     if not found.sizes:
         return found, None
-    languages = config.corpus.source, config.corpus.target
-    return with_sets_aside(found, languages, config.run.prepared_folder)
+    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder)
 
 
 class Inputs:
@@ -81,7 +80,7 @@ class Inputs:
             self.log(f"note: {note}")
         if self.loss and not resuming:
             raise DataError(self.loss)
-        read_terms(self.config.search, (self.config.corpus.source, self.config.corpus.target))
+        Request.of(self.config.search, self.config.corpus.direction)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -248,8 +247,9 @@ class Inputs:
         if valid not in self.set_aside:
             name = f"{valid} (valid)" if valid in self._samples else valid
             texts.append((name, self.validation_pairs, self.corpus.valid[0].exchange))
-        languages = self.config.corpus.source, self.config.corpus.target
-        faults = {name: fault_of_sides(pairs, languages, exchange) for name, pairs, exchange in texts}
+        faults = {
+            name: fault_of_sides(pairs, self.config.corpus.direction, exchange) for name, pairs, exchange in texts
+        }
         return {name: fault for name, fault in faults.items() if fault}
 
     @cached_property
@@ -301,10 +301,10 @@ class Inputs:
         share = share_of_several(lines, self.config.corpus.source)
         ratio = LengthRatio.of(list(zip(lines, targets, strict=True)))
         if not self.start:
-            return TrainingSources(longest, share, ratio)
+            return TrainingSources(longest, share, ratio, (self.config.corpus.direction,))
         before = self.start.sources
         either = None if before.several_sentences is None else max(before.several_sentences, share)
-        return TrainingSources(max(before.longest, longest), either, ratio)
+        return TrainingSources(max(before.longest, longest), either, ratio, (self.config.corpus.direction,))
 
     def loader(self) -> Batches:
         """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""

@@ -9,7 +9,7 @@ from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.loader import Batches
 from tolka.distributed.ranks import Ranks
-from tolka.engines.options import DecodingConfig, resolved_split
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
@@ -17,7 +17,8 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
 from tolka.model_directory.card_values import DATA_SET, hub_data_set
-from tolka.model_directory.read import SavedModel, languages
+from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
@@ -40,6 +41,7 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import RunSnapshots, read_last_state
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
@@ -164,7 +166,7 @@ class TrainingSetup:
             )
         model.load_state_dict(state)
         self.run.log(f"weights, sizes and tokenizer: from {start.folder}")
-        before, now = languages(start.config), (self.config.corpus.source, self.config.corpus.target)
+        before, now = direction_of(start.config), self.config.corpus.direction
         if before != now:
             goes_on = f"it goes on from {now[0]} to {now[1]}"
             self.run.log(
@@ -205,15 +207,9 @@ class TrainingSetup:
         """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
         sources, corpus, pairs = self.inputs.training_sources, self.config.corpus, self.inputs.validation_pairs
         tokenizer, characters = self.inputs.prepared.tokenizer, self.config.cleaning.characters
-        translator = Translator(
-            TorchEngine(model, GreedyConfig(), self.device),
-            tokenizer,
-            sources.longest,
-            self.decoding.tokens,
-            characters,
-            split=resolved_split(self.decoding.split, sources.several_sentences),
-            languages=(corpus.source, corpus.target),
-        )
+        facts = ModelFacts(tokenizer, sources, characters, (corpus.direction,))
+        engine, request = TorchEngine(model, self.device), Request(GreedyConfig())
+        translator = Translator(engine, facts, request, self.decoding, self.run.log)
         return Validator(
             pairs,
             translator,

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -235,3 +235,36 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno not in _DISK_FULL or error.filename:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def is_among(path: Path, files: Iterable[Path]) -> bool:
+    """Return whether a file is one of several, by whatever name."""
+    return path.is_file() and any(each.is_file() and path.samefile(each) for each in files)
+
+
+def check_output(path: Path) -> None:
+    """Raise DataError, before the work begins, when a file cannot be written there."""
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file to write")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that gets its name once it is complete; a device or a pipe (/dev/null) is written directly."""
+    check_output(path)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    final = path.resolve()  # a link stays a link
+    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name[:100]}.")
+    try:
+        with naming(path), os.fdopen(handle, "wb") as stream:
+            yield stream
+        os.chmod(name, 0o666 & ~umask())
+        os.replace(name, final)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -11,6 +11,13 @@ from tqdm import tqdm
 
 from tolka.system.launch import is_muted
 from tolka.system.surrogates import printable
+
+Say = Callable[[str], object]
+"""What is given the notes of library code, a line each, which prints nothing by itself; `say` prints them."""
+
+
+def silent(message: str) -> None:
+    """Do nothing with a note."""
 
 
 def shows_bars() -> bool:

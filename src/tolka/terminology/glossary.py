@@ -11,6 +11,7 @@ import regex
 from tolka.errors import DataError
 from tolka.terminology.tbx import MOST_BYTES, read_tbx
 from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
 from tolka.text.readers.columns import CsvFile
 from tolka.text.readers.xlsx import XlsxFile
@@ -166,10 +167,10 @@ def needs_blank(phrase: str) -> bool:
     return regex.match(rf"(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]", phrase) is not None
 
 
-def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LINE_LIMIT) -> list[Entry]:
+def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMIT) -> list[Entry]:
     """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
 
-    languages: of source and target. A line of TSV is `source TAB target`, or with more columns of target forms; forms
+    direction: of the text. A line of TSV is `source TAB target`, or with more columns of target forms; forms
     of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
     of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
     characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
@@ -177,13 +178,13 @@ def read_glossary(path: Path, languages: tuple[str, str], limit: LineLimit = LIN
     """
     refuse_pipe(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
-        if not all(languages):
+        if not all(direction):
             raise DataError(f"{path}: the model does not say its languages, which TBX needs; write the terms as TSV")
-        entries = [Entry(tuple(source), tuple(target)) for source, target in read_tbx(path, languages, limit)]
+        entries = [Entry(tuple(source), tuple(target)) for source, target in read_tbx(path, direction, limit)]
         if not entries:
-            raise DataError(f"{path}: no concept has terms in both {languages[0]} and {languages[1]}")
+            raise DataError(f"{path}: no concept has terms in both {direction[0]} and {direction[1]}")
         return entries
-    entries = [_entry(cells, f"{path}:{number}") for number, cells in _rows(path, languages, limit)]
+    entries = [_entry(cells, f"{path}:{number}") for number, cells in _rows(path, direction, limit)]
     if not entries:
         raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
     return entries
@@ -216,19 +217,19 @@ def _too_large(path: Path, number: int, most: int) -> DataError:
     return DataError(f"{path}:{number}: at most {most} lines and {MOST_BYTES} bytes are read; leave out the rest")
 
 
-def _rows(path: Path, languages: tuple[str, str], limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, direction: Direction, limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each row: the source's, and those of the target."""
     table = _TABLES.get(without_compression(path).suffix.lower())
     if table is None:
         yield from ((number, line.split("\t")) for number, line in _lines(path, limit, MOST_TERMS))
         return
     columns: Sequence[int] = ()
-    for number, cells in table(path, str(path), languages, (), limit).rows():
+    for number, cells in table(path, str(path), direction, (), limit).rows():
         if number > MOST_TERMS:
             raise _too_large(path, number, MOST_TERMS)
         if not columns:
-            codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in languages]
-            if all(languages) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
+            codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in direction]
+            if all(direction) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
                 columns = [codes.index(code) for code in wanted]
                 continue
             columns = 0, 1

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tolka.errors import DataError
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers.xml_parser import BLOCK, XmlHandler, parse
 from tolka.text.readers.xml_segment import RefusedError, SegmentText
@@ -19,8 +20,8 @@ Concept = tuple[list[str], list[str]]
 """The terms of a concept in the source and in the target language."""
 
 
-def read_tbx(path: Path, languages: tuple[str, str], limit: LineLimit) -> list[Concept]:
-    """Return the concepts that have terms in both languages. languages: of source and target.
+def read_tbx(path: Path, direction: Direction, limit: LineLimit) -> list[Concept]:
+    """Return the concepts that have terms in both languages. direction: of the texts.
 
     Where a concept has no terms with exactly the code of a language, those with any other code of it count: en-US and
     eng_Latn for en, and the other way round.
@@ -28,7 +29,7 @@ def read_tbx(path: Path, languages: tuple[str, str], limit: LineLimit) -> list[C
     Terms whose administrative status is deprecated or superseded are left out. DataError with the line for what is no
     TBX.
     """
-    concepts = _Concepts(languages, limit)
+    concepts = _Concepts(direction, limit)
     for blocks, _ in enumerate(parse(path, concepts, limit)):
         if blocks * BLOCK > MOST_BYTES:
             raise DataError(f"{path}: at most {MOST_BYTES} bytes are read; leave out the rest")
@@ -40,9 +41,9 @@ class _Concepts(XmlHandler):
 
     roots, kind = frozenset({"martif", "tbx"}), "a term base"
 
-    def __init__(self, languages: tuple[str, str], limit: LineLimit) -> None:
+    def __init__(self, direction: Direction, limit: LineLimit) -> None:
         self.found: list[Concept] = []
-        self._languages = [normal_code(language) for language in languages]
+        self._languages = [normal_code(language) for language in direction]
         self._terms: dict[str, list[str]] = {}  # of the current concept, by language
         self._language = self._term = ""
         self._is_unwanted = False

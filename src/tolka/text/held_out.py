@@ -20,6 +20,7 @@ from tolka.system.progress import bar, say
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, SetSize
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 
 _FORMAT = 1
@@ -31,36 +32,36 @@ _AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
-def with_sets_aside(corpus: Corpus, languages: tuple[str, str], cache: Path) -> tuple[Corpus, Path]:
+def with_sets_aside(corpus: Corpus, direction: Direction, cache: Path) -> tuple[Corpus, Path]:
     """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
     DataError where the text has too few pairs for them.
     """
-    folder = cache / f"held-out-{_key(corpus, languages)}"
+    folder = cache / f"held-out-{_key(corpus, direction)}"
     if not folder.is_dir():
         lock = cache / f".{folder.name}.lock"
         with one_at_a_time(lock, lambda: say("waiting for another process that chooses held-out pairs")):
             if not folder.is_dir():
-                _write(corpus, languages, folder)
-    source, target = languages
+                _write(corpus, direction, folder)
+    source, target = direction
     sets: dict[str, list[PairSource]] = {
         name: [ParallelFiles(folder / f"{name}.{source}", folder / f"{name}.{target}", name)] for name in corpus.sizes
     }
     return replace(corpus, valid=sets.get("valid", corpus.valid), tests=sets.get("test", corpus.tests)), folder
 
 
-def _key(corpus: Corpus, languages: tuple[str, str]) -> str:
+def _key(corpus: Corpus, direction: Direction) -> str:
     settings = {
         "format": _FORMAT,
         "text": corpus.fingerprint(),
-        "languages": languages,
+        "languages": direction,
         "sizes": {name: size.asked for name, size in corpus.sizes.items()},
         "given": [source.fingerprint() for source in (*corpus.valid, *corpus.tests)],
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _write(corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
+def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
     excluded = set_aside_marks(chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests)))
     sets = {}
     for name, size in sorted(corpus.sizes.items()):  # test before valid
@@ -69,7 +70,7 @@ def _write(corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
     with whole_folder(folder) as unfinished:
         for name, pairs in sets.items():
             for language, texts in zip(
-                languages, zip(*((p.source, p.target) for p in pairs), strict=True), strict=True
+                direction, zip(*((p.source, p.target) for p in pairs), strict=True), strict=True
             ):
                 content = "".join(f"{text}\n" for text in texts)
                 (unfinished / f"{name}.{language}").write_bytes(content.encode())
@@ -77,7 +78,7 @@ def _write(corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
 
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:
     """Return the pairs with the smallest hashes, each once and in that order. excluded: other held-out sets."""
-    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, ("", ""))
+    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, Direction("", ""))
     limit = int(size.share * _HASHES) if size.share else _HASHES
     capacity = 0 if size.share else size.pairs or _AUTO_MAX
     chosen: dict[int, Pair] = {}

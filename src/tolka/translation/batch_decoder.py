@@ -10,8 +10,10 @@ from threading import Lock
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.system.progress import say
+from tolka.search.options.base import SearchConfig, Selection
+from tolka.system.progress import Say, silent
 from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.translation.request import Request
 from tolka.translation.segments import Segment
 
 _MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
@@ -32,19 +34,20 @@ class _PendingBatch:
 class BatchDecoder:
     """An engine that is given batches of similar length, and gives the results back in order; safe for threads."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, language: str) -> None:
-        """tokens: see DecodingConfig. language: the code of the target language."""
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, say: Say = silent) -> None:
+        """tokens: see DecodingConfig. say: is given notes."""
         self.tokens = tokens
         self.workers = min(engine.cpu_threads, _WORKERS) or 1
-        self._engine, self._tokenizer = engine, tokenizer
-        self._selection = engine.selection(language)
+        self._engine, self._tokenizer, self._say = engine, tokenizer, say
         self._reducing = Lock()
 
-    def translate(self, segments: Sequence[Segment], tick: Tick, scored: bool) -> list[list[Rendered]]:
+    def translate(self, segments: Sequence[Segment], request: Request, tick: Tick) -> list[list[Rendered]]:
         """Return texts and hypotheses of each segment, in order. tick: is called with the number of segments done."""
+        search = request.search_config
+        selection = search.selection(request.direction.target if request.direction else "")
         sources = [segment.ids for segment in segments]
         results: dict[int, list[Rendered]] = {}
-        remaining = self._batches(sources, range(len(sources)))
+        remaining = self._batches(sources, range(len(sources)), search.width)
         workers = max(1, min(self.workers, len(remaining)))
         most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
         pending: deque[_PendingBatch] = deque()
@@ -53,38 +56,38 @@ class BatchDecoder:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
                     given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    pending.append(
-                        _PendingBatch(numbers, threads.submit(self._engine.translate, *given, scored), self.tokens)
-                    )
+                    found = threads.submit(self._engine.translate, search, *given, request.scored)
+                    pending.append(_PendingBatch(numbers, found, self.tokens))
                 batch = pending.popleft()
                 hypotheses = batch.hypotheses.result()
                 if hypotheses is None:
-                    self._reduce_batches(batch, max(len(sources[i]) + 1 for i in batch.numbers))
-                    remaining = self._batches(sources, [*batch.numbers, *chain.from_iterable(remaining)])
+                    longest = max(len(sources[i]) + 1 for i in batch.numbers)
+                    self._reduce_batches(batch, len(batch.numbers) * longest * search.width)
+                    numbers = [*batch.numbers, *chain.from_iterable(remaining)]
+                    remaining = self._batches(sources, numbers, search.width)
                     continue
-                results.update(zip(batch.numbers, self._rendered(hypotheses), strict=True))
+                results.update(zip(batch.numbers, self._rendered(hypotheses, selection), strict=True))
                 tick(len(batch.numbers))
         return [results[number] for number in range(len(sources))]
 
-    def longest(self, segments: Sequence[Segment]) -> list[Segment]:
+    def longest(self, segments: Sequence[Segment], search: SearchConfig) -> list[Segment]:
         """Return the longest segments: one batch of them per worker."""
         sources = [segment.ids for segment in segments]
-        batches = islice(self._batches(sources, range(len(sources))), self.workers)
+        batches = islice(self._batches(sources, range(len(sources)), search.width), self.workers)
         return [segments[i] for i in chain.from_iterable(batches)]
 
-    def _rendered(self, hypotheses: list[list[Hypothesis]]) -> list[list[Rendered]]:
-        """Return the hypotheses that the search's selection chooses, with their texts."""
+    def _rendered(self, hypotheses: list[list[Hypothesis]], selection: Selection) -> list[list[Rendered]]:
+        """Return the hypotheses that the selection chooses, with their texts."""
         texts = iter(self._tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
-        return [self._selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
+        return [selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
 
-    def _reduce_batches(self, batch: _PendingBatch, longest: int) -> None:
-        """Halve the ceiling on tokens after a batch that did not fit in memory. longest: its longest sentence."""
+    def _reduce_batches(self, batch: _PendingBatch, tokens: int) -> None:
+        """Halve the ceiling on tokens after a batch that did not fit in memory. tokens: of it, padding included."""
         self._engine.free_memory()
         with self._reducing:
             if self.tokens == batch.tokens:  # else another batch under the same ceiling has failed before
-                failed = len(batch.numbers) * longest * self._engine.width
-                self.tokens = max(1, min(self.tokens, failed) // 2)
-                say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
+                self.tokens = max(1, min(self.tokens, tokens) // 2)
+                self._say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
     def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
@@ -106,11 +109,14 @@ class BatchDecoder:
             tick(len(numbers))
         return [found[number] for number in range(len(pairs))]
 
-    def _batches(self, sources: list[list[int]], numbers: Sequence[int]) -> deque[list[int]]:
-        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads."""
+    def _batches(self, sources: list[list[int]], numbers: Sequence[int], width: int) -> deque[list[int]]:
+        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads.
+
+        width: of the search, in hypotheses kept per sentence.
+        """
         # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
         lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
-        ceiling = self.tokens // self._engine.width
+        ceiling = self.tokens // width
         if self._engine.cpu_threads:
             fewest = _WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _WORKERS))
             batches = evenly_longest_first(lengths, ceiling, fewest, _WORKERS)

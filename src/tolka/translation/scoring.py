@@ -5,6 +5,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
@@ -27,8 +28,14 @@ class TextScorer(SegmentScorer, Protocol):
     characters: CharacterForm
     max_length: int
     split: str
-    languages: tuple[str, str]
-    terminology: Terminology | None
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of a call that names none."""
+
+    @property
+    def terminology(self) -> Terminology | None:
+        """The terms and banned phrases of a call that names none."""
 
 
 class ScoredPair(NamedTuple):
@@ -93,7 +100,7 @@ def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
     """Return the sentences of both sides if the translator splits texts and both have as many, else the whole texts."""
     sides, count = [[source], [target]], 1
     if translator.split == "sentences":
-        found = [sentences(text, code) for text, code in zip((source, target), translator.languages, strict=True)]
+        found = [sentences(text, code) for text, code in zip((source, target), translator.direction, strict=True)]
         count = len(found[0])
         if count == len(found[1]) > 1:
             sides = [[part.rstrip() for part in side] for side in found]

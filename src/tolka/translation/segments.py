@@ -7,6 +7,7 @@ from tolka.errors import DataError
 from tolka.search.hypothesis import NO_WISH, Wish
 from tolka.terminology.glossary import Match
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.splitting import best_cut, sentences, separator_between
 from tolka.translation.terminology import Terminology
@@ -78,7 +79,7 @@ class Segmenter:
     max_length: int
     characters: CharacterForm
     splitting: str
-    languages: tuple[str, str]
+    direction: Direction
     terminology: Terminology | None
 
     def segmented(self, text: str, prefix: str = "") -> SegmentedText:
@@ -89,12 +90,12 @@ class Segmenter:
         text = self.characters.source_lines(text).strip()  # line feeds between sentences come between translations
         if not text:
             return SegmentedText([], 0, False)
-        parts = sentences(text, self.languages[0])
+        parts = sentences(text, self.direction[0])
         segments, separator, too_long = list[Segment](), "", False
         for part in parts if self.splitting == "sentences" else [text]:
             content = part.rstrip()
             segments += (part_segments := list(self.split(self.characters.source(content), separator)))
-            separator = separator_between(part[len(content) :], True, self.languages[1])
+            separator = separator_between(part[len(content) :], True, self.direction[1])
             too_long |= len(part_segments) > 1
         return self._begun(SegmentedText(segments, len(parts), too_long), prefix)
 
@@ -119,5 +120,5 @@ class Segmenter:
             yield Segment(separator, ids, wish, matches)
             return
         yield from self.split(text[: cut.end], separator)
-        separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.languages[1])
+        separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.direction[1])
         yield from self.split(text[cut.start :], separator)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
 from tolka.terminology.glossary import (
@@ -11,32 +10,15 @@ from tolka.terminology.glossary import (
     Match,
     Phrases,
     needs_blank,
-    read_banned,
-    read_glossary,
     stands_in,
 )
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
 from tolka.tokenizer.special_tokens import BOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from tolka.search.base import SearchConfig
 
 # A term inside a sentence is encoded after one of these texts, whose subwords are then removed: after the first of them
 # that is encoded the same with the term behind it as alone.
 _BEFORE_BLANK, _BEFORE = ("a", "1", ".", "-"), ("(", "“", "。", ".", "-", "、")
-
-
-def read_terms(
-    search: "SearchConfig", languages: tuple[str, str], limit: LineLimit = LINE_LIMIT
-) -> tuple[list[Entry], list[str]]:
-    """Read search.glossary and search.banned, if there are any. languages: of source and target.
-
-    DataError, in one line, where a file is not as it must be.
-    """
-    entries = read_glossary(user_path(search.glossary), languages, limit) if search.glossary else []
-    return entries, read_banned(user_path(search.banned), limit) if search.banned else []
 
 
 class Terminology:
@@ -55,19 +37,6 @@ class Terminology:
         self._phrases = list(map(characters.target, banned))
         self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
         self._written: dict[str, tuple[str, ...]] = {}
-
-    @classmethod
-    def of(
-        cls,
-        search: "SearchConfig",
-        tokenizer: Tokenizer,
-        characters: CharacterForm,
-        languages: tuple[str, str],
-        limit: LineLimit = LINE_LIMIT,
-    ) -> "Terminology | None":
-        """Return what the files of a search ask for, as `read_terms` reads them; None without any."""
-        entries, banned = read_terms(search, languages, limit)
-        return cls(entries, banned, tokenizer, characters) if entries or banned else None
 
     def matches(self, text: str) -> tuple[Match, ...]:
         """Return the glossary's terms that stand in a source text."""

@@ -1,24 +1,30 @@
 """Translate texts of any number and length: one translation for each, in order."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
-from tolka.model_directory.manifest import LengthRatio
-from tolka.search.hypothesis import NO_WISH, Rendered
+from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.manifest import QUALITY
+from tolka.search.hypothesis import Rendered
+from tolka.search.options.base import SearchConfig
+from tolka.search.options.beam import BeamConfig
+from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
-from tolka.text.characters import KEEP, CharacterForm
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.windows import full_windows
-from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
 from tolka.translation.quality import Calibration, Estimate, estimates
+from tolka.translation.request import Request
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
 from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
@@ -27,10 +33,10 @@ from tolka.translation.terminology import Terminology, complaints
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import Folders, SavedModel
-    from tolka.search.base import SearchConfig
 
 _BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for what could not be read; training text may have it
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
+_MOST_TERMINOLOGIES = 8  # glossaries of latest requests that are kept, at most
 _MOST_SHARED = 256  # texts that calls of several threads or tasks translate together, at most
 _WAIT_SECONDS = 0.002  # of a text given to `translate_async`, for others
 E = TypeVar("E", bound=Engine)
@@ -38,62 +44,49 @@ E = TypeVar("E", bound=Engine)
 
 @dataclass(frozen=True)
 class _Call:
-    """What one call of `Translator.translate` asks for; prefixes: one for each text, or none at all."""
+    """One call of `Translator.translate`."""
 
     texts: list[str]
+    request: Request
     tick: Tick
-    scored: bool
-    prefixes: Sequence[str]
-
-    @classmethod
-    def of(cls, texts: object, tick: Tick, scored: bool, prefixes: Sequence[str]) -> "_Call":
-        """Return the call; TypeError for what are no texts, ValueError for another number of prefixes."""
-        listed = _as_list(texts)
-        if isinstance(prefixes, str):
-            raise TypeError(f"prefixes must be several texts, as in [{prefixes!r:.60}]")
-        if prefixes and len(prefixes) != len(listed):
-            raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
-        return cls(listed, tick, scored, _checked(prefixes, "prefixes"))
 
 
 class Translator(Generic[E]):
-    """A model with its tokenizer and a search; what computes is its engine.
+    """A model with its tokenizer; what computes is its engine, and what is asked of it comes with each call.
 
     translator = tolka.load("runs/sample")
     translator(["I love you.", "A lion sleeps."])  # a list of two translations
 
     It may be called from several threads and asyncio tasks. Calls that come while another one runs are translated
-    together afterwards, up to 256 texts at once; a call with more texts runs by itself.
+    together afterwards, up to 256 texts at once, if their requests are alike; a call with more texts runs by itself.
+    It can be pickled where it was loaded from a folder, which is loaded again then.
     """
 
     def __init__(
         self,
         engine: E,
-        tokenizer: Tokenizer,
-        max_length: int,
-        tokens: int = DecodingConfig.tokens,
-        characters: CharacterForm = KEEP,
-        split: str = "length",
-        languages: tuple[str, str] = ("", ""),
-        terminology: Terminology | None = None,
-        calibration: Calibration | None = None,
-        length_ratio: LengthRatio | None = None,
+        facts: ModelFacts,
+        request: Request,
+        decoding: DecodingConfig | None = None,
+        say: Say = silent,
     ) -> None:
-        """max_length: subwords of the longest part given to the model. tokens: see DecodingConfig.
-
-        characters: their form in the model's training text. split: from `resolved_split`.
-        languages: the codes of source and target, to split and join sentences. terminology: terms that translations
-        must contain, for a search that considers them, and phrases that they must not. calibration: of the estimates
-        of quality. length_ratio: of the training text, for `flags`.
-        """
-        self.engine = engine
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.characters = characters
-        self.split, self.languages, self.terminology = split, languages, terminology
-        self.calibration, self.length_ratio = calibration, length_ratio
-        self.segmenter = Segmenter(tokenizer, max_length, characters, split, languages, terminology)
-        self._decoder = BatchDecoder(engine, tokenizer, tokens, languages[1])
+        """facts: of the model. request: what a call asks for unless it says otherwise. say: is given notes."""
+        decoding = decoding or DecodingConfig()
+        self.engine, self.tokenizer, self.characters = engine, facts.tokenizer, facts.characters
+        self.max_length = min(decoding.max_length or facts.sources.longest, engine.longest_sentence or sys.maxsize)
+        if decoding.max_length > self.max_length:
+            say(
+                f"note: decoding.max_length={decoding.max_length} is {self.max_length}, as CTranslate2 has no more "
+                "positions"
+            )
+        self.split = resolved_split(decoding.split, facts.sources.several_sentences)
+        self.directions, self.length_ratio = facts.directions, facts.sources.length_ratio
+        self.calibration = Calibration.of({} if facts.quality is None else {QUALITY: facts.quality})
+        first = self.directions[0] if self.directions else UNKNOWN
+        self.request = self._checked_request(request.over(Request(BeamConfig(), first, (), ())))
+        self.loaded_by: Callable[[], Translator[E]] | None = None
+        self._decoder = BatchDecoder(engine, self.tokenizer, decoding.tokens, say)
+        self._terminologies: list[tuple[Request, Terminology | None]] = []
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
     @staticmethod
@@ -106,73 +99,84 @@ class Translator(Generic[E]):
         CTranslate2 to compute with.
         """
         from tolka.model_directory.read import load_ensemble
-        from tolka.search.beam import BeamConfig
 
-        decoding = decoding or DecodingConfig()
-        return Translator.of(load_ensemble(folders), search or BeamConfig(), decoding)
+        translator = Translator.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
+        translator.loaded_by = partial(Translator.load, folders, search, decoding)
+        return translator
 
     @staticmethod
-    def of(saved: "SavedModel", search: "SearchConfig", decoding: DecodingConfig) -> "Translator[TorchEngine]":
+    def of(
+        saved: "SavedModel", search: SearchConfig, decoding: DecodingConfig, say: Say = silent
+    ) -> "Translator[TorchEngine]":
         """Build a translator from a loaded model directory."""
         from tolka.engines.torch_engine import TorchEngine
-        from tolka.model_directory.read import character_form, languages
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
-        max_length = decoding.max_length or saved.sources.longest
-        limits = max_length, decoding.tokens, character_form(saved.config)
-        engine = TorchEngine.of(saved.model, search, decoding)
-        split = resolved_split(decoding.split, saved.sources.several_sentences)
-        of_languages = languages(saved.config)
-        terminology = Terminology.of(search, saved.tokenizer, limits[2], of_languages, decoding.line_limit)
-        others = terminology, Calibration.of(saved.scores), saved.sources.length_ratio
-        return Translator(engine, saved.tokenizer, *limits, split, of_languages, *others)
+        request = Request.of(search, saved.facts.directions[0], decoding.line_limit)
+        return Translator(TorchEngine.of(saved.model, decoding), saved.facts, request, decoding, say)
 
     def __repr__(self) -> str:
-        source, target = self.languages
-        direction = f"{source} to {target}, " if source and target else ""
-        return f"Translator({direction}{self.engine}, split={self.split!r}, max_length={self.max_length})"
+        direction = f"{self.direction}, " if self.direction.is_known else ""
+        search = self.request.search
+        return f"Translator({direction}{self.engine}, {search}, split={self.split!r}, max_length={self.max_length})"
+
+    def __reduce__(self) -> "tuple[Callable[[], Translator[E]], tuple[()]]":
+        """Return what loads the translator again; TypeError where the model was not loaded from a folder."""
+        if self.loaded_by is None:
+            raise TypeError("this translator's model is only in memory: pickle one that tolka.load has loaded")
+        return self.loaded_by, ()
 
     @property
     def tokens(self) -> int:
         """The ceiling on a batch, as in DecodingConfig; halved whenever a batch did not fit in memory."""
         return self._decoder.tokens
 
-    def __call__(self, texts: str | Iterable[str], tick: Tick = lambda share: None) -> list[str]:
+    @property
+    def direction(self) -> Direction:
+        """The direction of a call that names none."""
+        return self.request.direction or UNKNOWN
+
+    @property
+    def terminology(self) -> Terminology | None:
+        """The terms and banned phrases of a call that names none."""
+        return self._terminology(self.request)
+
+    def __call__(
+        self, texts: str | Iterable[str], request: Request | None = None, tick: Tick = lambda share: None
+    ) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
-        return [translation.text for translation in self.translate(texts, tick, scored=False)]
+        call = self._call(texts, request, tick)
+        unscored = replace(call, request=replace(call.request, scored=False))
+        return [translation.text for translation in self._calls.call(unscored)]
 
     def translate(
-        self,
-        texts: str | Iterable[str],
-        tick: Tick = lambda share: None,
-        scored: bool = True,
-        prefixes: Sequence[str] = (),
+        self, texts: str | Iterable[str], request: Request | None = None, tick: Tick = lambda share: None
     ) -> list[Translation]:
         """Translate each text and return details. tick: is called after each batch with its share of the texts.
 
-        scored: whether scores are needed; greedy search is faster without. prefixes: the beginning of each
-        translation, "" where it is free; none at all by default. PrefixError if one is longer than its translation may
-        be, LengthError if a text is longer than what the engine can compute.
+        request: what differs from how the translator was loaded. ConfigError for what the model or its engine does not
+        have, PrefixError if a prefix is longer than its translation may be, LengthError if a text is longer than what
+        the engine can compute.
         """
-        return self._calls.call(_Call.of(texts, tick, scored, prefixes))
+        return self._calls.call(self._call(texts, request, tick))
 
-    async def translate_async(
-        self, texts: str | Iterable[str], scored: bool = True, prefixes: Sequence[str] = ()
-    ) -> list[Translation]:
+    async def translate_async(self, texts: str | Iterable[str], request: Request | None = None) -> list[Translation]:
         """Translate as `translate` does, without blocking the event loop.
 
         Texts of several tasks are translated together: a call waits 2 ms for others, or until those before it are done.
         """
-        call = _Call.of(texts, lambda share: None, scored, prefixes)
-        return await asyncio.wrap_future(self._calls.submit(call))
+        return await asyncio.wrap_future(self._calls.submit(self._call(texts, request, lambda share: None)))
 
     def stream(
-        self, texts: str | Iterable[str], window: int = DecodingConfig.window, scored: bool = True
+        self, texts: str | Iterable[str], window: int = DecodingConfig.window, request: Request | None = None
     ) -> Iterator[Translation]:
-        """Yield the translation of each text, in order; read `window` texts at a time, and no more than are needed."""
+        """Yield the translation of each text, in order; read `window` texts at a time, and no more than are needed.
+
+        request: as for `translate`, without prefixes.
+        """
         for each in full_windows([texts] if isinstance(texts, str) else texts, window):
-            yield from self.translate(each, scored=scored)
+            yield from self.translate(each, request)
 
     def score(self, pairs: Iterable[tuple[str, str]], tick: Tick = lambda share: None) -> list[ScoredPair]:
         """Return the log-probability, in nats, of each target given its source: of the whole and of each token.
@@ -219,33 +223,79 @@ class Translator(Generic[E]):
         each = zip(sources, translations, estimated, strict=True)
         return [flags(source, translation, estimate, self.length_ratio) for source, translation, estimate in each]
 
+    def _call(self, texts: object, request: Request | None, tick: Tick) -> _Call:
+        """Return the call; TypeError for what are no texts, ValueError for another number of prefixes."""
+        if request is not None and not isinstance(request, Request):
+            raise TypeError(f"request must be a tolka.Request, not {type(request).__name__}")
+        whole = self.request if request is None else self._checked_request(request.over(self.request))
+        listed, prefixes = _as_list(texts), _checked(whole.prefixes, "prefixes")
+        if prefixes and len(prefixes) != len(listed):
+            raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
+        return _Call(listed, whole, tick)
+
+    def _checked_request(self, request: Request) -> Request:
+        """Return a request that leaves nothing out; ConfigError for what the model or its engine does not have."""
+        if self.directions and request.direction not in self.directions:
+            known = ", ".join(map(str, self.directions))
+            raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
+        if reason := self.engine.lacks(request.search_config):
+            raise ConfigError(reason)
+        return request
+
+    def _terminology(self, request: Request) -> Terminology | None:
+        """Return the terms and banned phrases of a request, as the tokenizer spells them; None without any."""
+        if not request.glossary and not request.banned:
+            return None
+        found = next((known for like, known in self._terminologies if request.is_like(like)), None)
+        if found is None:
+            found = Terminology(request.glossary or (), request.banned or (), self.tokenizer, self.characters)
+            self._terminologies = [(request, found), *self._terminologies[: _MOST_TERMINOLOGIES - 1]]
+        return found
+
+    def _segmenter(self, request: Request) -> Segmenter:
+        """Return what splits the texts of a request."""
+        limits = self.tokenizer, self.max_length, self.characters, self.split
+        return Segmenter(*limits, request.direction or UNKNOWN, self._terminology(request))
+
     def _translate(self, calls: Sequence[_Call]) -> list[list[Translation]]:
-        """Translate the texts of several calls together."""
+        """Translate the texts of several calls, those with like requests together."""
+        results: dict[int, list[Translation]] = {}
+        for number, call in enumerate(calls):
+            if number not in results:
+                alike = [n for n, each in enumerate(calls) if n not in results and each.request.is_like(call.request)]
+                results |= zip(alike, self._translate_alike([calls[n] for n in alike]), strict=True)
+        return [results[number] for number in range(len(calls))]
+
+    def _translate_alike(self, calls: Sequence[_Call]) -> list[list[Translation]]:
+        """Translate the texts of calls with like requests."""
+        request = replace(calls[0].request, scored=any(call.request.scored for call in calls))
+        segmenter, terminology = self._segmenter(request), self._terminology(request)
         texts = [
-            self.segmenter.segmented(text, prefix)
+            segmenter.segmented(text, prefix)
             for call in calls
-            for text, prefix in zip(call.texts, call.prefixes or [""] * len(call.texts), strict=True)
+            for text, prefix in zip(call.texts, call.request.prefixes or [""] * len(call.texts), strict=True)
         ]
-        self._check_lengths(texts)
+        self._check_lengths(texts, request.search_config)
         segments = [segment for text in texts for segment in text.segments]
         share = len(texts) / max(1, len(segments))
         # Of several calls each learns of its progress at its end.
         tick: Tick = (lambda count: calls[0].tick(count * share)) if len(calls) == 1 else (lambda count: None)
-        scored = any(call.scored for call in calls)
-        found = self._decoder.translate(segments, tick, scored)
-        results = iter(self._without_banned(segments, found, scored))
-        joined = iter([self._join(text, list(islice(results, len(text.segments)))) for text in texts])
+        found = self._decoder.translate(segments, request, tick)
+        if terminology is not None:
+            found = self._without_banned(segments, found, request, terminology)
+        results = iter(found)
+        joined = iter([self._join(text, list(islice(results, len(text.segments))), terminology) for text in texts])
         for call in calls if len(calls) > 1 else ():
             call.tick(len(call.texts))
         return [list(islice(joined, len(call.texts))) for call in calls]
 
-    def _check_lengths(self, texts: Sequence[SegmentedText]) -> None:
+    def _check_lengths(self, texts: Sequence[SegmentedText], search: SearchConfig) -> None:
         """Raise LengthError for a segment that is too long, PrefixError for a prefix longer than its translation."""
         for number, text in enumerate(texts):
             self._check_sentence(number, max((len(segment.ids) for segment in text.segments), default=0))
             if text.segments and (prefix := text.segments[0].wish.prefix):
-                longest = self.engine.longest_translation(len(text.segments[0].ids))
-                if longest is not None and len(prefix) > longest:
+                longest = self.engine.longest_translation(search, len(text.segments[0].ids))
+                if len(prefix) > longest:
                     raise PrefixError(number, len(prefix), longest)
 
     def _check_sentence(self, number: int, length: int) -> None:
@@ -254,7 +304,9 @@ class Translator(Generic[E]):
         if longest is not None and length > longest:
             raise LengthError(number, length, longest)
 
-    def _join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
+    def _join(
+        self, text: SegmentedText, results: Sequence[Sequence[Rendered]], terminology: Terminology | None
+    ) -> Translation:
         """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
 
         A segment with fewer of them has its last one in all further places. Of equal texts, the first one is kept.
@@ -271,7 +323,7 @@ class Translator(Generic[E]):
                 sum(hypothesis.score for _, hypothesis in chosen),
                 all(hypothesis.finished for _, hypothesis in chosen),
                 sum(hypothesis.log_probability for _, hypothesis in chosen),
-                *complaints(self.terminology, joined, [(segment.matches, part) for segment, part in parts]),
+                *complaints(terminology, joined, [(segment.matches, part) for segment, part in parts]),
             )
             candidates.setdefault(joined, candidate)
         return Translation(list(candidates.values()), text.too_long, text.sentences, self.split)
@@ -284,15 +336,17 @@ class Translator(Generic[E]):
         return part if _BROKEN in "".join(given) else part.replace(_BROKEN, "")
 
     def _without_banned(
-        self, segments: Sequence[Segment], results: list[list[Rendered]], scored: bool
+        self,
+        segments: Sequence[Segment],
+        results: list[list[Rendered]],
+        request: Request,
+        terminology: Terminology,
     ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
-        if self.terminology is None:
-            return results
         for _ in range(_ROUNDS):
             again = dict[int, Segment]()
             for number, (segment, found) in enumerate(zip(segments, results, strict=True)):
-                parts = [self.terminology.banned_spellings(text, each.tokens) for text, each in found]
+                parts = [terminology.banned_spellings(text, each.tokens) for text, each in found]
                 spellings = dict.fromkeys(chain.from_iterable(parts))
                 if new := tuple(each for each in spellings if each not in segment.wish.banned):
                     wish = replace(segment.wish, banned=(*segment.wish.banned, *new))
@@ -300,7 +354,7 @@ class Translator(Generic[E]):
             if not again:
                 break
             segments = [again.get(number, segment) for number, segment in enumerate(segments)]
-            found_again = self._decoder.translate(list(again.values()), lambda share: None, scored)
+            found_again = self._decoder.translate(list(again.values()), request, lambda share: None)
             for number, found in zip(again, found_again, strict=True):
                 results[number] = found
         return results
@@ -318,9 +372,12 @@ class Translator(Generic[E]):
 
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest texts, one batch per worker, to check that they fit in memory."""
-        segments = [replace(each, wish=NO_WISH) for text in texts for each in self.segmenter.segmented(text).segments]
+        segmenter = self._segmenter(replace(self.request, glossary=(), banned=()))
+        segments = [each for text in texts for each in segmenter.segmented(text).segments]
         if segments:
-            self._decoder.translate(self._decoder.longest(segments), lambda share: None, scored=False)
+            unscored = replace(self.request, scored=False)
+            longest = self._decoder.longest(segments, self.request.search_config)
+            self._decoder.translate(longest, unscored, lambda share: None)
 
 
 def _as_list(texts: object) -> list[str]:

@@ -48,8 +48,10 @@ from tolka.search.options.diverse import DiverseConfig
 from tolka.search.options.greedy import GreedyConfig
 from tolka.search.options.mbr import MbrConfig
 from tolka.search.options.sampling import SamplingConfig
+from tolka.system.progress import say
 from tolka.text.characters import CharacterForm
 from tolka.tokenizer.special_tokens import EOS, PAD
+from tolka.translation.request import Request
 from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
@@ -195,7 +197,7 @@ def test_searches_find_the_same(made: Path, name: str, prefix: str) -> None:
     if prefix and "short" in name:
         pytest.skip("a prefix has no place in so few subwords")
     prefixes = [prefix, "", prefix, ""] if prefix else []
-    found = [translator.translate(TEXTS, prefixes=prefixes) for translator in both(made, SEARCHES[name])]
+    found = [translator.translate(TEXTS, Request(prefixes=prefixes)) for translator in both(made, SEARCHES[name])]
     for ours, theirs in zip(*found, strict=True):
         assert [each.text for each in theirs.candidates] == [each.text for each in ours.candidates]
         assert "\ufffd" not in "".join(each.text for each in theirs.candidates)
@@ -258,7 +260,7 @@ def test_samples_have_the_model_s_log_probabilities(made: Path) -> None:
     for temperature in (0.1, 2.0):
         translator = both(made, SamplingConfig(temperature=temperature, top_k=50, n_best=20))[1]
         (ids,) = translator.tokenizer.encode_source([TEXTS[1]])
-        (found,) = translator.engine.translate([ids], scored=True) or [[]]
+        (found,) = translator.engine.translate(translator.request.search, [ids], scored=True) or [[]]
         values = [each.log_probability for each in found]
         assert values == sorted(values, reverse=True)
         assert len(values) == 20
@@ -286,7 +288,7 @@ UNSUPPORTED: list[tuple[SearchConfig, str]] = [
 @pytest.mark.parametrize(("search", "named"), UNSUPPORTED)
 def test_what_it_cannot_do_is_refused_in_one_line(made: Path, search: SearchConfig, named: str) -> None:
     with pytest.raises(ConfigError, match=rf"decoding.backend=ctranslate2: .*{named}.*backend=auto takes torch then"):
-        open_translator(made, search, CTRANSLATE2)
+        open_translator(made, search, CTRANSLATE2, say=say)
 
 
 def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,15 +297,15 @@ def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pyt
         (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
         (SamplingConfig(), "samples"),
     ):
-        translator = open_translator(made, search, auto)
+        translator = open_translator(made, search, auto, say=say)
         assert "Transformer" in repr(translator.engine)
         assert f"note: translating with torch: {'the ' if named == 'samples' else ''}" in (
             err := capsys.readouterr().err
         )
         assert named in err
-    assert "CTranslate2" in repr(open_translator(made, BeamConfig(), auto).engine)
+    assert "CTranslate2" in repr(open_translator(made, BeamConfig(), auto, say=say).engine)
     assert capsys.readouterr().err.count("note: translating with CTranslate2") == 1
-    assert "Transformer" in repr(open_translator(made, BeamConfig(), ON_CPU).engine)
+    assert "Transformer" in repr(open_translator(made, BeamConfig(), ON_CPU, say=say).engine)
     assert capsys.readouterr().err == ""
 
 
@@ -312,14 +314,14 @@ def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
 ) -> None:
     monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
     reason = "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"
-    translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"))
+    translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"), say=say)
     assert "Transformer" in repr(translator.engine)
     assert f"note: translating with torch: {reason}" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=reason):
-        open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"))
+        open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"), say=say)
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
     with suppress(ConfigError):  # torch's, without a GPU
-        open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"))
+        open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"), say=say)
     reason = "decoding.device is cuda, but CTranslate2 finds 0 CUDA devices"
     assert f"note: translating with torch: {reason}" in capsys.readouterr().err
 
@@ -357,7 +359,7 @@ def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
     monkeypatch.setitem(THRESHOLDS, "float16", ANYTHING)
     export_checked(made, tmp_path / "out", "float16", TEXTS)
     capfd.readouterr()
-    open_translator(tmp_path / "out", GreedyConfig(), ON_CPU)("kettle")
+    open_translator(tmp_path / "out", GreedyConfig(), ON_CPU, say=say)("kettle")
     note = "note: the weights are in float16, and CTranslate2 computes in float32 on this cpu\n"
     assert capfd.readouterr().err == note
 
@@ -435,14 +437,14 @@ def test_the_dtype_of_an_exported_folder_is_kept(
     assert kinds["fp32"].startswith("int8")
     assert kinds["int8"].startswith("int8")
     assert "not compared with fp32" not in capsys.readouterr().err  # the export did that
-    opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"))
+    opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"), say=say)
     assert opened.engine.translator.compute_type.startswith("int8")
     assert f"not compared with fp32: mt-train export {made} --to" in capsys.readouterr().err
 
 
 def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, exported: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has its weights in float32; export the model with --dtype int8"):
-        open_translator(exported, GreedyConfig(), replace(ON_CPU, precision="int8"))
+        open_translator(exported, GreedyConfig(), replace(ON_CPU, precision="int8"), say=say)
     export_checked(made, tmp_path / "out", "int8", TEXTS)
     facts = Exported.read(tmp_path / "out")
     assert facts.nll is not None
@@ -540,16 +542,18 @@ def test_the_line_that_is_too_long_is_named(exported: Path, command: Command, tm
 
 
 def test_a_length_above_the_positions_is_noted(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096)).max_length == 4095
+    assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096), say=say).max_length == 4095
     assert "note: decoding.max_length=4096 is 4095, as CTranslate2 has no more positions" in capsys.readouterr().err
-    open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095))
+    open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095), say=say)
     assert capsys.readouterr().err == ""
 
 
 def test_prefixes_that_do_not_fit_are_refused(exported: Path) -> None:
     search = GreedyConfig(max_length_factor=0.0, max_length_extra=2)
     with pytest.raises(DataError, match=r"a prefix of .* does not fit into a translation of at most 2"):
-        open_translator(exported, search, ON_CPU).translate(["kettle"], prefixes=["KETTLE PEBBLE SADDLE WALNUT"])
+        open_translator(exported, search, ON_CPU).translate(
+            ["kettle"], Request(prefixes=["KETTLE PEBBLE SADDLE WALNUT"])
+        )
 
 
 Damage = Callable[[Path], object]
@@ -618,7 +622,7 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
 
 def test_facts_are_read_as_they_are_written(exported: Path) -> None:
     facts = Exported.read(exported)
-    assert (facts.languages, facts.characters, facts.dtype) == (("xa", "xb"), CharacterForm("nfc"), "float32")
+    assert (facts.direction, facts.characters, facts.dtype) == (("xa", "xb"), CharacterForm("nfc"), "float32")
     assert facts.as_dict() == json.loads((exported / EXPORTED).read_text())
 
 

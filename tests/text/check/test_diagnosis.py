@@ -8,6 +8,7 @@ import pytest
 from tolka.errors import DataError
 from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
@@ -63,7 +64,7 @@ def write(folder: Path, pairs: list[Pair]) -> ParallelFiles:
 
 
 def examined(source: PairSource, held_out: HeldOut | None = None) -> Diagnosis:
-    return diagnose(source, ("en", "de"), held_out or HeldOut({}))
+    return diagnose(source, Direction("en", "de"), held_out or HeldOut({}))
 
 
 def counts(found: Diagnosis) -> dict[str, int]:
@@ -212,7 +213,7 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
     rows = [f"{pair.source}\t{pair.target}".encode() for pair in text(40)]
     rows[7:7] = [b"one column", "Ma\xdf\tnot UTF-8".encode("latin-1"), b"", "Ma\u00df\tUTF-8".encode()]
     (tmp_path / "all.tsv").write_bytes(b"\n".join(rows) + b"\n")
-    source = TsvFile(tmp_path / "all.tsv", "all", ("en", "de"), ["1", "2"])
+    source = TsvFile(tmp_path / "all.tsv", "all", Direction("en", "de"), ["1", "2"])
     found = examined(source)
     assert found.pairs == 44
     faults = {what: count for what, count in counts(found).items() if not what.startswith("numbers")}
@@ -220,10 +221,10 @@ def test_lines_that_are_no_rows_of_a_file_with_both_sides(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"all.tsv:8: 1 column, "):
         list(source.read())
     (tmp_path / "all.csv").write_bytes("de\u00e9,en,de\nx,a,b\n".encode("latin-1"))
-    first = examined(CsvFile(tmp_path / "all.csv", "all", ("en", "de"), []))
+    first = examined(CsvFile(tmp_path / "all.csv", "all", Direction("en", "de"), []))
     assert counts(first) == {"line not UTF-8": 1}  # read once, counted once
     (tmp_path / "all.jsonl").write_text('{"en": "a", "de": "b"}\n{"en": "a"\n{"en": "a"}\n', encoding="utf-8")
-    assert counts(examined(JsonLinesFile(tmp_path / "all.jsonl", "all", ("en", "de"), []))) == {
+    assert counts(examined(JsonLinesFile(tmp_path / "all.jsonl", "all", Direction("en", "de"), []))) == {
         "a flaw that the file itself names": 2
     }
 
@@ -232,7 +233,7 @@ def test_line_ends_of_old_macs_are_told_of(tmp_path: Path) -> None:
     source = write(tmp_path, [Pair("one\rtwo\rthree", "eins\rzwei\rdrei"), Pair("four", "vier")])
     assert counts(examined(source))["a carriage return inside a line"] == 1
     (tmp_path / "a.jsonl").write_text('{"en": "a\\rb", "de": "c"}\n', encoding="utf-8")
-    found = examined(JsonLinesFile(tmp_path / "a.jsonl", "a", ("en", "de"), []))
+    found = examined(JsonLinesFile(tmp_path / "a.jsonl", "a", Direction("en", "de"), []))
     assert counts(found)["a carriage return inside a text"] == 1  # whose end it is not
 
 
@@ -245,7 +246,7 @@ def test_an_error_in_a_file_of_messages_costs_its_message(tmp_path: Path) -> Non
         'msgid "x"\nmsgstr "y" z\n',
     ):
         (tmp_path / "a.po").write_text(good.format("a") + error + good.format("b"), encoding="utf-8")
-        source = GettextFile(tmp_path / "a.po", "a", ("en", "de"), [])
+        source = GettextFile(tmp_path / "a.po", "a", Direction("en", "de"), [])
         found = examined(source)
         (flawed,) = (finding for finding in found.findings if finding.what.startswith("a flaw"))
         assert (found.pairs, flawed.count, "a.po:" in flawed.examples[0][1]) == (3, 1, True), error
@@ -258,5 +259,5 @@ def test_what_is_no_row_is_shown_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[[{"en": "a",\n "de": "b"}]]', encoding="utf-8")
     for reader in (CsvFile, JsonFile):
         name = "a.csv" if reader is CsvFile else "a.json"
-        (finding,) = examined(reader(tmp_path / name, "a", ("en", "de"), [])).findings
+        (finding,) = examined(reader(tmp_path / name, "a", Direction("en", "de"), [])).findings
         assert "\n" not in finding.examples[0][1], name

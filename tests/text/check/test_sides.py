@@ -6,6 +6,7 @@ import pytest
 
 from tolka.text.check.sides import fault_of_sides
 from tolka.text.corpora.files import FilesConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
 ENGLISH = [
@@ -27,7 +28,7 @@ def pairs(source: list[str], target: list[str]) -> list[Pair]:
 
 
 @pytest.mark.parametrize(
-    ("languages", "source", "target", "expected"),
+    ("direction", "source", "target", "expected"),
     [
         (("en", "ko"), ENGLISH, KOREAN, ""),
         (("en", "ko"), KOREAN, ENGLISH, "the target en in 30; exchange them"),
@@ -40,8 +41,8 @@ def pairs(source: list[str], target: list[str]) -> list[Pair]:
         (("en", "ko"), ["1 2", "3.5", "-"], ["1 2", "3.6", "_"], "both sides are the same text in 10 of 30"),
     ],
 )
-def test_by_letters(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
-    fault = fault_of_sides(pairs(source, target), languages, "exchange them")
+def test_by_letters(direction: Direction, source: list[str], target: list[str], expected: str) -> None:
+    fault = fault_of_sides(pairs(source, target), direction, "exchange them")
     if "10 of 30" in expected:
         assert fault == ""
     else:
@@ -51,7 +52,7 @@ def test_by_letters(languages: tuple[str, str], source: list[str], target: list[
 
 
 @pytest.mark.parametrize(
-    ("languages", "source", "target", "expected"),
+    ("direction", "source", "target", "expected"),
     [
         (("en", "de"), ENGLISH, GERMAN, ""),
         (("en", "de"), GERMAN, ENGLISH, "; exchange them"),
@@ -61,15 +62,15 @@ def test_by_letters(languages: tuple[str, str], source: list[str], target: list[
         (("nb", "nn"), ENGLISH, GERMAN, ""),
     ],
 )
-def test_by_langid(languages: tuple[str, str], source: list[str], target: list[str], expected: str) -> None:
+def test_by_langid(direction: Direction, source: list[str], target: list[str], expected: str) -> None:
     pytest.importorskip("py3langid")
-    fault = fault_of_sides(pairs(source, target), languages, "exchange them")
+    fault = fault_of_sides(pairs(source, target), direction, "exchange them")
     assert expected in fault
     assert bool(fault) == bool(expected)
 
 
 def test_a_minority_is_no_fault() -> None:
-    assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], ("en", "ko"), "") == ""
+    assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], Direction("en", "ko"), "") == ""
 
 
 GETTEXT = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "a"\nmsgstr "b"\n'

@@ -13,16 +13,19 @@ from tolka.errors import ConfigError
 from tolka.text.cleaning.cleaner import Tally, bare, clean, held_out_marks
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.text.scripts import letters_of, plain_code
 
+EN_DE = Direction("en", "de")
+
 
 def cleaned(
-    rows: list[tuple[str, str]], languages: tuple[str, str] = ("en", "de"), **options: Any
+    rows: list[tuple[str, str]], direction: Direction = EN_DE, **options: Any
 ) -> tuple[list[tuple[str, str]], Tally]:
     tally, rejected = Tally(), []
     pairs = [Pair(*row) for row in rows]
-    kept = list(clean(pairs, CleaningConfig(**options), languages, tally, lambda *what: rejected.append(what)))
+    kept = list(clean(pairs, CleaningConfig(**options), direction, tally, lambda *what: rejected.append(what)))
     assert tally.total == len(rows)
     assert tally.kept == len(kept)
     assert Counter(reason for _, reason in rejected) == tally.dropped
@@ -98,7 +101,7 @@ def test_what_is_taken_out_and_counted() -> None:
 
 def test_a_reader_s_flaw_comes_first() -> None:
     tally = Tally()
-    assert not list(clean([Pair("a", "b", "fuzzy translation")], CleaningConfig(), ("en", "de"), tally))
+    assert not list(clean([Pair("a", "b", "fuzzy translation")], CleaningConfig(), Direction("en", "de"), tally))
     assert tally.summary() == "1 pair, 0 kept, 1 left out: 1 fuzzy translation"
 
 
@@ -108,7 +111,7 @@ def test_other_languages() -> None:
     kept, tally = cleaned([(english, german), (german, german), (english, english), ("Oui.", "Ja.")], language=True)
     assert kept == [(english, german), ("Oui.", "Ja.")]
     assert tally.dropped == {"source in another language": 1, "target in another language": 1}
-    assert len(cleaned([(german, english)], ("xa", "qaa"), language=True)[0]) == 1
+    assert len(cleaned([(german, english)], Direction("xa", "qaa"), language=True)[0]) == 1
 
 
 def test_without_py3langid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +145,7 @@ def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
     assert cleaned([(one, "a"), (f"«{one}»! ", "A.")], duplicates="near")[0] == [(one, "a")]
     config = CleaningConfig(leaks="source")
     marks = held_out_marks(config, [Pair(one, "a")])
-    kept = clean([Pair(f"{one}.", "a"), Pair(other, "a")], config, ("", ""), Tally(), held_out=marks)
+    kept = clean([Pair(f"{one}.", "a"), Pair(other, "a")], config, Direction("", ""), Tally(), held_out=marks)
     assert list(kept) == [Pair(other, "a")]
     assert bare(one) == unicodedata.normalize("NFC", one)
 
@@ -218,7 +221,7 @@ def test_bad_options(options: dict[str, Any], complaint: str) -> None:
 
 @pytest.mark.parametrize("reference", ["&#10;", "&NewLine;", "&#9;", "&#13;", "&#x2028;"])
 def test_stripped_references_leave_no_line_break(reference: str) -> None:
-    (kept,) = clean([Pair(f"a{reference}b", "c")], CleaningConfig(markup="strip"), ("en", "de"), Tally())
+    (kept,) = clean([Pair(f"a{reference}b", "c")], CleaningConfig(markup="strip"), Direction("en", "de"), Tally())
     assert kept == Pair("a b", "c")
 
 
@@ -237,6 +240,6 @@ def test_held_out_text_is_compared_after_the_same_changes(
 ) -> None:
     config, tally = CleaningConfig(leaks=leaks, **options), Tally()
     marks = held_out_marks(config, [Pair(*held_out)])
-    kept = clean([Pair(*GOOD), Pair(*training)], config, ("en", "de"), tally, held_out=marks)
+    kept = clean([Pair(*GOOD), Pair(*training)], config, Direction("en", "de"), tally, held_out=marks)
     assert list(kept) == [Pair(*GOOD)]
     assert tally.dropped == {f"held-out {leaks}": 1}

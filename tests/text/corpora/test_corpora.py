@@ -17,6 +17,7 @@ from tolka.text.cleaning.cleaner import Tally, clean, read_split, read_test_set
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpora.hub import HubConfig, _Rows
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
 
@@ -70,7 +71,7 @@ def test_one_utf16_side_is_named_rather_than_its_line_count(tmp_path: Path) -> N
 def test_a_blank_side_drops_the_pair_and_later_pairs_stay_aligned(tmp_path: Path) -> None:
     source = files(tmp_path, b"one\n\n three \nfour\n \nsix\n", b"een\ntwee\ndrie\n\t\n\nzes\n")
     tally = Tally()
-    kept = list(clean(source.read(), CleaningConfig(), ("xa", "xb"), tally))
+    kept = list(clean(source.read(), CleaningConfig(), Direction("xa", "xb"), tally))
     assert kept == pairs([("one", "een"), ("three", "drie"), ("six", "zes")])
     assert tally.summary() == ("6 pairs, 3 kept, 3 left out: 1 blank on both sides, 1 blank source, 1 blank target")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tolka.errors import TolkaError
 from tolka.terminology.glossary import read_glossary
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers import reader_of
 from tolka.text.readers.wmt import SgmFiles
@@ -129,7 +130,7 @@ def everything(path: Path, *, repaired: bool) -> None:
     """Read a file with both sides, as training does and as `mt-train --check` does."""
     reader = reader_of(path)
     assert reader
-    source = reader(path, "t", ("en", "de"), (), LIMIT)
+    source = reader(path, "t", Direction("en", "de"), (), LIMIT)
     if repaired:
         source.repair = lambda number, line: line.decode("cp1252", "replace")  # type: ignore[attr-defined]
     for pair in source.read():
@@ -174,7 +175,7 @@ def test_glossaries(tmp_path: Path, name: str) -> None:
     def run(damages: list[tuple[float, int, bytes]]) -> None:
         path = tmp_path / name
         path.write_bytes(damaged(GLOSSARIES[name].encode(), damages))
-        check(lambda: read_glossary(path, ("en", "de"), LIMIT))
+        check(lambda: read_glossary(path, Direction("en", "de"), LIMIT))
 
     run()
 
@@ -199,6 +200,6 @@ def test_workbooks(tmp_path: Path) -> None:
         if not member:
             path.write_bytes(damaged(path.read_bytes(), damages))
         check(lambda: everything(path, repaired=False))
-        check(lambda: read_glossary(path, ("en", "de"), LIMIT))
+        check(lambda: read_glossary(path, Direction("en", "de"), LIMIT))
 
     run()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.text.readers.gettext import GettextFile
 
@@ -26,7 +27,7 @@ def po(path: Path, body: str, charset: str = "UTF-8", plural: str = GERMANIC) ->
 
 
 def read(path: Path) -> list[Pair]:
-    return list(GettextFile(path, "t", ("en", "de"), ()).read())
+    return list(GettextFile(path, "t", Direction("en", "de"), ()).read())
 
 
 def translations(path: Path) -> list[str]:

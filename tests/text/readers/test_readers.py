@@ -18,12 +18,13 @@ from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.cleaner import Tally, clean
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.tmx import TmxFile
 
-LANGUAGES = ("en", "de")
+LANGUAGES = Direction("en", "de")
 TMX = """<?xml version="1.0" encoding="{encoding}"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
 <tmx version="1.4"><header srclang="en"/><body>
@@ -371,7 +372,7 @@ def test_a_variant_of_a_region_is_chosen_by_the_language_code(tmp_path: Path, ta
     path = write(tmp_path / "a.tmx", f"<tmx><body><tu>{tuvs}</tu></body></tmx>")
     reader = reader_of(path)
     assert reader
-    pairs = list(reader(path, "t", ("en", target), ()).read())
+    pairs = list(reader(path, "t", Direction("en", target), ()).read())
     assert [pair.target for pair in pairs if not pair.flaw] == ([first] if first else [])
     assert {pair.target for pair in pairs[1:]} == ({"DE", "AT", "second"} - {first} if first else set())
 
@@ -385,9 +386,9 @@ def test_two_varieties_of_one_language_are_told_apart(tmp_path: Path) -> None:
     for path in files:
         reader = reader_of(path)
         assert reader
-        assert next(reader(path, "t", ("en-US", "en-GB"), ()).read()) == Pair("a", "b")
-        assert next(reader(path, "t", ("en-GB", "en-US"), ()).read()) == Pair("b", "a")
-    flawed = list(TmxFile(files[0], "t", ("en-GB", "en-US"), ()).read())[1:]
+        assert next(reader(path, "t", Direction("en-US", "en-GB"), ()).read()) == Pair("a", "b")
+        assert next(reader(path, "t", Direction("en-GB", "en-US"), ()).read()) == Pair("b", "a")
+    flawed = list(TmxFile(files[0], "t", Direction("en-GB", "en-US"), ()).read())[1:]
     assert flawed == [Pair("", "a", "no pair in en-GB and en-US (the first such unit is in en, en-us)")]
 
 
@@ -658,8 +659,8 @@ def test_languages_of_xliff(tmp_path: Path) -> None:
     path = write(tmp_path / "a.xlf", XLIFF.format(XLIFF_UNIT.format("a", "b")))
     reader = reader_of(path)
     assert reader
-    assert list(reader(path, "t", ("de", "en-GB"), ()).read()) == [Pair("b", "a")]
-    assert list(reader(path, "t", ("en", "ko"), ()).read()) == [
+    assert list(reader(path, "t", Direction("de", "en-GB"), ()).read()) == [Pair("b", "a")]
+    assert list(reader(path, "t", Direction("en", "ko"), ()).read()) == [
         Pair("a", "b", "no pair in en and ko (the first such unit is from en to de-DE)")
     ]
 

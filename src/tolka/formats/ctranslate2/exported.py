@@ -9,10 +9,11 @@ from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json
-from tolka.model_directory.settings import character_form, find_model_folder, languages
+from tolka.model_directory.settings import character_form, direction_of, find_model_folder
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import MOST_BYTES
@@ -26,12 +27,12 @@ POSITIONS = 4096  # in the table of a model, which ends the sentences that CTran
 class Exported:
     """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
 
-    languages: codes of source and target. characters: their form in the training text. dtype: of the weights.
+    characters: their form in the training text. dtype: of the weights.
     positions: how many there are. quality: the calibration of quality estimates, or None. nll: by how much the dtype
     makes the nll of a token grow, in nats, as the export measured it; None where it did not.
     """
 
-    languages: tuple[str, str]
+    direction: Direction
     characters: CharacterForm
     dtype: str
     positions: int
@@ -42,7 +43,7 @@ class Exported:
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
         """Return the facts of a model."""
         quality = model.scores.get(QUALITY)
-        return cls(languages(model.config), character_form(model.config), dtype, POSITIONS, quality)
+        return cls(direction_of(model.config), character_form(model.config), dtype, POSITIONS, quality)
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
@@ -64,12 +65,12 @@ class Exported:
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
-        return cls((source, target), CharacterForm(*form), words[2], positions, quality, nll)
+        return cls(Direction(source, target), CharacterForm(*form), words[2], positions, quality, nll)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
-        others = {key: value for key, value in vars(self).items() if key != "characters"}
-        return {**others, **vars(self.characters), "languages": list(self.languages), "format": "ctranslate2"}
+        others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
+        return {**others, **vars(self.characters), "languages": list(self.direction), "format": "ctranslate2"}
 
     def write(self, folder: Path) -> None:
         """Write these facts to `tolka.json` in a folder."""

@@ -15,6 +15,7 @@ from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
+from tolka.text.direction import Direction
 from tolka.text.encodings import likely_encoding
 from tolka.text.languages import LanguageIdentifier, certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
@@ -159,16 +160,14 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
     return found
 
 
-def diagnose(
-    source: PairSource, languages: tuple[str, str], held_out: HeldOut, tick: Tick = lambda pairs: None
-) -> Diagnosis:
+def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:
     """Examine one part of a training text; `tick` is called with the number of pairs since its last call.
 
     Faulty lines become findings: one that is not UTF-8 is read in its likely encoding, one that is not a row is a
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
     """
     reader = _LenientReader(source)
-    statistics = _Statistics(languages, held_out, reader.count(), "line" if source.has_lines else "text")
+    statistics = _Statistics(direction, held_out, reader.count(), "line" if source.has_lines else "text")
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
@@ -251,7 +250,7 @@ class _LenientReader:
 class _Statistics:
     """Facts and problems of the pairs added so far."""
 
-    def __init__(self, languages: tuple[str, str], held_out: HeldOut, pairs: int, unit: str) -> None:
+    def __init__(self, direction: Direction, held_out: HeldOut, pairs: int, unit: str) -> None:
         """pairs: about how many there will be. unit: of the file, a line or a text."""
         self.lengths = (array("I"), array("I"))
         self._words = [0, 0]
@@ -259,14 +258,14 @@ class _Statistics:
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
         self._broken, self._returns = Finding("broken encoding"), Finding(f"a carriage return inside a {unit}")
         self._steps = [
-            (Finding(what), [step for _, step in steps_of(config, languages)]) for what, config in _STEPS.items()
+            (Finding(what), [step for _, step in steps_of(config, direction)]) for what, config in _STEPS.items()
         ]
         self._repetitions = [
             (Finding("a pair that came before"), plain_key, Seen()),
             (Finding("nearly a pair that came before"), near_key, Seen()),
         ]
         self._pending: list[tuple[int, Pair]] = []
-        self._languages = _Languages(languages, pairs)
+        self._languages = _Languages(direction, pairs)
 
     def add(self, number: int, pair: Pair) -> None:
         """Examine one more pair, stripped."""
@@ -326,11 +325,11 @@ class _Languages:
     is. A short sentence alone may be in one of many languages.
     """
 
-    def __init__(self, languages: tuple[str, str], pairs: int) -> None:
+    def __init__(self, direction: Direction, pairs: int) -> None:
         """pairs: about how many there are."""
         self._every = max(1, pairs // _IDENTIFIED_PAIRS)
         self.findings = [Finding(f"{side} surely in another language") for side in ("source", "target")]
-        self._expected = languages
+        self._expected = direction
         self._identified: tuple[Counter[str], Counter[str]] = (Counter(), Counter())  # language -> lines
         self._blocks: tuple[list[str], list[str]] = ([], [])  # lines that are not identified yet
         self._identifier = installed_identifier()

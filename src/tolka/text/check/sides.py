@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from tolka.system.number_format import counted
+from tolka.text.direction import Direction
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
 from tolka.text.scripts import is_in_other_script, is_known, letters_of
@@ -20,7 +21,7 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
     return islice(source.read(), 0, _READ_PAIRS, step)
 
 
-def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str], exchange: str) -> str:
+def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -> str:
     """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can tell.
 
     exchange: what to do where they are swapped, as `PairSource.exchange`.
@@ -29,19 +30,19 @@ def fault_of_sides(pairs: Iterable[Pair], languages: tuple[str, str], exchange: 
     """
     counts: Counter[str] = Counter()
     tell: _IsOther = _never
-    if all(map(is_known, languages)):
-        tell = _by_langid(languages) if letters_of(languages[0]) == letters_of(languages[1]) else _by_script(languages)
+    if all(map(is_known, direction)):
+        tell = _by_langid(direction) if letters_of(direction[0]) == letters_of(direction[1]) else _by_script(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
             counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _in_words(counts, languages, exchange)
+    return _in_words(counts, direction, exchange)
 
 
-def _in_words(counts: Counter[str], languages: tuple[str, str], exchange: str) -> str:
-    (source, target), least, many = languages, _MOST * counts["pairs"], _MANY * counts["pairs"]
+def _in_words(counts: Counter[str], direction: Direction, exchange: str) -> str:
+    (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
             f"both sides are the same text in {_of(counts, 'copied')}: was one file, or one column (corpus.columns), "
@@ -65,16 +66,16 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
 
 
-def _by_script(languages: tuple[str, str]) -> _IsOther:
+def _by_script(direction: Direction) -> _IsOther:
     """Return a function that tells whether a side's text has more of the other language's letters than of its own."""
-    return lambda text, side: is_in_other_script(text, languages[side], languages[1 - side])
+    return lambda text, side: is_in_other_script(text, direction[side], direction[1 - side])
 
 
 def _never(text: str, side: int) -> bool:
     return False
 
 
-def _by_langid(languages: tuple[str, str]) -> _IsOther:
+def _by_langid(direction: Direction) -> _IsOther:
     """Return the same for languages of one script; it tells nothing where py3langid is missing."""
     identifier = installed_identifier()
     if identifier is None:
@@ -82,6 +83,6 @@ def _by_langid(languages: tuple[str, str]) -> _IsOther:
 
     def is_other(text: str, side: int) -> bool:
         likelihoods = identifier.likelihoods(text)
-        return likelihoods is not None and identifier.is_surely(likelihoods, languages[1 - side], languages[side])
+        return likelihoods is not None and identifier.is_surely(likelihoods, direction[1 - side], direction[side])
 
     return is_other

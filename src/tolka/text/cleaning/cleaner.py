@@ -16,6 +16,7 @@ from tolka.system.number_format import counted
 from tolka.text.characters import composed
 from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, rewritten, steps_of
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource, in_chunks
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
@@ -78,7 +79,7 @@ Marks = frozenset[bytes]
 def clean(
     pairs: Iterable[Pair],
     config: CleaningConfig,
-    languages: tuple[str, str],
+    direction: Direction,
     tally: Tally,
     reject: Reject = lambda pair, reason: None,
     held_out: Marks = frozenset(),
@@ -88,7 +89,7 @@ def clean(
     reject: called with each dropped pair and the reason. held_out: `held_out_marks` of pairs that training must not
     see. Finding duplicates takes at most 16 bytes of memory per pair.
     """
-    judged = judge(pairs, config, languages, tally, reject, held_out)
+    judged = judge(pairs, config, direction, tally, reject, held_out)
     key = duplicate_key(config)
     seen = Seen()
     for chunk in in_chunks(judged, _CHUNK_PAIRS):
@@ -105,7 +106,7 @@ def clean(
 def judge(
     pairs: Iterable[Pair],
     config: CleaningConfig,
-    languages: tuple[str, str],
+    direction: Direction,
     tally: Tally,
     reject: Reject,
     held_out: Marks,
@@ -116,7 +117,7 @@ def judge(
     set_aside: see `set_aside_reason`.
     """
     aside_reason = set_aside_reason(set_aside)
-    steps = steps_of(config, languages)
+    steps = steps_of(config, direction)
     if config.leaks != "keep":
         steps.append(("", _unless_held_out(config.leaks, held_out)))
     for raw in pairs:
@@ -227,7 +228,7 @@ def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Ta
     """
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
-    pairs = list(clean(raw, CleaningConfig(max_characters=0), ("", ""), tally))
+    pairs = list(clean(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
     if not pairs:
         raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
     return pairs, tally

@@ -11,6 +11,7 @@ from tolka.options.checks import one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.characters import CharacterForm, visible
 from tolka.text.cleaning.markup import has_markup, without_markup
+from tolka.text.direction import Direction
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import is_in_other_script, letters_of
@@ -105,7 +106,7 @@ def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
     return pair
 
 
-def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[str, Step]]:
+def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, Step]]:
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
     steps = changes_of(config)
     if config.control == "drop":
@@ -124,9 +125,9 @@ def steps_of(config: CleaningConfig, languages: tuple[str, str]) -> list[tuple[s
     if config.numbers:
         steps.append(("", _unless_numbers_differ))
     if config.script:
-        steps += [("", step) for step in _script_steps(languages)]
+        steps += [("", step) for step in _script_steps(direction)]
     if config.language:
-        steps.append(("", _unless_other_language(languages)))
+        steps.append(("", _unless_other_language(direction)))
     return steps
 
 
@@ -199,9 +200,9 @@ def _numbers(text: str) -> list[int]:
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
-def _script_steps(languages: tuple[str, str]) -> Iterator[Step]:
+def _script_steps(direction: Direction) -> Iterator[Step]:
     """Yield a step for each side whose language's scripts are known."""
-    for side, language in zip(("source", "target"), languages, strict=True):
+    for side, language in zip(("source", "target"), direction, strict=True):
         if letters_of(language):
             yield _unless_other_script(side, language)
 
@@ -215,10 +216,10 @@ def _unless_other_script(side: str, language: str) -> Step:
     return step
 
 
-def _unless_other_language(languages: tuple[str, str]) -> Step:
+def _unless_other_language(direction: Direction) -> Step:
     """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified."""
     identifier = LanguageIdentifier()
-    sides = tuple(zip(("source", "target"), languages, strict=True))
+    sides = tuple(zip(("source", "target"), direction, strict=True))
 
     def step(pair: Pair) -> Pair | str:
         for side, language in sides:

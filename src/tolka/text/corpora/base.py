@@ -10,6 +10,7 @@ from tolka.errors import ConfigError
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import counted
+from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource, PairStream
 
 _MAX_SIZE_CHARACTERS = 20
@@ -70,6 +71,11 @@ class CorpusConfig(ABC):
             raise ConfigError("corpus.weights and corpus.temperature both say how the texts are mixed: set one of them")
         if self.weights and (min(self.weights) < 0 or not sum(self.weights)):
             raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
+
+    @property
+    def direction(self) -> Direction:
+        """From which language into which the texts are translated."""
+        return Direction(self.source, self.target)
 
     @property
     def several(self) -> bool:

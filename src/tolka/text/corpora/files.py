@@ -138,17 +138,17 @@ class FilesConfig(CorpusConfig):
         return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
-        base, languages = text.base, (self.source, self.target)
+        base, direction = text.base, self.direction
         if text.target is not None:
             return _of_two(_file(base, key), _file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
-            return reader(base, name, languages, columns)
+            return reader(base, name, direction, columns)
         _refuse_a_pipe(base, key)
         if text.columns and base.is_file() and not _sides(base, self.source):
-            return TsvFile(base, name, languages, text.columns)
+            return TsvFile(base, name, direction, text.columns)
         hint = self._ending_hint(base)
-        source, target = (_existing(base, language, key, hint) for language in languages)
+        source, target = (_existing(base, language, key, hint) for language in direction)
         return _of_two(source, target, name)
 
     def _ending_hint(self, base: Path) -> str:

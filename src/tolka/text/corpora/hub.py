@@ -120,14 +120,13 @@ class _Rows:
         DataError if a column or a language is missing.
         """
         self._config, self._split = config, split
-        languages = (config.source, config.target)
         self._nested = "translation" in names
         if self._nested:
-            cells = first() or dict.fromkeys(languages)
+            cells = first() or dict.fromkeys(config.direction)
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
-        for language in languages:
+        for language in config.direction:
             if language not in names:
                 raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
 

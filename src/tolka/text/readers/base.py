@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
+from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, decode_lines, digest_of, read_lines
 from tolka.text.pairs import PairSource
 
@@ -16,9 +17,9 @@ class Reader(Protocol):
     """The class that is registered for a file extension: usually a subclass of `BothSides`."""
 
     def __call__(
-        self, path: Path, name: str, languages: tuple[str, str], columns: Sequence[str], limit: LineLimit = LINE_LIMIT
+        self, path: Path, name: str, direction: Direction, columns: Sequence[str], limit: LineLimit = LINE_LIMIT
     ) -> PairSource:
-        """Return the pairs of the file. languages: of source and target. columns: corpus.columns."""
+        """Return the pairs of the file. direction: of the texts. columns: corpus.columns."""
 
 
 FORMATS: dict[str, Reader] = {}
@@ -60,15 +61,15 @@ class BothSides(PairSource):
         self,
         path: Path,
         name: str,
-        languages: tuple[str, str],
+        direction: Direction,
         columns: Sequence[str],
         limit: LineLimit = LINE_LIMIT,
     ) -> None:
-        """languages: of source and target. columns: corpus.columns, where each stands; if empty, the reader finds them.
+        """direction: of the pairs. columns: corpus.columns, where each stands; if empty, the reader finds them.
 
         limit: for a line, and for a text that is part of a line or spans several.
         """
-        self.name, self.path, self.languages, self.columns = name, path, languages, list(columns)
+        self.name, self.path, self.direction, self.columns = name, path, direction, list(columns)
         self.limit = limit
         self.repair: Repair | None = None  # if set, a line that is not a row is a flawed pair, not an error
         self.stream: IO[bytes] | None = None  # if set, it is read, once, and `path` is only its name
@@ -80,7 +81,7 @@ class BothSides(PairSource):
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
         if self.has_columns:
-            self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.languages))}]"
+            self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
 
     def refuse_columns(self) -> None:
         """Raise ConfigError where columns are named of a file that has none."""
@@ -95,7 +96,7 @@ class BothSides(PairSource):
 
     def fingerprint(self) -> str:
         self._digest = self._digest or digest_of(self.path)
-        parts = [type(self).__name__ + self.version, self._digest, *self.languages, *self.columns]
+        parts = [type(self).__name__ + self.version, self._digest, *self.direction, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @cached_property

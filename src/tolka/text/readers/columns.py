@@ -64,7 +64,7 @@ class TsvFile(BothSides):
     def _column_numbers(self, line: int, header: list[str]) -> list[int]:
         """Return the numbers of the columns named in the first line, which may be the second of the file."""
         names = [" ".join(name.split()) for name in header]
-        columns = self.columns or self.languages
+        columns = self.columns or self.direction
         for name in columns:
             if name not in names:
                 raise DataError(

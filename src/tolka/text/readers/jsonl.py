@@ -19,7 +19,7 @@ class JsonLinesFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
-        keys = self.columns or self.languages
+        keys = self.columns or self.direction
         for number, line in self._objects():
             if not line.strip() and self.keeps_blank_lines:
                 yield Pair("", "")

@@ -16,7 +16,7 @@ class ParquetFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         names = list(self._file.schema_arrow.names)
-        columns = list(self.columns or self.languages)
+        columns = list(self.columns or self.direction)
         nested = "translation" in names and (not self.columns or self._are_nested(columns))
         for name in [] if nested else columns:
             if name not in names:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
@@ -17,8 +18,8 @@ class _Units(UnitHandler):
 
     roots, units = frozenset({"tmx"}), frozenset({"tu"})
 
-    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
-        super().__init__(path, languages, limit)
+    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
+        super().__init__(path, direction, limit)
         self._language = ""
         self._variants: list[tuple[str, str, str]] = []  # of the current unit: language code, text, flaw
 
@@ -43,7 +44,7 @@ class _Units(UnitHandler):
 
     def _end_unit(self) -> None:
         """Add the pair of a unit, and a flawed one for each further variant of a language."""
-        sides = [self._of_language(language) for language in self.languages]
+        sides = [self._of_language(language) for language in self.direction]
         if not all(sides):
             present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
             source, target = (side[0][1] if side else "" for side in sides)

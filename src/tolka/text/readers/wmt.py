@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tolka.errors import DataError
+from tolka.text.direction import Direction
 from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
@@ -86,8 +87,8 @@ class _Documents(UnitHandler):
     roots, units, parts = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
     counted = parts
 
-    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
-        super().__init__(path, languages, limit)
+    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
+        super().__init__(path, direction, limit)
         # Of the document: element, language, and by number the text of each segment and its flaw.
         self._sides: list[tuple[str, str, dict[str, tuple[str, str]]]] = []
         self._number = ""
@@ -108,7 +109,7 @@ class _Documents(UnitHandler):
         elif name == "doc":
             sources, references = (
                 [texts for each, code, texts in self._sides if each == kind and self.has_language(code, language)]
-                for kind, language in zip(("src", "ref"), self.languages, strict=True)
+                for kind, language in zip(("src", "ref"), self.direction, strict=True)
             )
             found = sources[0] if sources else {}
             for number, (source, flaw_of_source) in found.items():

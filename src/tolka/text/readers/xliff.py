@@ -55,9 +55,9 @@ class _Units(UnitHandler):
             flaw = "untranslated"
         elif self._state.startswith("needs-"):
             flaw = "needs review"
-        if self._fits(*self.languages):
+        if self._fits(*self.direction):
             return Pair(found[0], found[1], flaw)
-        if self._fits(*reversed(self.languages)):
+        if self._fits(*reversed(self.direction)):
             return Pair(found[1], found[0], flaw)
         return Pair(found[0], found[1], self.no_pair(f"from {self._of_file[0]} to {self._of_file[1]}"))
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tolka.errors import DataError
+from tolka.text.direction import Direction
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.pairs import NO_PAIR, Pair
 from tolka.text.readers.base import BothSides
@@ -18,10 +19,10 @@ class UnitHandler(XmlHandler):
 
     counted: frozenset[str] = frozenset()
 
-    def __init__(self, path: Path, languages: tuple[str, str], limit: LineLimit) -> None:
-        """languages: codes of source and target."""
-        self.languages, self.limit = languages, limit
-        self._are_varieties = is_variety(*map(normal_code, languages))  # as en-GB and en-US are
+    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
+        """direction: of the pairs that are read."""
+        self.direction, self.limit = direction, limit
+        self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
         self.pairs: list[Pair] = []
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
@@ -49,7 +50,7 @@ class UnitHandler(XmlHandler):
     def no_pair(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
         self._first_of_others = self._first_of_others or languages
-        return f"{NO_PAIR}{' and '.join(self.languages)} (the first such unit is {self._first_of_others})"
+        return f"{NO_PAIR}{' and '.join(self.direction)} (the first such unit is {self._first_of_others})"
 
 
 def normal_code(code: str) -> str:
@@ -66,7 +67,7 @@ class XmlFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         self.refuse_columns()
-        handler = self.handler(self.path, self.languages, self.limit)
+        handler = self.handler(self.path, self.direction, self.limit)
         for _ in parse(self.path, handler, self.limit):
             yield from handler.pop_pairs()
 

@@ -1,4 +1,4 @@
-"""Output formats of mt-translate that need no torch: text and n-best lists; `translate_json.py` has JSON lines."""
+"""Output formats that need no torch: text and n-best lists; `json_lines.py` has the other."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ class AttentionOutput(Protocol):
         """Return the word alignment of each line, empty unless they are wanted; draw its map where that was asked."""
         ...
 
-    def conclude(self) -> None:
-        """Report where the maps are, and what could not be drawn."""
+    def last_notes(self) -> Iterator[str]:
+        """Yield where the maps are, and what could not be drawn."""
         ...
 
 
@@ -34,6 +34,8 @@ class Format(ABC):
 
     scored: ClassVar[bool] = True
     """whether scores are needed"""
+    is_text: ClassVar[bool] = False
+    """whether its lines are translations, which the documents put in their places"""
 
     def __init__(self, attention: AttentionOutput | None = None) -> None:
         self._attention = attention
@@ -42,16 +44,16 @@ class Format(ABC):
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         """Yield the lines of output, without their ends, for a window of results."""
 
-    def conclude(self) -> None:
-        """Report, at the end, what was written besides."""
+    def last_notes(self) -> Iterator[str]:
+        """Yield, at the end, what was written besides."""
         if self._attention is not None:
-            self._attention.conclude()
+            yield from self._attention.last_notes()
 
 
 class TextLines(Format):
     """The translation; before it, where it was given, its score; after it, where asked for, the word alignment."""
 
-    scored = False
+    scored, is_text = False, True
 
     def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
         """given: whether the translations were given."""

@@ -1,15 +1,14 @@
-"""JSON lines of mt-translate, and attention maps, which take torch."""
+"""JSON lines, and attention maps, which take torch."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tolka.cli.translate_formats import Format, Result, rounded
 from tolka.engines.torch_engine import TorchEngine
+from tolka.jobs.formats import Format, Result, rounded
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import counted, json_text
-from tolka.system.progress import say
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
 from tolka.translation.results import Candidate
@@ -40,12 +39,12 @@ class AttentionMaps:
         """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
         return [word_alignment(maps) if are_wanted else [] for maps in self.maps(results)]
 
-    def conclude(self) -> None:
-        """Report where the maps are, and what could not be drawn."""
+    def last_notes(self) -> Iterator[str]:
+        """Yield where the maps are, and what could not be drawn."""
         if self._folder is not None:
-            say(f"attention maps: {self._folder.path} ({counted(self._count, 'line')})")
+            yield f"attention maps: {self._folder.path} ({counted(self._count, 'line')})"
             if self._folder.complaint:
-                say(f"note: {self._folder.complaint}")
+                yield f"note: {self._folder.complaint}"
 
 
 class JsonLines(Format):

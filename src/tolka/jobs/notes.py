@@ -1,15 +1,15 @@
-"""What mt-translate tells at its end: how many lines were treated in an unusual way."""
+"""What is noted at the end of a job: how many lines were treated in an unusual way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tolka.system.progress import say
+from tolka.text.direction import Direction
 from tolka.text.scripts import is_in_other_script
 from tolka.translation.results import blank_translations_note
 
 if TYPE_CHECKING:
-    from tolka.cli.translate_formats import Result
+    from tolka.jobs.formats import Result
 
 _LOOKED_AT = 200  # characters of a line that show its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and loanwords
@@ -49,15 +49,15 @@ class Counts:
 
 
 class Tally:
-    """Counts unusual lines, and prints a note for each kind that a user should know of."""
+    """Counts unusual lines, with a note for each kind that a user should know of."""
 
-    def __init__(self, languages: tuple[str, str], scored: bool, before: Mapping[str, Any]) -> None:
-        """languages: the codes of source and target. scored: whether the translations were given.
+    def __init__(self, direction: Direction, scored: bool, before: Mapping[str, Any]) -> None:
+        """direction: of the translations. scored: whether the translations were given.
 
         before: what `as_dict` returned in the job that is resumed; {} in a new one.
         """
         self.counts = Counts(**before)
-        self._languages, self._scored = languages, scored
+        self._direction, self._scored = direction, scored
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as plain values."""
@@ -77,24 +77,24 @@ class Tally:
             counts.cut += not translation.complete
             counts.missing += bool(best.missing)
             counts.banned += bool(best.banned)
-            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._languages)
+            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
             counts.with_text += bool(best.segments)
             counts.blank += bool(best.segments) and not best.text.strip()
 
-    def conclude(self, is_complete: bool = True) -> None:
-        """Print the notes. is_complete: whether the input was read to its end, without an error."""
-        counts, (source, target) = self.counts, self._languages
+    def notes(self, is_complete: bool = True) -> Iterator[str]:
+        """Yield the notes. is_complete: whether the input was read to its end, without an error."""
+        counts, (source, target) = self.counts, self._direction
         done = "scored" if self._scored else "translated"
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():
             if count := getattr(counts, kind):
-                say(f"note: {count} of {counts.lines} {words.format(done=done, treated=treated)}")
+                yield f"note: {count} of {counts.lines} {words.format(done=done, treated=treated)}"
         if counts.reversed > _SHARE_NOTED * counts.lines:
-            say(
+            yield (
                 f"note: {counts.reversed} of {counts.lines} lines are in the script of {target}, and the model "
                 f"translates from {source} to {target}; is it the one for the other direction?"
             )
         if blank := "" if self._scored else blank_translations_note(counts.blank, counts.with_text):
-            say(f"note: {blank}")
+            yield f"note: {blank}"
         if is_complete and not counts.lines:
-            say(f"note: there was no line to {'score' if self._scored else 'translate'}")
+            yield f"note: there was no line to {'score' if self._scored else 'translate'}"

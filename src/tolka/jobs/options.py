@@ -1,14 +1,14 @@
-"""Options of what mt-translate reads and writes."""
+"""Options of a translation job: the settings of mt-translate, except its files. Needs no torch."""
 
 from dataclasses import dataclass
 
+from tolka.documents.base import DOCUMENTS
+from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of
 from tolka.options.settings import setting
+from tolka.search.options.base import SearchConfig
 
-TABLES = ("tsv", "csv", "jsonl", "parquet")
-"""Input formats with columns."""
-INPUT_FORMATS = ("auto", "text", *TABLES)
 OUTPUT_FORMATS = ("text", "nbest", "jsonl")
 
 
@@ -26,10 +26,11 @@ class InputConfig:
     """column with the beginning of each translation"""
 
     def __post_init__(self) -> None:
-        one_of(self, "input", "format", INPUT_FORMATS)
-        if self.format == "text" and self.column:
-            raise ConfigError(f"input.column ({self.column}) names a column, and input.format=text has none")
-        if self.format in TABLES and not self.column:
+        one_of(self, "input", "format", ["auto", *DOCUMENTS.names()])
+        has_columns = self.format != "auto" and DOCUMENTS.get(self.format).has_columns
+        if self.format != "auto" and self.column and not has_columns:
+            raise ConfigError(f"input.column ({self.column}) names a column, and input.format={self.format} has none")
+        if has_columns and not self.column:
             raise ConfigError(f"input.format={self.format} has columns: name the one to translate with input.column")
         if self.prefix_column and not self.column:
             raise ConfigError(f"input.prefix_column ({self.prefix_column}) is of no use without input.column")
@@ -53,3 +54,13 @@ class OutputConfig:
 
     def __post_init__(self) -> None:
         one_of(self, "output", "format", OUTPUT_FORMATS)
+
+
+@dataclass(frozen=True)
+class TranslateConfig:
+    """The settings of mt-translate, except its files."""
+
+    search: SearchConfig
+    decoding: DecodingConfig
+    input: InputConfig
+    output: OutputConfig

@@ -1,19 +1,18 @@
-"""Where mt-translate writes: standard output, a file that appears once it is complete, or one that can be resumed."""
+"""Where a job writes: standard output, a file that appears once it is complete, or one that can be resumed."""
 
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, TextIO
 
-from tolka.cli.common import whole_file
-from tolka.config.translate_schema import TranslateConfig
 from tolka.errors import DataError
+from tolka.jobs.options import TranslateConfig
+from tolka.system.atomic import whole_file
 from tolka.system.number_format import counted
-from tolka.system.progress import say
+from tolka.system.progress import Say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path
 from tolka.text.pairs import Pair
@@ -24,19 +23,25 @@ _ONLY_SPEED = {"decoding.threads", "output.resume"}  # settings that may differ 
 
 @contextmanager
 def open_output(
-    path: Path | None, config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]
-) -> Iterator[BinaryIO | ResumableFile]:
+    path: Path | None,
+    stdout: TextIO | None,
+    config: TranslateConfig,
+    models: Sequence[Path],
+    options: Mapping[str, bool],
+    say: Say,
+) -> Iterator[IO[bytes] | ResumableFile]:
     """Yield standard output, or a file that gets its name once it is complete, as output.resume says.
 
-    models, options (of the command line, besides settings): a resumed job must have the same.
+    stdout: where nothing else is named; None where it is closed. models, options (of the command line, besides
+    settings): a resumed job must have the same. say: is given notes.
     """
     if path is None:
-        if sys.stdout is None:
+        if stdout is None:
             raise DataError("standard output is closed; name a file with -o")
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        yield stdout.buffer
+        stdout.buffer.flush()
     elif config.output.resume:
-        with _resumable(path, _identity(config, models, options)) as file:
+        with _resumable(path, _identity(config, models, options), say) as file:
             yield file
     else:
         if record_path(path.resolve()).exists():
@@ -46,7 +51,7 @@ def open_output(
 
 
 @contextmanager
-def _resumable(path: Path, identity: Mapping[str, Any]) -> Iterator[ResumableFile]:
+def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[ResumableFile]:
     """Yield a file that keeps what was recorded if it is interrupted, and report that."""
     with resumable_file(path, identity) as file:
         before = file.state
@@ -77,7 +82,7 @@ class Journal:
     done: lines that the interrupted job finished. tally: what was recorded with them.
     """
 
-    def __init__(self, out: BinaryIO | ResumableFile, window: int) -> None:
+    def __init__(self, out: IO[bytes] | ResumableFile, window: int) -> None:
         """out: nothing is recorded unless it is a ResumableFile. window: lines of a full window."""
         self._file = out if isinstance(out, ResumableFile) else None
         self._window = window

@@ -1,0 +1,1 @@
+"""Kinds of files with texts to translate, one module each."""

@@ -1,0 +1,25 @@
+"""Plain text, whose every line is a text."""
+
+from collections.abc import Iterator
+
+from tolka.documents.base import DOCUMENTS, Document
+from tolka.text.lines import count_and_digest, decode_lines, read_lines
+from tolka.text.pairs import Pair
+
+
+@DOCUMENTS.register("text")
+class PlainText(Document):
+    """Lines of text."""
+
+    def texts(self) -> Iterator[Pair]:
+        if self.stream is not None:
+            lines = decode_lines(self.stream, str(self.path), limit=self.limit)
+        else:
+            lines = read_lines(self.path, limit=self.limit)
+        return (Pair(line, "") for line in lines)
+
+    def count(self) -> int:
+        return count_and_digest(self.path, self.limit)[0]
+
+    def place(self, number: int) -> str:
+        return f"{self.path}:{number}"

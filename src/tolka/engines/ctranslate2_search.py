@@ -1,0 +1,206 @@
+"""Greedy search, beam search and sampling by CTranslate2, as tolka's own searches do them.
+
+Its beam search keeps and finishes hypotheses as tolka's does (`src/decoding.cc` of CTranslate2): twice beam_size
+candidates a step, of which a hypothesis finishes among the first beam_size, until beam_size have. Its length penalty
+only sorts them at the end, so that they are ranked here instead, by the rule of `BeamConfig.penalty`. Of those that
+finish in the last step it returns only the most likely ones: where another could be better, the sentence is searched
+again.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
+from tolka.search.options.base import SearchConfig
+from tolka.search.options.beam import BeamConfig
+from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options.sampling import SamplingConfig
+from tolka.tokenizer.special_tokens import BOS, EOS, PAD
+
+_UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
+NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
+_RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Subwords of source and target in the order of their ids, and how many positions the model has."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    positions: int
+
+    def source_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
+        """Return the subwords of each row of source ids."""
+        return [[self.source[number] for number in row] for row in rows]
+
+    def target_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
+        """Return the subwords of each row of target ids."""
+        return [[self.target[number] for number in row] for row in rows]
+
+    @cached_property
+    def target_ids(self) -> dict[str, int]:
+        """The id of each target subword."""
+        return {piece: number for number, piece in enumerate(self.target)}
+
+
+def unsupported(search: SearchConfig) -> str:
+    """Return what CTranslate2 cannot do of a search as tolka does it, in words; "" if it can do all of it."""
+    if type(search) not in (GreedyConfig, BeamConfig, SamplingConfig):
+        return f"CTranslate2 has no search={getattr(search, 'name', type(search).__name__)}"
+    for key in _RULES:
+        if getattr(search, key):
+            return f"CTranslate2 is not used with search.{key}"
+    if isinstance(search, SamplingConfig):
+        if search.epsilon:
+            return "CTranslate2 has no search.epsilon"
+        if search.top_k == 1:
+            return "CTranslate2 does not sample with search.top_k=1, which is search=greedy"
+        if search.top_k and search.top_p < 1.0:
+            return "CTranslate2 applies search.top_p to the search.top_k tokens, and tolka to all"
+    return ""
+
+
+class CTranslate2Search:
+    """A search on a model of CTranslate2's.
+
+    Hypotheses and scores are those of the torch engine but for rounding, with three exceptions: a hypothesis that ends
+    right after a forced prefix is only considered where it is the most likely one; `<pad>` and `<s>` are forbidden in a
+    second attempt, where they are in a result; and samples depend on what else is translated.
+    """
+
+    def __init__(self, translator: Any, vocabulary: Vocabulary, config: SearchConfig, batch_size: int) -> None:
+        """translator: a ctranslate2.Translator. batch_size: sentences at once, 0 = as they are given."""
+        self.translator, self.vocabulary, self.config = translator, vocabulary, config
+        self._batch_size = batch_size
+
+    def __call__(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], wishes: Sequence[Wish], scored: bool
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, best first; none where scores are not finite.
+
+        limits: how many tokens each translation may have. wishes, scored: as for `Engine.translate`.
+        """
+        prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
+        for prefix, limit in zip(prefixes, limits, strict=True):
+            check_prefix(prefix, limit)
+        scored = scored or not isinstance(self.config, GreedyConfig)
+        pools = self._search(sources, prefixes, max(limits), scored)
+        special = {number for number, pool in enumerate(pools) if _has_special(pool)}
+        for number in special:
+            [pools[number]] = self._search(
+                [sources[number]], [prefixes[number]], limits[number], scored, only_subwords=True
+            )
+        again: dict[tuple[int, bool], list[int]] = {}
+        for number, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
+            if not self._is_settled(pool, limit):
+                longest = min(limit, max(map(_length, pool)))
+                again.setdefault((longest, number in special), []).append(number)
+        for (limit, only_subwords), numbers in again.items():
+            texts = [sources[number] for number in numbers], [prefixes[number] for number in numbers]
+            found = self._search(*texts, limit, scored, only_subwords, complete=True)
+            for number, pool in zip(numbers, found, strict=True):
+                pools[number] = pool
+        return [self._ranked(pool) for pool in pools]
+
+    def _is_settled(self, pool: Sequence[Hypothesis], limit: int) -> bool:
+        """Return whether a complete search would have the same result.
+
+        All sentences of a batch have the longest limit at first. And where the last of beam_size hypotheses finish
+        together, CTranslate2 returns the most likely ones, with those cut off at the limit, and not the best by score.
+        What it leaves out is at most as likely as the least likely one here, and at most as long as the longest.
+        """
+        if any(_length(each) > limit for each in pool):
+            return False
+        if not isinstance(self.config, BeamConfig) or len(pool) < self.config.beam_size or self.config.beam_size == 1:
+            return True
+        least = min(each.log_probability for each in pool) / self.config.penalty(max(map(_length, pool)))
+        certain = [each.tokens for each in self._ranked(pool) if each.finished and each.score >= least]
+        return len(set(map(self._spelling, certain))) >= self.config.n_best
+
+    def _spelling(self, ids: Sequence[int]) -> str:
+        """Return the text of subwords without bytes: where two spellings differ, so do the translations."""
+        return "".join(
+            self.vocabulary.target[number] for number in ids if not self.vocabulary.target[number].startswith("<0x")
+        )
+
+    def _ranked(self, pool: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """Return the best hypotheses, best first; of a beam, the unfinished ones only where none is finished."""
+        if isinstance(self.config, BeamConfig):
+            pool = [each for each in pool if each.finished] or pool
+        return sorted(pool, key=lambda each: -each.score)[: self.config.candidate_count]
+
+    def _search(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        limit: int,
+        scored: bool,
+        only_subwords: bool = False,
+        complete: bool = False,
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, of at most `limit` tokens.
+
+        scored: whether their scores are needed. only_subwords: without `<pad>` and `<s>`. complete: of a beam, all that
+        are finished at `limit`, instead of the beam_size most likely ones; the search goes on to there unless twice as
+        many are finished before.
+        """
+        options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
+        if isinstance(self.config, BeamConfig):
+            beam_size, patience = self.config.beam_size, 2 if complete and self.config.beam_size > 1 else 1
+            options = {"beam_size": beam_size, "num_hypotheses": patience * beam_size, "length_penalty": _UNRANKED}
+            options["patience"] = patience
+        elif isinstance(self.config, SamplingConfig):
+            options |= {
+                "num_hypotheses": self.config.n_best,
+                "sampling_topk": self.config.top_k,
+                "sampling_topp": self.config.top_p,
+                "sampling_temperature": self.config.temperature,
+            }
+        if any(prefixes):
+            options["target_prefix"] = self.vocabulary.target_pieces(prefixes)
+        if only_subwords:
+            options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in (PAD, BOS)]
+        found = self.translator.translate_batch(
+            self.vocabulary.source_pieces(sources),
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            max_input_length=0,
+            max_batch_size=self._batch_size,
+            return_end_token=True,
+            return_scores=scored,  # in greedy search they take a fifth to a third of the time
+            **options,
+        )
+        begun = self._prefix_scores(sources, prefixes) if scored and any(prefixes) else [0.0] * len(sources)
+        return [self._hypotheses(each, before) for each, before in zip(found, begun, strict=True)]
+
+    def _hypotheses(self, result: Any, before: float) -> list[Hypothesis]:
+        """Return the hypotheses of a sentence. before: log-probability of its prefix, in nats."""
+        pool = []
+        for pieces, value in zip(result.hypotheses, result.scores or [math.nan], strict=True):
+            if not result.scores or (math.isfinite(value + before) and value >= NEVER):
+                ids, log_p = [self.vocabulary.target_ids[piece] for piece in pieces], value + before
+                is_finished = ids[-1:] == [EOS]
+                penalty = self.config.penalty(len(ids)) if isinstance(self.config, BeamConfig) else 1.0
+                pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
+        return pool
+
+    def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
+        """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
+        found = self.translator.score_batch(
+            self.vocabulary.source_pieces(sources), self.vocabulary.target_pieces(prefixes), max_input_length=0
+        )
+        return [sum(each.log_probs[: len(prefix)]) for each, prefix in zip(found, prefixes, strict=True)]
+
+
+def _has_special(pool: Sequence[Hypothesis]) -> bool:
+    """Return whether `<pad>` or `<s>` is in a hypothesis."""
+    return any(min(each.tokens, default=EOS) < EOS for each in pool)
+
+
+def _length(hypothesis: Hypothesis) -> int:
+    """Return the number of tokens, `</s>` included."""
+    return len(hypothesis.tokens) + hypothesis.finished

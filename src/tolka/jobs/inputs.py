@@ -1,0 +1,255 @@
+"""What a job reads: the texts of documents or of a stream, and the beginnings of their translations."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, TextIO
+
+from tolka.documents.base import DOCUMENTS, Document
+from tolka.documents.plain_text import PlainText
+from tolka.errors import ConfigError, DataError
+from tolka.jobs.options import InputConfig
+from tolka.system.number_format import counted
+from tolka.text.file_types import document_kind
+from tolka.text.lines import (
+    LineLimit,
+    count_ahead,
+    count_and_digest,
+    near_path,
+    read_lines,
+    user_path,
+    without_compression,
+)
+from tolka.text.pairs import Pair, ParallelFiles
+from tolka.text.windows import ArrivingLines, full_windows, is_still_written
+
+_STDIN = Path("stdin")
+
+
+def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
+    """Raise DataError for files that cannot be read, or for none where standard input is closed."""
+    for path in files:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
+        if path.exists() and not path.is_file():
+            raise DataError(
+                f"{path} is a pipe or a device, and files are read twice: give it as standard input, "
+                f"mt-translate MODEL < {path}"
+            )
+        if not path.is_file():
+            is_sentence = " " in str(path) or not (path.suffix or path.parent.name)
+            hint = '; to translate a sentence: echo "..." | mt-translate MODEL' if is_sentence else ""
+            hint = near_path(path) or hint
+            raise DataError(f"{path}: there is no such file{hint}")
+    if not files and stdin is None:
+        raise DataError("standard input is closed; name a file to translate")
+
+
+class TextsToTranslate:
+    """The texts of files, or of standard input where there are none; the target of each is how it shall begin."""
+
+    def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit, stdin: TextIO | None) -> None:
+        """ConfigError where the format of a file is not known, DataError where there is no file of beginnings."""
+        self._config, self._limit, self._stdin = config, limit, stdin
+        self._documents = [self._document(path) for path in files]
+        self._kind_of_stdin = None if files else self._kind(None)
+        self._prefix = user_path(config.prefix) if config.prefix else None
+        self._flaws = Counter[str]()
+        self._begun = list[tuple[int, Document]]()  # documents read so far, and after how many texts
+        self._written, self._open = 0, 0  # texts whose translations are written, and the document of the next one
+        if self._prefix is not None and not self._prefix.is_file():
+            raise DataError(f"input.prefix: there is no file {self._prefix}")
+
+    def _kind(self, path: Path | None) -> type[Document]:
+        """Return the format of a file, or of standard input."""
+        name = self._config.format
+        if name == "auto":
+            name = _known_by_ending(path, has_columns=bool(self._config.column)) if path else ""
+            if self._config.column and not name:
+                raise ConfigError(
+                    f"input.column={self._config.column} needs to know what {path or 'standard input'} is: add "
+                    "input.format=tsv, csv, jsonl or parquet"
+                )
+        kind = DOCUMENTS.get(name or "text")
+        if path is None and not kind.is_streamable:
+            raise ConfigError(f"input.format={name} cannot be read from standard input: name the file")
+        return kind
+
+    def _document(self, path: Path) -> Document:
+        return self._kind(path)(path, self._config.column, self._config.prefix_column, self._limit)
+
+    def count(self) -> int | None:
+        """Return how many texts there are, for progress; None where only the end of the stream tells.
+
+        DataError for a file that is no text, and where the beginnings are as many as the texts of files are not.
+        """
+        if not self._documents:
+            if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
+                return None
+            return count_ahead(self._stdin.buffer)
+        count = sum(document.count() for document in self._documents)
+        if self._prefix is not None and not any(document.has_columns for document in self._documents):
+            beginnings = count_and_digest(self._prefix, self._limit)[0]
+            if beginnings != count:
+                raise self._unequal(f"{counted(beginnings, 'line')}, and the texts to translate are {count}")
+        return count
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether a document has more than a line for each text."""
+        return any(document.has_layout for document in self._documents)
+
+    def notes(self) -> Iterator[str]:
+        """Yield a note for each file that looks like a document and is translated as text."""
+        for document in self._documents:
+            path = without_compression(document.path)
+            name, markup = document_kind(path)
+            if name and type(document) is PlainText:
+                is_table = bool(_known_by_ending(path, has_columns=True))
+                advice = "; input.column=NAME translates one column alone" if is_table else ""
+                yield (
+                    f"{document.path} looks like {name}: every line of it is translated as text, {markup} included"
+                    f"{advice}"
+                )
+
+    def read(self, stream: IO[bytes] | None = None) -> Iterator[Pair]:
+        """Yield the texts. stream: standard input; by default that of Python."""
+        texts = self._texts(stream)
+        if self._prefix is None:
+            yield from texts
+            return
+        beginnings = read_lines(self._prefix, limit=self._limit)
+        for number, (pair, prefix) in enumerate(zip_longest(texts, beginnings)):
+            if pair is None:
+                raise self._unequal(f"more lines than the {counted(number, 'text')} to translate")
+            if prefix is None:
+                raise self._unequal(f"only {counted(number, 'line')}, and the texts to translate are more")
+            yield Pair(pair.source, prefix)
+
+    def write(self, translations: Sequence[str]) -> str:
+        """Return what is written for the next translations: what their documents make of them."""
+        parts, remaining = list[str](), list(translations)
+        while remaining:
+            document, end = self._begun[self._open][1], self._end_of(self._open)
+            count = len(remaining) if end is None else min(len(remaining), end - self._written)
+            parts.append(document.write(remaining[:count]))
+            self._written, remaining = self._written + count, remaining[count:]
+            if self._written == end:
+                parts.append(document.end())
+                self._open += 1
+        return "".join(parts)
+
+    def end(self) -> str:
+        """Return what is written after the last translation."""
+        return "".join(document.end() for _, document in self._begun[self._open :])
+
+    def skip(self, count: int) -> None:
+        """Treat the translations of the first texts as written."""
+        self._written = count
+        while (end := self._end_of(self._open)) is not None and end <= count:
+            self._open += 1
+
+    def _end_of(self, number: int) -> int | None:
+        """Return after how many texts a document ends; None of the one that is being read."""
+        return self._begun[number + 1][0] if number + 1 < len(self._begun) else None
+
+    def place(self, number: int, of_prefix: bool) -> str:
+        """Return where a text that was read stands, or the beginning of its translation. number: from 1."""
+        if of_prefix:
+            return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+        before, document = next(each for each in reversed(self._begun) if each[0] < number)
+        return document.place(number - before)
+
+    def last_notes(self) -> Iterator[str]:
+        """Yield a note of rows that may not be what their writer meant."""
+        for flaw, count in self._flaws.items():
+            if count:
+                has = "has" if count == 1 else "have"
+                yield f"{counted(count, 'row')} {has} {flaw}; each was translated as one line"
+
+    def _unequal(self, words: str) -> DataError:
+        return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
+
+    def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
+        """Yield the texts, with beginnings from a column."""
+        documents, count = self._documents, 0
+        if self._kind_of_stdin is not None and self._stdin is not None:
+            given = stream or self._stdin.buffer
+            columns = self._config.column, self._config.prefix_column
+            documents = [self._kind_of_stdin(_STDIN, *columns, self._limit, given)]
+        for document in documents:
+            self._begun.append((count, document))
+            for pair in document.texts():
+                count += 1
+                self._flaws[pair.flaw] += bool(pair.flaw)
+                yield pair
+
+    @property
+    def are_still_written(self) -> bool:
+        """Whether somebody may be writing them, and waiting for an answer."""
+        return not self._documents and self._stdin is not None and is_still_written(self._stdin)
+
+    def arriving(self, size: int) -> Iterator[list[Pair]]:
+        """Yield the texts that have arrived, up to `size`, as soon as there are any."""
+        assert self._stdin is not None, "files are not waited for"
+        # A reader of its own: Python ends with a fatal error where a thread still waits inside that of sys.stdin.
+        stream = open(self._stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
+        return ArrivingLines(self.read(stream), size).windows()
+
+
+def _known_by_ending(path: Path, has_columns: bool) -> str:
+    """Return the name of the format that a file's ending stands for, among those with columns or without; else ""."""
+    ending = without_compression(path).suffix.lower()
+    kinds = ((name, DOCUMENTS.get(name)) for name in DOCUMENTS.names())
+    return next((name for name, kind in kinds if ending in kind.endings and kind.has_columns == has_columns), "")
+
+
+class GivenTranslations:
+    """Two files to score line by line: sources, and translations of them."""
+
+    def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit) -> None:
+        """ConfigError unless there are two files, of plain text."""
+        if len(files) != 2:
+            raise ConfigError(f"--score takes two files, SOURCE and TARGET, line by line, and here are {len(files)}")
+        if config != InputConfig():
+            raise ConfigError("--score reads two files of lines: leave out the settings of input.*")
+        self._sources = files[0]
+        self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
+
+    def place(self, number: int, of_prefix: bool) -> str:
+        """Return where a pair stands. number: from 1."""
+        return f"{self._sources}:{number}"
+
+    has_layout = False
+
+    def notes(self) -> Iterator[str]:
+        """Yield nothing: there is nothing to note."""
+        yield from ()
+
+    last_notes = notes
+
+    def write(self, lines: Sequence[str]) -> str:
+        """Return what is written for the next lines of output."""
+        return "".join(f"{line}\n" for line in lines)
+
+    def end(self) -> str:
+        """Return what is written after the last line of output."""
+        return ""
+
+    def skip(self, count: int) -> None:
+        """Do nothing: lines do not depend on those before."""
+
+    def count(self) -> int:
+        """Return the number of pairs; DataError where the files have not as many lines."""
+        return self._pairs.count()
+
+    are_still_written = False
+
+    def arriving(self, size: int) -> Iterator[list[Pair]]:
+        """Yield the pairs in groups; they are files, so that none is waited for."""
+        return full_windows(self.read(), size)
+
+    def read(self) -> Iterator[Pair]:
+        """Yield sources and translations."""
+        return self._pairs.read()

@@ -1,0 +1,194 @@
+"""Translate files, or standard input, and write what was asked for: the whole work of mt-translate."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tolka.errors import ConfigError, DataError
+from tolka.jobs.formats import Format, NBestLines, Result, TextLines
+from tolka.jobs.inputs import GivenTranslations, TextsToTranslate, check_files
+from tolka.jobs.notes import Tally
+from tolka.jobs.options import TranslateConfig
+from tolka.jobs.output import Journal, open_output
+from tolka.system.atomic import check_output, is_among
+from tolka.system.progress import Say, bar
+from tolka.text.pairs import Pair
+from tolka.text.windows import full_windows
+
+if TYPE_CHECKING:
+    from tolka.translation.batch_decoder import Tick
+    from tolka.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is read and written. inputs: files; none = stdin. output: a file; None = stdout.
+
+    attention: a folder for attention maps. are_given: whether the translations are given, in the second of two files,
+    and scored. stdin, stdout: of the process; None where they are closed.
+    """
+
+    models: Sequence[Path]
+    inputs: Sequence[Path]
+    output: Path | None = None
+    attention: Path | None = None
+    are_given: bool = False
+    stdin: TextIO | None = None
+    stdout: TextIO | None = None
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the texts are typed at a terminal."""
+        return not self.inputs and self.stdin is not None and self.stdin.isatty()
+
+    @property
+    def is_on_screen(self) -> bool:
+        """Whether the translations are printed where a progress bar would be."""
+        return self.output is None and self.stdout is not None and self.stdout.isatty()
+
+    def check(self, config: TranslateConfig) -> None:
+        """Raise ConfigError for settings that do not fit the job, DataError for what cannot be read or written."""
+        check_files(self.inputs, self.stdin)
+        if self.output:
+            check_output(self.output)
+        if self.attention and self.attention.exists() and not self.attention.is_dir():
+            raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
+        output = config.output
+        if output.resume and self.output is None:
+            raise ConfigError("resume=true goes on with a file that was begun: name it with -o")
+        if output.resume and self.output and self.output.exists() and not self.output.is_file():
+            raise ConfigError(
+                f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
+            )
+        if output.format == "nbest" and (self.attention or output.alignments):
+            asked = "--attention" if self.attention else "output.alignments=true"
+            raise ConfigError(
+                f"output.format=nbest has no place for {asked}: choose text, or jsonl, which has alignments"
+            )
+
+    def notes(self, config: TranslateConfig) -> Iterator[str]:
+        """Yield what may not be as it was meant."""
+        if self.output and is_among(self.output, self.inputs):
+            yield f"{self.output} is replaced by its {'scores' if self.are_given else 'translation'}"
+        if config.output.format == "text" and config.search.returned > 1 and not self.are_given:
+            yield (
+                f"of {config.search.returned} translations of each line (search.n_best) the best one is written; "
+                "output.format=nbest or jsonl writes all"
+            )
+
+    def needs_attention(self, config: TranslateConfig) -> str:
+        """Return the setting that reads a model's attention; "" if there is none."""
+        if self.attention:
+            return "--attention"
+        if config.output.format == "jsonl":
+            return "output.format=jsonl"
+        return "output.alignments=true" if config.output.alignments else ""
+
+    def texts(self, config: TranslateConfig) -> TextsToTranslate | GivenTranslations:
+        """Return what is read."""
+        limit = config.decoding.line_limit
+        if self.are_given:
+            return GivenTranslations(self.inputs, config.input, limit)
+        texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
+        if texts.has_layout and config.output.resume:
+            raise ConfigError(f"resume=true goes on with lines, and {self.inputs[0]} has more than that: leave it out")
+        return texts
+
+
+def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
+    """Translate or score, window by window, and say at the end what was unusual. say: is given notes, a line each.
+
+    TolkaError, in one line, for what cannot be done; what was translated before a line that cannot be read is written.
+    """
+    job.check(config)
+    if job.attention:
+        job.attention.mkdir(parents=True, exist_ok=True)
+    for note in job.notes(config):
+        say(f"note: {note}")
+    texts = job.texts(config)
+    for note in dict.fromkeys(texts.notes()):
+        say(f"note: {note}")
+    if job.is_typed:
+        say("type a line to translate it; end with Ctrl-D")
+    total = texts.count()
+
+    from tolka.interchange.opening import open_translator  # may import torch, for which nobody waits in vain
+    from tolka.translation.segments import TextError
+
+    asked = {"--score": job.are_given, "--attention": job.attention is not None}
+    with open_output(job.output, job.stdout, config, job.models, asked, say) as out:
+        journal = Journal(out, config.decoding.window)
+        translator = open_translator(job.models, config.search, config.decoding, job.needs_attention(config), say)
+        tally = Tally(translator.direction, job.are_given, journal.tally)
+        form = _format(job, config, translator, journal.done)
+        windows = _windows(job, texts, journal, config.decoding.window)
+        texts.skip(journal.done)
+
+        def process(window: Sequence[Pair]) -> None:
+            results = _results(translator, window, job.are_given, form.scored, progress.update)
+            lines = list(form.lines(results))
+            out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
+            out.flush()  # whoever wrote these lines may be waiting
+            tally.add(results)
+
+        # The bar begins here, so that its rate, and the time left, are those of translating.
+        title, shown = "scoring" if job.are_given else "translating", not job.is_typed and not job.is_on_screen
+        with bar(title, total, " lines", journal.done, shown=shown) as progress:
+            try:
+                for window in windows:
+                    try:
+                        process(window)
+                    except TextError as error:
+                        process(window[: error.number])
+                        raise DataError(f"{texts.place(tally.counts.lines + 1, error.of_prefix)}: {error}") from None
+                    journal.record(window, tally.as_dict())
+            except DataError:  # a line that cannot be read: those before it are translated
+                progress.close()
+                for note in (*form.last_notes(), *tally.notes(is_complete=False)):
+                    say(note)
+                raise
+        if form.is_text:
+            out.write(texts.end().encode())
+    for note in (*form.last_notes(), *(f"note: {each}" for each in texts.last_notes()), *tally.notes()):
+        say(note)
+
+
+def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", done: int) -> Format:
+    """Return the format that output.format names. done: lines that are written already."""
+    name, alignments = config.output.format, config.output.alignments
+    if name == "nbest":
+        return NBestLines(done)
+    if not job.needs_attention(config):
+        return TextLines(None, alignments=False, given=job.are_given)
+
+    from tolka.jobs.json_lines import AttentionMaps, JsonLines
+
+    reads = job.attention is not None or (alignments and name == "text")
+    attention = AttentionMaps(translator, job.attention, done) if reads else None
+    return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
+
+
+def _windows(
+    job: Job, texts: TextsToTranslate | GivenTranslations, journal: Journal, size: int
+) -> Iterator[list[Pair]]:
+    """Return the lines in groups that are translated at once: full ones, unless somebody may wait for an answer."""
+    if job.output is None and texts.are_still_written:
+        return texts.arriving(size)
+    return full_windows(journal.remaining(texts.read()), size)
+
+
+def _results(
+    translator: "Translator[Any]", window: Sequence[Pair], given: bool, scored: bool, tick: "Tick"
+) -> list[Result]:
+    """Translate a window, or score its translations, which are given then. scored: whether scores are needed."""
+    from tolka.translation.request import Request
+    from tolka.translation.scoring import score_given
+
+    sources, targets = [pair.source for pair in window], [pair.target for pair in window]
+    if given:
+        scores = score_given(translator, sources, targets, tick)
+        return [Result(source, *each) for source, each in zip(sources, scores, strict=True)]
+    request = Request(prefixes=targets if any(targets) else (), scored=scored)
+    translations = translator.translate(sources, request, tick)
+    return [Result(source, translation) for source, translation in zip(sources, translations, strict=True)]

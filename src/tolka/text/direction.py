@@ -1,0 +1,26 @@
+"""The direction of a translation: from which language into which."""
+
+from typing import NamedTuple
+
+
+class Direction(NamedTuple):
+    """Codes of the source and target language, as in `Direction("en", "de")`; empty where nobody said them."""
+
+    source: str = ""
+    target: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both languages are named."""
+        return bool(self.source and self.target)
+
+    @property
+    def swapped(self) -> "Direction":
+        """The opposite direction."""
+        return Direction(self.target, self.source)
+
+    def __str__(self) -> str:
+        return f"{self.source} to {self.target}"
+
+
+UNKNOWN = Direction()

@@ -1,0 +1,116 @@
+"""What one call asks of a model: everything that may differ between two calls. Needs no torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tolka.errors import ConfigError
+from tolka.options.parsing import build
+from tolka.search.options.base import SEARCHES, SearchConfig
+from tolka.search.options.beam import BeamConfig
+from tolka.terminology.glossary import Entry, read_banned, read_glossary
+from tolka.text.direction import Direction
+from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
+
+Terms = Mapping[str, str | Sequence[str]] | Sequence[Entry]
+
+
+@dataclass(frozen=True, init=False)
+class Request:
+    """What a call of `Translator.translate` asks for; whatever is None is as the translator was loaded.
+
+        translator.translate(["The gears turn."], tolka.Request(search={"n_best": 3}, glossary={"gear": "Gang"}))
+
+    Two requests that differ in nothing but their prefixes and `scored` are translated together.
+    """
+
+    search: SearchConfig | None
+    direction: Direction | None
+    glossary: tuple[Entry, ...] | None
+    banned: tuple[str, ...] | None
+    prefixes: tuple[str, ...]
+    scored: bool
+
+    def __init__(
+        self,
+        search: SearchConfig | str | Mapping[str, Any] | None = None,
+        direction: Direction | None = None,
+        glossary: Terms | None = None,
+        banned: Sequence[str] | None = None,
+        prefixes: Sequence[str] = (),
+        scored: bool = True,
+    ) -> None:
+        """search: the name of a search, its options as a mapping, or a SearchConfig.
+
+        direction: one that the model knows. glossary: terms and their translations, as in `{"gear": "Gang"}`; one with
+        several translations has a list of them. banned: phrases that translations must not contain. prefixes: the
+        beginning of each text's translation, "" where it is free; none at all by default. scored: whether scores are
+        needed; greedy search is faster without. ConfigError for options that do not fit, TypeError for other types.
+        """
+        for name, texts in (("banned", banned), ("prefixes", prefixes)):
+            if isinstance(texts, str):
+                raise TypeError(f"{name} must be several texts, as in [{texts!r:.60}]")
+        values = {
+            "search": _search(search),
+            "direction": None if direction is None else Direction(*direction),
+            "glossary": None if glossary is None else _entries(glossary),
+            "banned": None if banned is None else tuple(banned),
+            "prefixes": tuple(prefixes),
+            "scored": scored,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, search: SearchConfig, direction: Direction, limit: LineLimit = LINE_LIMIT) -> "Request":
+        """Return the request of a configuration, with the files that it names read.
+
+        DataError, in one line, where search.glossary or search.banned is not as it must be.
+        """
+        glossary = read_glossary(user_path(search.glossary), direction, limit) if search.glossary else ()
+        banned = read_banned(user_path(search.banned), limit) if search.banned else ()
+        return cls(replace(search, glossary="", banned=""), direction, glossary, banned)
+
+    def over(self, default: "Request") -> "Request":
+        """Return the request with what it leaves out taken from another; ConfigError for what does not go together."""
+        whole = Request(
+            self.search or default.search,
+            self.direction or default.direction,
+            default.glossary if self.glossary is None else self.glossary,
+            default.banned if self.banned is None else self.banned,
+            self.prefixes,
+            self.scored,
+        )
+        if whole.glossary and not whole.search_config.MEETS_TERMS:
+            raise ConfigError("a glossary needs beam search: set search=beam")
+        return whole
+
+    def is_like(self, other: "Request") -> bool:
+        """Return whether the texts of both may share a batch."""
+        return replace(self, prefixes=(), scored=True) == replace(other, prefixes=(), scored=True)
+
+    @property
+    def search_config(self) -> SearchConfig:
+        """The search, by default beam search of 5."""
+        return self.search or BeamConfig()
+
+
+def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfig | None:
+    """Return the options of a search that is named or described; ConfigError for unknown ones."""
+    if value is None or isinstance(value, SearchConfig):
+        return value
+    options = {"name": value} if isinstance(value, str) else {"name": "beam", **value}
+    return build(SEARCHES.get(str(options["name"])), options, "search")
+
+
+def _entries(glossary: Terms) -> tuple[Entry, ...]:
+    """Return the entries of a glossary; TypeError for anything but texts and lists of them."""
+    if not isinstance(glossary, Mapping):
+        return tuple(Entry(*entry) for entry in glossary)
+    entries = []
+    for source, targets in glossary.items():
+        forms = (targets,) if isinstance(targets, str) else tuple(targets)
+        if not all(isinstance(form, str) for form in (source, *forms)):
+            raise TypeError(f"glossary[{source!r:.60}] must be a text or several, not {targets!r:.60}")
+        entries.append(Entry((source,), forms))
+    return tuple(entries)
