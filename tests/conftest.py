@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,6 +51,19 @@ TINY = [
     "search.max_length_extra=2",  # untrained models do not end by themselves
 ]
 COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was not tested for lack of a package, and how to test it."""
+    skipped = {
+        report.nodeid for report in terminalreporter.stats.get("skipped", ()) if "tests/tracking" in report.nodeid
+    }
+    if skipped:
+        trackers = [name for name in ("tensorboard", "wandb", "mlflow", "trackio") if not find_spec(name)]
+        terminalreporter.write_line(
+            f"not installed, and tested against fakes alone: {', '.join(trackers)}; bash scripts/test_trackers.sh "
+            "tests the real ones"
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")
