@@ -206,16 +206,16 @@ def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:
 
 
 @each_kind
-def test_eight_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
+def test_four_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
     torch.manual_seed(5)
     model = without_dropout(config).build(VOCABULARY, VOCABULARY, shared=True)
     rng = random.Random(1)
-    sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(8)]
-    targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(8)]
+    sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(4)]
+    targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(4)]
     batch = collate(sources, targets)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     objective = Objective(model, label_smoothing=0.0)
-    for _ in range(90):
+    for _ in range(45):
         optimizer.zero_grad()
         sums = objective(batch)
         (sums.loss / sums.tokens).backward()
