@@ -8,6 +8,7 @@ import pytest
 import torch
 from oracle import perturb
 from plain_search import Found, PlainSearch, scored
+from rows import each_row
 
 from tolka.data.batch import collate
 from tolka.models.base import MODELS
@@ -140,7 +141,7 @@ SEEDED = [("transformer", 1, NO_WISHES), ("gru additive fed", 1, WISHES), ("ense
 EVERY = [*MODELS.variants(), "ensemble"]
 
 
-@pytest.mark.parametrize(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
+@each_row(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
 def test_each_rule_in_each_search(name: str, seed: int, wishes: Sequence[Wish]) -> None:
     for rules in RULES:
         for config in (
@@ -152,14 +153,14 @@ def test_each_rule_in_each_search(name: str, seed: int, wishes: Sequence[Wish]) 
             check(plain(name, seed), config, wishes)
 
 
-@pytest.mark.parametrize(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
+@each_row(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
 def test_each_option_of_each_search(name: str, seed: int, wishes: Sequence[Wish]) -> None:
     kinds = ((BeamConfig, BEAMS), (DiverseConfig, GROUPS), (SamplingConfig, SAMPLES))
     for config in (kind(**SHORT, **options) for kind, table in kinds for options in table):
         check(plain(name, seed), config, wishes)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@each_row("name", EVERY)
 def test_each_architecture(name: str) -> None:
     """All rules at once, in a search that re-orders and drops states and one that expands them."""
     rules = {**SHORT, **RULES[-1]}

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 
-def each(names: str | tuple[str, ...], rows: Iterable[Any], **_: Any) -> Callable[[Callable[..., None]], Any]:
+def each_row(names: str | tuple[str, ...], rows: Iterable[Any], **_: Any) -> Callable[[Callable[..., None]], Any]:
     """Call a test for each row, as pytest.mark.parametrize does, but as one item: hundreds of them take time.
 
     For tests that leave nothing behind: fixtures are made once for all rows.

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from rows import each_row
 
 from tolka.errors import TolkaError
 from tolka.training.lr_finder import Sweep, diverged, judge
@@ -50,7 +51,7 @@ def test_no_fall_no_recommendation(losses: list[float]) -> None:
         judge(losses)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("losses", "expected"),
     [
         ([], False),

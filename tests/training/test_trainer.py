@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from rows import each_row
 from safetensors.torch import load_file
 from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, copied, goes_on_to_the_same_weights, through_a_file
 
@@ -267,7 +268,7 @@ def test_complaints(options: dict[str, Any], complaint: str) -> None:
         TrainerConfig(**options)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "by_hand"),
     [
         ({"label_smoothing": 0.3}, (0.3, 0.0, None)),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rows import each_row
 
 pytest.importorskip("ctranslate2")
 
@@ -285,7 +286,7 @@ UNSUPPORTED: list[tuple[SearchConfig, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("search", "named"), UNSUPPORTED)
+@each_row(("search", "named"), UNSUPPORTED)
 def test_what_it_cannot_do_is_refused_in_one_line(made: Path, search: SearchConfig, named: str) -> None:
     with pytest.raises(ConfigError, match=rf"decoding.backend=ctranslate2: .*{named}.*backend=auto takes torch then"):
         open_translator(made, search, CTRANSLATE2, say=say)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, SchedulerConfig
@@ -141,7 +142,7 @@ def test_up_to_the_peak_then_never_up_again_and_without_a_jump(schedule: Schedul
         assert rates[-1] == schedule.rate(schedule.horizon, peak) == pytest.approx(schedule.floor * peak, abs=slack)
 
 
-@pytest.mark.parametrize("name", SCHEDULERS.names())
+@each_row("name", SCHEDULERS.names())
 def test_the_setting_of_a_peak_makes_it_the_peak(name: str) -> None:
     """As someone would type it: optimizer.lr for all but noam, which has a key of its own."""
     config = SCHEDULERS.get(name)
