@@ -13,11 +13,14 @@ demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
 
+# worksteal: tests of one file stay in one process, so that what they share is made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 coverage: .venv/ready
-	$(BIN)/python -m pytest -n 2 --cov=tolka --cov-report=term:skip-covered
+	$(PYTEST) --cov=tolka --cov-report=term:skip-covered
 
 lint: .venv/ready
 	$(BIN)/ruff check

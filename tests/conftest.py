@@ -53,6 +53,12 @@ TINY = [
 COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, several processes for half a minute, so that no worker ends with it alone."""
+    longest = ("test_ranks.py", "test_stream_ranks.py", "test_devices.py", "test_compilation.py")
+    items.sort(key=lambda item: item.path.name not in longest)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what was not tested for lack of a package, and how to test it."""
     skipped = {
