@@ -25,7 +25,7 @@ def each_row(names: str | tuple[str, ...], rows: Iterable[Any], **_: Any) -> Cal
                 except Exception as error:
                     failed.append((row, error))
             if failed:
-                lines = [f"{row!r}: {type(error).__name__}: {error}" for row, error in failed]
+                lines = [f"{row!r:.200}: {type(error).__name__}: {error!s:.500}" for row, error in failed]
                 raise AssertionError("\n".join([f"{len(failed)} of {len(values)} rows", *lines])) from failed[0][1]
 
         signature = inspect.signature(test)
