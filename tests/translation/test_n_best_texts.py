@@ -9,6 +9,7 @@ import torch
 from copying_model import TOKENIZER, facts
 from copying_model import translator as copying
 from oracle import perturb
+from rows import each_row
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -55,8 +56,8 @@ def spelling_with_bytes(search: SearchConfig, seed: int, terms: bool = False) ->
     return Translator(TorchEngine(model, torch.device("cpu")), facts(tokenizer()), request)
 
 
-@pytest.mark.parametrize("name", sorted(SEARCHES))
-@pytest.mark.parametrize("seed", [1, 2])
+@each_row("name", sorted(SEARCHES))
+@each_row("seed", [1, 2])
 def test_texts_have_whole_characters_and_differ(name: str, seed: int) -> None:
     for terms in (False, name == "beam"):
         made = spelling_with_bytes(SEARCHES[name], seed, terms)

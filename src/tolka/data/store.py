@@ -5,14 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from tolka.data.batch import Batch, Flat, collate_flat
 from tolka.data.buckets import Lengths
 from tolka.errors import DataError
+
+if TYPE_CHECKING:
+    from tolka.data.batch import Batch
 
 _SUMMARY = "store.json"
 _SIDES = ("source", "target")
@@ -55,10 +57,12 @@ class TokenStore:
         """Return the ids of one target."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
-    def batch(self, rows: npt.NDArray[np.int64]) -> Batch:
+    def batch(self, rows: npt.NDArray[np.int64]) -> "Batch":
         """Return the Batch of the pairs with these numbers, in this order."""
+        from tolka.data.batch import Flat, collate_flat  # torch, which processes that prepare text do without
+
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
-        return collate_flat(*(_gather_rows(ids, offsets, rows) for ids, offsets in sides))
+        return collate_flat(*(Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides))
 
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
@@ -86,12 +90,14 @@ class TokenStore:
         return cls(*arrays)
 
 
-def _gather_rows(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Flat:
-    """Gather rows of one side without a loop: a batch may have thousands."""
+def _gather_rows(
+    ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+    """Gather rows of one side, and their lengths, without a loop: a batch may have thousands."""
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
     new_starts = np.cumsum(lengths) - lengths
-    return Flat(ids[np.repeat(starts - new_starts, lengths) + np.arange(lengths.sum())], lengths)
+    return ids[np.repeat(starts - new_starts, lengths) + np.arange(lengths.sum())], lengths
 
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:

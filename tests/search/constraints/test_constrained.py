@@ -9,6 +9,7 @@ import pytest
 import torch
 from oracle import perturb
 from plain_search import NEVER, Found, PlainSearch, limit, scored
+from rows import each_row
 
 from tolka.data.batch import BOS, EOS, collate
 from tolka.errors import DataError
@@ -111,9 +112,9 @@ def test_a_wide_beam_finds_the_best_of_all_translations(name: str, settings: dic
         assert alone[0].tokens == tokens
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("beam_size", [1, 3, 8])
-@pytest.mark.parametrize("seed", [1])
+@each_row("name", MODELS)
+@each_row("beam_size", [1, 3, 8])
+@each_row("seed", [1])
 def test_every_hypothesis_of_a_small_beam_has_all_terms(name: str, beam_size: int, seed: int) -> None:
     reference = plain(name, seed)
     config = BeamConfig(beam_size=beam_size, n_best=min(beam_size, 3), **SHORT)  # type: ignore[arg-type]
