@@ -14,10 +14,11 @@ from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.system.whole_files import read_whole
 from tolka.text.lines import user_path
-from tolka.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder, processor_of
+from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
+    SPECIAL,
     VOCABULARY,
     Vocabulary,
     as_json,
@@ -32,7 +33,6 @@ _MAX_VOCABULARY = 1_000_000
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
 _BLANK = "\u2581"  # SentencePiece's word boundary
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
-_NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
@@ -156,10 +156,9 @@ class Tokenizer:
             ]
             return
         for processor in self._processors:
-            ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
-            if ids != (PAD, BOS, EOS, UNK):
+            if (ids := _special_ids(processor)) != (PAD, BOS, EOS, UNK):
                 raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
-        self._coders = [SentencePieceCoder(processor) for processor in self._processors]
+        self._coders = [Coder(processor) for processor in self._processors]
 
     @property
     def shared(self) -> bool:
@@ -176,7 +175,7 @@ class Tokenizer:
     @property
     def digests(self) -> list[str]:
         """SHA-256 of each SentencePiece model, and of the vocabularies beside them: equal ones give equal ids."""
-        return [hashlib.sha256(content).hexdigest() for content in self._contents]
+        return [hashlib.sha256(content).hexdigest() for content in self._files.values()]
 
     @property
     def source_size(self) -> int:
@@ -222,22 +221,22 @@ class Tokenizer:
         return [self._coders[-1].decode(row) for row in rows]
 
     @property
-    def _contents(self) -> list[bytes]:
-        """The contents of the files that `save` writes."""
-        return [*self.models, *([as_json(self.listed).encode()] if self.listed else [])]
+    def _files(self) -> dict[str, bytes]:
+        """The content of each file that `save` writes."""
+        files = dict(zip(_SHARED if len(self.models) == 1 else _SEPARATE, self.models, strict=True))
+        return {**files, VOCABULARY: as_json(self.listed).encode()} if self.listed else files
 
     @property
     def file_names(self) -> list[str]:
         """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
-        models = _SHARED if len(self.models) == 1 else _SEPARATE
-        return [*models, *([VOCABULARY] if self.listed else [])]
+        return list(self._files)
 
     def save(self, folder: Path) -> list[Path]:
         """Write the models and the vocabularies beside them; return the paths."""
-        paths = [folder / name for name in self.file_names]
-        for path, content in zip(paths, self._contents, strict=True):
-            path.write_bytes(content)
-        return paths
+        files = self._files
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        return [folder / name for name in files]
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -270,16 +269,20 @@ def load_pretrained(path: Path) -> bytes:
             f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
         ) from None
     model = protobuf.ModelProto.FromString(content)
-    ids = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    ids = _special_ids(processor)
     if ids == (PAD, BOS, EOS, UNK):
         return content
     others = [piece for number, piece in enumerate(model.pieces) if number not in ids]
     kinds = protobuf.ModelProto.SentencePiece
     del model.pieces[:]
-    for number, name in sorted(_NAMES.items()):
+    for number, name in enumerate(SPECIAL):
         model.pieces.add(piece=name, score=0.0, type=kinds.UNKNOWN if number == UNK else kinds.CONTROL)
     model.pieces.extend(others)
     spec = model.trainer_spec
     spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
-    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (_NAMES[number] for number in (PAD, BOS, EOS, UNK))
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = SPECIAL
     return bytes(model.SerializeToString())
+
+
+def _special_ids(processor: Any) -> tuple[int, ...]:
+    return processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
