@@ -211,7 +211,8 @@ mt_train()
 
 
 @pytest.mark.parametrize(
-    ("module", "number"), [("tolka.system.surrogates", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)]
+    ("module", "number"),
+    [("tolka.system.surrogates", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)],
 )
 def test_while_a_command_is_being_imported(tmp_path: Path, module: str, number: int) -> None:
     """The first line of the package that could hear a signal is tolka.system.interrupts's, just after surrogates'."""
