@@ -10,7 +10,6 @@ from tolka.cli import common
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, settings_help, sort_out
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import check_output, is_among, whole_file
-from tolka.system.number_format import json_text
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__
@@ -82,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
-        print(json_text(report, ensure_ascii=False, indent=1))
+        _print_json(report)
     else:
         print(replace(result, notes=[]))
     return DONE
@@ -100,7 +99,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     if as_json:
         kept = ("difference", "p_value", "signature")
         rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in kept} for r in results]
-        print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
+        _print_json({"comparisons": rows})
         return
     from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
@@ -124,9 +123,18 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     from tolka.config.command_line import evaluate_config
 
     found = calibrate(models_of(str(model[0])), evaluate_config(settings))
-    print(json_text(found.as_dict(), ensure_ascii=False, indent=1) if as_json else found)
+    if as_json:
+        _print_json(found.as_dict())
+    else:
+        print(found)
     if found.calibration.with_agreement is None:
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
+
+
+def _print_json(value: Any) -> None:
+    from tolka.system.number_format import json_text
+
+    print(json_text(value, ensure_ascii=False, indent=1))
 
 
 _WORDS = {"compare": _compare, "calibrate": _calibrate}

@@ -3,8 +3,6 @@
 import os
 import re
 
-_LOWEST_PORT, _PORTS = 20000, 10000  # below the ports that Linux gives to outgoing connections
-
 
 def translate() -> None:
     """Set torchrun's variables, if this process is one of several tasks of an srun step and they are not set.
@@ -19,7 +17,7 @@ def translate() -> None:
     number = 10 * int(given.get("SLURM_JOB_ID", "0")) + int(given.get("SLURM_STEP_ID", "0"))
     nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST", "")
     given.setdefault("MASTER_ADDR", first_host(nodes) or "localhost")
-    given.setdefault("MASTER_PORT", str(_LOWEST_PORT + number % _PORTS))
+    given.setdefault("MASTER_PORT", str(20000 + number % 10000))  # below those of outgoing connections
     given["LOCAL_RANK"] = given.get("SLURM_LOCALID", "0")
     given["RANK"] = given.get("SLURM_PROCID", "0")
     given["WORLD_SIZE"] = tasks

@@ -16,7 +16,6 @@ from tolka.system.surrogates import printable
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
-_ERASE_LINE = "\r\x1b[K"
 
 _received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
 _swallowed, _leaving = threading.Event(), threading.Event()
@@ -82,7 +81,7 @@ def tell(line: str) -> None:
     if sys.stderr is None:
         return
     try:
-        print(_ERASE_LINE if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
+        print("\r\x1b[K" if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except ValueError:  # stderr is closed

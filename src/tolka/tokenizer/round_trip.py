@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
-_EXAMPLES = 2
-
 
 def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> list[str]:
     """Return a note, with examples, for each side on which the round trip changes a text.
@@ -22,7 +20,7 @@ def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> 
         both = zip(texts, decode(encode(texts)), strict=True)
         changes = [(before, after) for before, after in both if _single_spaced(before) != _single_spaced(after)]
         if changes:
-            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:_EXAMPLES])
+            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:2])
             notes.append(f"{len(changes)} of {len(texts)} {side} of {name} change in the tokenizer: {examples}")
     return notes
 

@@ -27,9 +27,6 @@ from tolka.tokenizer.vocabulary import (
 )
 
 _TYPES = ("bpe", "unigram", "char", "word")
-_SAMPLED_TYPES = _TYPES[:2]
-_NORMALIZATIONS = ("identity", "nfkc")
-_MAX_VOCABULARY = 1_000_000
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
 _BLANK = "\u2581"  # SentencePiece's word boundary
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
@@ -65,19 +62,17 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         one_of(self, "tokenizer", "type", _TYPES)
-        one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
+        one_of(self, "tokenizer", "normalization", ("identity", "nfkc"))
         zero_or_more(self, "tokenizer", "all", "sample")
         zero_or_more(self, "tokenizer", "none", "extend")
         one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
-        at_most(self, "tokenizer", _MAX_VOCABULARY, "extend")
+        at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
                 + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
             )
-        if self.vocab_size > _MAX_VOCABULARY:
-            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MAX_VOCABULARY}")
         if not 0.98 <= self.character_coverage <= 1.0:  # SentencePiece's own limits
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
@@ -125,7 +120,7 @@ class TokenizerConfig:
     @property
     def can_sample(self) -> bool:
         """Whether words have several segmentations to draw from; assumed for a given model, whose type is not known."""
-        return bool(self.model) or self.type in _SAMPLED_TYPES
+        return bool(self.model) or self.type in ("bpe", "unigram")
 
     def given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
