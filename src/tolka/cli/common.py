@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from errno import EACCES, EROFS
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system import interrupts
@@ -200,3 +200,10 @@ def _keys(path: Path, group: str, shown: set[str]) -> list[str]:
     new = [entry for entry in found if entry[1] not in shown and (entry[1] != "name" or group == "run")]
     shown |= {key for _, key, _ in new}
     return [f"  {group}.{key}={value}\n        {text}" for text, key, value in new]
+
+
+def print_json(value: Any) -> None:
+    """Print a result for programs."""
+    from tolka.system.number_format import json_text
+
+    print(json_text(value, ensure_ascii=False, indent=1))

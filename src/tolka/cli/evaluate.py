@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.cli import common
-from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, settings_help, sort_out
+from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, settings_help, sort_out
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import check_output, is_among, whole_file
 from tolka.system.progress import say
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
-        _print_json(report)
+        print_json(report)
     else:
         print(replace(result, notes=[]))
     return DONE
@@ -99,7 +99,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     if as_json:
         kept = ("difference", "p_value", "signature")
         rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in kept} for r in results]
-        _print_json({"comparisons": rows})
+        print_json({"comparisons": rows})
         return
     from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
@@ -124,17 +124,11 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
 
     found = calibrate(models_of(str(model[0])), evaluate_config(settings))
     if as_json:
-        _print_json(found.as_dict())
+        print_json(found.as_dict())
     else:
         print(found)
     if found.calibration.with_agreement is None:
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
-
-
-def _print_json(value: Any) -> None:
-    from tolka.system.number_format import json_text
-
-    print(json_text(value, ensure_ascii=False, indent=1))
 
 
 _WORDS = {"compare": _compare, "calibrate": _calibrate}
