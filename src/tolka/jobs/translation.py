@@ -141,8 +141,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                         process(window)
                     except TextError as error:
                         process(window[: error.number])
-                        raise DataError(f"{texts.place(tally.counts.lines + 1, error.of_prefix)}: {error}") from None
-                    journal.record(window, tally.as_dict())
+                        raise DataError(f"{texts.place(tally.counts['lines'] + 1, error.of_prefix)}: {error}") from None
+                    journal.record(window, tally.counts)
             except DataError:  # a line that cannot be read: those before it are translated
                 progress.close()
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):

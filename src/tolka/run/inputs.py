@@ -14,7 +14,6 @@ from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
-from tolka.distributed.outcomes import gather_outcomes
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
@@ -121,7 +120,7 @@ class Inputs:
         started_at = time.perf_counter()
         own: list[Prepared] = []
         cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
-        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, cache, processes)))
+        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes)))
         made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
