@@ -40,7 +40,6 @@ class GettextFile(BothSides):
     exchange = "exchange corpus.source and corpus.target"
 
     def read(self) -> Iterator[Pair]:
-        self.refuse_columns()
         message: Message = {}
         fuzzy, key, singular, skips = False, "", 0, False
         for number, line in enumerate(self._text_lines(), 1):

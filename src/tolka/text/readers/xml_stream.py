@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from tolka.errors import DataError
 from tolka.text.direction import Direction
-from tolka.text.lines import BROKEN, LineLimit, open_bytes
+from tolka.text.lines import LineLimit, read_blocks
 from tolka.text.pairs import NO_PAIR, Pair
 from tolka.text.readers.base import BothSides
-from tolka.text.readers.xml_parser import BLOCK, TAG_BYTES, XmlHandler, parse
+from tolka.text.readers.xml_parser import TAG_BYTES, XmlHandler, parse
 from tolka.text.scripts import is_variety
 
 
@@ -66,7 +65,6 @@ class XmlFile(BothSides):
     handler: type[UnitHandler]
 
     def read(self) -> Iterator[Pair]:
-        self.refuse_columns()
         handler = self.handler(self.path, self.direction, self.limit)
         for _ in parse(self.path, handler, self.limit):
             yield from handler.pop_pairs()
@@ -81,12 +79,8 @@ class XmlFile(BothSides):
         names = "|".join(r"\0{0,3}".join(name) for name in self.handler.counted or self.handler.units)
         unit = re.compile(rf"<\0{{0,3}}(?:{names})\0{{0,3}}[>\s]".encode())
         count, tail = 0, b""
-        try:
-            with open_bytes(self.path) as stream:
-                while block := stream.read(BLOCK):
-                    data = tail + block
-                    count += sum(match.end() > len(tail) for match in unit.finditer(data))
-                    tail = data[1 - TAG_BYTES :]
-        except BROKEN as error:
-            raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
+        for block in read_blocks(self.path):
+            data = tail + block
+            count += sum(match.end() > len(tail) for match in unit.finditer(data))
+            tail = data[1 - TAG_BYTES :]
         return count
