@@ -28,8 +28,7 @@ from tolka.report.data_check import in_validation_set
 from tolka.system.number_format import counted
 from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.loss import loss_in_words
-from tolka.text.check.sides import fault_of_sides, spread_sample
-from tolka.text.check.tokenised import tokenised_unlike
+from tolka.text.check.sides import fault_of_sides, spread_sample, tokenised_unlike
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus

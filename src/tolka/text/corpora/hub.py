@@ -229,15 +229,7 @@ class StreamHead(PairSource):
     def fingerprint(self) -> str:
         """Return a digest of the data set's name and its first pairs; to read all of a stream would take too long."""
         config = self._config
-        settings = [
-            config.path,
-            config.subset,
-            config.revision,
-            self.name,
-            config.source,
-            config.target,
-            str(self._pairs),
-        ]
+        settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
         pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
         texts = [text for pair in pairs for text in (pair.source, pair.target)]
         return hashlib.sha256("\0".join([*settings, *texts]).encode()).hexdigest()
