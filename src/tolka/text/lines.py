@@ -82,11 +82,10 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-_MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
-
-
-def _cut_or_other(error: UnicodeDecodeError, stream: IO[bytes]) -> str:
-    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be. stream: after the line."""
+def _advice(error: UnicodeDecodeError, stream: IO[bytes], is_utf8: bool) -> str:
+    """Return advice for a line that is not UTF-8. stream: after the line. is_utf8: whether a line before it is."""
+    if is_utf8:
+        return "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
     before = error.object[: error.start]
     if error.reason == "unexpected end of data" and not before.isascii():
         return "the line ends inside a character: was the text cut by bytes?"
@@ -171,7 +170,7 @@ def decode_lines(
                     continue
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error, stream))
+                    + _advice(error, stream, is_utf8)
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text

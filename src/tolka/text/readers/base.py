@@ -86,7 +86,6 @@ class BothSides(PairSource):
             self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
 
     def _text_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, decoded."""
         return read_lines(self.path, self.repair, self.limit, self.stream)
 
     def fingerprint(self) -> str:

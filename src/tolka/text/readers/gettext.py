@@ -141,9 +141,8 @@ def _singular_form(message: Message, known: int) -> int:
 
     known: what earlier messages said.
     """
-    rule = (
-        _PLURAL.search(message.get("msgstr", "")) if message.get("msgid") == "" and "msgctxt" not in message else None
-    )
+    is_header = message.get("msgid") == "" and "msgctxt" not in message
+    rule = _PLURAL.search(message.get("msgstr", "")) if is_header else None
     if rule is None:
         return known
     try:

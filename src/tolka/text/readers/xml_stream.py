@@ -22,7 +22,7 @@ class UnitHandler(XmlHandler):
         """direction: of the pairs that are read."""
         self.direction, self.limit = direction, limit
         self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
-        self.pairs: list[Pair] = []
+        self.pairs: list[Pair] = []  # of the units parsed so far that nobody has taken yet
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
         self._first_of_others = ""  # languages of the first unit that is not in both
@@ -31,11 +31,6 @@ class UnitHandler(XmlHandler):
         """Return whether a text with this code is one in the source's or the target's language."""
         code, language = normal_code(code), normal_code(language)
         return code == language or (not self._are_varieties and is_variety(code, language))
-
-    def pop_pairs(self) -> list[Pair]:
-        """Return the pairs of the units parsed since the last call."""
-        pairs, self.pairs = self.pairs, []
-        return pairs
 
     def give_up(self, line: int, reason: str) -> None:
         """Add a flawed pair in place of a unit that is no XML."""
@@ -67,7 +62,8 @@ class XmlFile(BothSides):
     def read(self) -> Iterator[Pair]:
         handler = self.handler(self.path, self.direction, self.limit)
         for _ in parse(self.path, handler, self.limit):
-            yield from handler.pop_pairs()
+            yield from handler.pairs
+            handler.pairs.clear()
 
     def count(self) -> int:
         """Return about the number of pairs, from start tags."""
