@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from copying_model import facts
+from copying_model import TOKENIZER, facts
 from copying_model import translator as copying
 from oracle import perturb
 
@@ -24,6 +24,7 @@ from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
+from tolka.translation.joining import joined_translation
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
@@ -76,7 +77,7 @@ def test_parts_that_join_to_equal_texts_are_one_candidate() -> None:
     made = copying(BeamConfig(beam_size=2, n_best=2), max_length=8)
     (segmented,) = [made._segmenter(made.request).segmented("red birds sing. blue fish swim. green frogs jump.")]
     same = [[("x", Hypothesis([4], -1.0, -1.0, True)), ("x", Hypothesis([5], -2.0, -2.0, True))]]
-    joined = made._join(segmented, same * len(segmented.segments), None)
+    joined = joined_translation(segmented, same * len(segmented.segments), TOKENIZER, "length", None)
     assert len(joined.candidates) == 1
     assert joined.score == -len(segmented.segments)
 
@@ -91,7 +92,8 @@ def test_a_replacement_character_is_that_of_the_source() -> None:
         ("ferry", "\ufffd", "A\ufffdB"),
     ):
         found = [("A\ufffdB", Hypothesis(ids, -1.0, -1.0, True))]
-        assert made._join(made._segmenter(made.request).segmented(text, prefix), [found], None).text == expected
+        segmented = made._segmenter(made.request).segmented(text, prefix)
+        assert joined_translation(segmented, [found], tokenizer(), "length", None).text == expected
 
 
 @pytest.mark.parametrize("method", ["translate", "prefixes", "score", "call"])

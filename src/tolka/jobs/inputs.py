@@ -1,5 +1,6 @@
 """What a job reads: the texts of documents or of a stream, and the beginnings of their translations."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -46,18 +47,70 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
         raise DataError("standard input is closed; name a file to translate")
 
 
-class TextsToTranslate:
+class Texts(ABC):
+    """What a job reads, and what it writes around its lines of output."""
+
+    has_layout = False
+    """whether a document has more than a line for each text"""
+    are_still_written = False
+    """whether somebody may be writing them, and waiting for an answer"""
+    _written = 0
+    """lines of output that are written"""
+
+    @abstractmethod
+    def count(self) -> int | None:
+        """Return how many texts there are, for progress; None where only the end of a stream tells.
+
+        DataError for a file that is no text, and where two files that belong together have not as many lines.
+        """
+
+    @abstractmethod
+    def read(self) -> Iterator[Pair]:
+        """Yield the texts."""
+
+    @abstractmethod
+    def place(self, number: int, of_prefix: bool) -> str:
+        """Return where a text that was read stands, or the beginning of its translation. number: from 1."""
+
+    def arriving(self, size: int) -> Iterator[list[Pair]]:
+        """Yield the texts that have arrived, up to `size`, as soon as there are any."""
+        return full_windows(self.read(), size)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what may not be meant to be translated as text."""
+        yield from ()
+
+    def last_notes(self) -> Iterator[str]:
+        """Yield what may not be what its writer meant."""
+        yield from ()
+
+    def write(self, lines: Sequence[str]) -> str:
+        """Return what is written for the next lines of output."""
+        return "".join(f"{line}\n" for line in lines)
+
+    def end(self) -> str:
+        """Return what is written after the last one."""
+        return ""
+
+    def skip(self, count: int) -> None:
+        """Treat the first lines of output as written."""
+        self._written = count
+
+
+class TextsToTranslate(Texts):
     """The texts of files, or of standard input where there are none; the target of each is how it shall begin."""
 
     def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit, stdin: TextIO | None) -> None:
         """ConfigError where the format of a file is not known, DataError where there is no file of beginnings."""
         self._config, self._limit, self._stdin = config, limit, stdin
         self._documents = [self._document(path) for path in files]
+        self.has_layout = any(document.has_layout for document in self._documents)
+        self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._kind_of_stdin = None if files else self._kind(None)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
         self._begun = list[tuple[int, Document]]()  # documents read so far, and after how many texts
-        self._written, self._open = 0, 0  # texts whose translations are written, and the document of the next one
+        self._open = 0  # the document of the text whose translation is written next
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
 
@@ -80,10 +133,6 @@ class TextsToTranslate:
         return self._kind(path)(path, self._config.column, self._config.prefix_column, self._limit)
 
     def count(self) -> int | None:
-        """Return how many texts there are, for progress; None where only the end of the stream tells.
-
-        DataError for a file that is no text, and where the beginnings are as many as the texts of files are not.
-        """
         if not self._documents:
             if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
                 return None
@@ -95,13 +144,7 @@ class TextsToTranslate:
                 raise self._unequal(f"{counted(beginnings, 'line')}, and the texts to translate are {count}")
         return count
 
-    @property
-    def has_layout(self) -> bool:
-        """Whether a document has more than a line for each text."""
-        return any(document.has_layout for document in self._documents)
-
     def notes(self) -> Iterator[str]:
-        """Yield a note for each file that looks like a document and is translated as text."""
         for document in self._documents:
             path = without_compression(document.path)
             name, markup = document_kind(path)
@@ -127,9 +170,9 @@ class TextsToTranslate:
                 raise self._unequal(f"only {counted(number, 'line')}, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
-    def write(self, translations: Sequence[str]) -> str:
-        """Return what is written for the next translations: what their documents make of them."""
-        parts, remaining = list[str](), list(translations)
+    def write(self, lines: Sequence[str]) -> str:
+        """Return what the documents make of the next translations."""
+        parts, remaining = list[str](), list(lines)
         while remaining:
             document, end = self._begun[self._open][1], self._end_of(self._open)
             count = len(remaining) if end is None else min(len(remaining), end - self._written)
@@ -141,12 +184,10 @@ class TextsToTranslate:
         return "".join(parts)
 
     def end(self) -> str:
-        """Return what is written after the last translation."""
         return "".join(document.end() for _, document in self._begun[self._open :])
 
     def skip(self, count: int) -> None:
-        """Treat the translations of the first texts as written."""
-        self._written = count
+        super().skip(count)
         while (end := self._end_of(self._open)) is not None and end <= count:
             self._open += 1
 
@@ -155,14 +196,12 @@ class TextsToTranslate:
         return self._begun[number + 1][0] if number + 1 < len(self._begun) else None
 
     def place(self, number: int, of_prefix: bool) -> str:
-        """Return where a text that was read stands, or the beginning of its translation. number: from 1."""
         if of_prefix:
             return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
         before, document = next(each for each in reversed(self._begun) if each[0] < number)
         return document.place(number - before)
 
     def last_notes(self) -> Iterator[str]:
-        """Yield a note of rows that may not be what their writer meant."""
         for flaw, count in self._flaws.items():
             if count:
                 has = "has" if count == 1 else "have"
@@ -185,13 +224,7 @@ class TextsToTranslate:
                 self._flaws[pair.flaw] += bool(pair.flaw)
                 yield pair
 
-    @property
-    def are_still_written(self) -> bool:
-        """Whether somebody may be writing them, and waiting for an answer."""
-        return not self._documents and self._stdin is not None and is_still_written(self._stdin)
-
     def arriving(self, size: int) -> Iterator[list[Pair]]:
-        """Yield the texts that have arrived, up to `size`, as soon as there are any."""
         assert self._stdin is not None, "files are not waited for"
         # A reader of its own: Python ends with a fatal error where a thread still waits inside that of sys.stdin.
         stream = open(self._stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
@@ -205,7 +238,7 @@ def _known_by_ending(path: Path, has_columns: bool) -> str:
     return next((name for name, kind in kinds if ending in kind.endings and kind.has_columns == has_columns), "")
 
 
-class GivenTranslations:
+class GivenTranslations(Texts):
     """Two files to score line by line: sources, and translations of them."""
 
     def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit) -> None:
@@ -217,39 +250,11 @@ class GivenTranslations:
         self._sources = files[0]
         self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
 
-    def place(self, number: int, of_prefix: bool) -> str:
-        """Return where a pair stands. number: from 1."""
-        return f"{self._sources}:{number}"
-
-    has_layout = False
-
-    def notes(self) -> Iterator[str]:
-        """Yield nothing: there is nothing to note."""
-        yield from ()
-
-    last_notes = notes
-
-    def write(self, lines: Sequence[str]) -> str:
-        """Return what is written for the next lines of output."""
-        return "".join(f"{line}\n" for line in lines)
-
-    def end(self) -> str:
-        """Return what is written after the last line of output."""
-        return ""
-
-    def skip(self, count: int) -> None:
-        """Do nothing: lines do not depend on those before."""
-
     def count(self) -> int:
-        """Return the number of pairs; DataError where the files have not as many lines."""
         return self._pairs.count()
 
-    are_still_written = False
-
-    def arriving(self, size: int) -> Iterator[list[Pair]]:
-        """Yield the pairs in groups; they are files, so that none is waited for."""
-        return full_windows(self.read(), size)
-
     def read(self) -> Iterator[Pair]:
-        """Yield sources and translations."""
         return self._pairs.read()
+
+    def place(self, number: int, of_prefix: bool) -> str:
+        return f"{self._sources}:{number}"

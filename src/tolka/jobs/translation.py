@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.formats import Format, NBestLines, Result, TextLines
-from tolka.jobs.inputs import GivenTranslations, TextsToTranslate, check_files
+from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
 from tolka.jobs.notes import Tally
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
@@ -85,7 +85,7 @@ class Job:
             return "output.format=jsonl"
         return "output.alignments=true" if config.output.alignments else ""
 
-    def texts(self, config: TranslateConfig) -> TextsToTranslate | GivenTranslations:
+    def texts(self, config: TranslateConfig) -> Texts:
         """Return what is read."""
         limit = config.decoding.line_limit
         if self.are_given:
@@ -169,9 +169,7 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
 
 
-def _windows(
-    job: Job, texts: TextsToTranslate | GivenTranslations, journal: Journal, size: int
-) -> Iterator[list[Pair]]:
+def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:
     """Return the lines in groups that are translated at once: full ones, unless somebody may wait for an answer."""
     if job.output is None and texts.are_still_written:
         return texts.arriving(size)

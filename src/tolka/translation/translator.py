@@ -23,18 +23,18 @@ from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
+from tolka.translation.joining import joined_translation
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.request import Request
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
 from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
-from tolka.translation.terminology import Terminology, complaints
+from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import Folders, SavedModel
 
-_BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for what could not be read; training text may have it
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
 _MOST_TERMINOLOGIES = 8  # glossaries of latest requests that are kept, at most
 _MOST_SHARED = 256  # texts that calls of several threads or tasks translate together, at most
@@ -284,7 +284,14 @@ class Translator(Generic[E]):
         if terminology is not None:
             found = self._without_banned(segments, found, request, terminology)
         results = iter(found)
-        joined = iter([self._join(text, list(islice(results, len(text.segments))), terminology) for text in texts])
+        joined = iter(
+            [
+                joined_translation(
+                    text, list(islice(results, len(text.segments))), self.tokenizer, self.split, terminology
+                )
+                for text in texts
+            ]
+        )
         for call in calls if len(calls) > 1 else ():
             call.tick(len(call.texts))
         return [list(islice(joined, len(call.texts))) for call in calls]
@@ -303,37 +310,6 @@ class Translator(Generic[E]):
         longest = self.engine.longest_sentence
         if longest is not None and length > longest:
             raise LengthError(number, length, longest)
-
-    def _join(
-        self, text: SegmentedText, results: Sequence[Sequence[Rendered]], terminology: Terminology | None
-    ) -> Translation:
-        """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
-
-        A segment with fewer of them has its last one in all further places. Of equal texts, the first one is kept.
-        """
-        candidates = dict[str, Candidate]()
-        for place in range(max(map(len, results), default=1)):
-            chosen = [each[min(place, len(each) - 1)] for each in results]
-            pairs = list(zip(text.segments, chosen, strict=True))
-            parts = [(segment, self._without_broken(segment, part)) for segment, (part, _) in pairs]
-            joined = "".join(segment.separator + part for segment, part in parts)
-            candidate = Candidate(
-                joined,
-                [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
-                sum(hypothesis.score for _, hypothesis in chosen),
-                all(hypothesis.finished for _, hypothesis in chosen),
-                sum(hypothesis.log_probability for _, hypothesis in chosen),
-                *complaints(terminology, joined, [(segment.matches, part) for segment, part in parts]),
-            )
-            candidates.setdefault(joined, candidate)
-        return Translation(list(candidates.values()), text.too_long, text.sentences, self.split)
-
-    def _without_broken(self, segment: Segment, part: str) -> str:
-        """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
-        if _BROKEN not in part:
-            return part
-        given = self.tokenizer.decode_source([segment.ids]) + self.tokenizer.decode_target([segment.wish.prefix])
-        return part if _BROKEN in "".join(given) else part.replace(_BROKEN, "")
 
     def _without_banned(
         self,
