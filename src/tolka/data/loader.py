@@ -8,24 +8,12 @@ from typing import Any
 from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
 from tolka.data.mixture import Mixture
+from tolka.data.rank_share import Share, rank_share
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """One rank's part of a batch. tokens: of the whole batch.
-
-    counts: False for a rank that is left without a pair; its part is then the first pair, to be computed in vain, as
-    all ranks have to compute together.
-    """
-
-    batch: Batch
-    tokens: int
-    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,17 +76,8 @@ class Batches(ABC):
 
     def share(self, epoch: int, number: int, ranks: Ranks) -> Share:
         """Return this rank's pairs of batch `number`."""
-        if ranks.size == 1:
-            whole = self.batch(epoch, number)
-            return Share(whole, whole.tokens)
         current = self._at(epoch)
-        rows = current.batches[number]
-        _, targets = current.store.lengths_of(rows)
-        # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
-        # positions to compute. A pair that is left over goes to another rank in each batch.
-        own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
-        tokens = int((targets + 1).sum())  # each with its </s>
-        return Share(current.store.batch(own if len(own) else rows[:1]), tokens, len(own) > 0)
+        return rank_share(current.store, current.batches[number], number, ranks)
 
     def largest(self) -> Batch:
         """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""

@@ -10,9 +10,9 @@ import yaml
 from tolka.errors import TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
+from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun
-from tolka.report.score_tables import change_tables, cost_table, score_tables
 from tolka.report.sweep_tables import sweep_tables
 from tolka.system.atomic import replace_text
 

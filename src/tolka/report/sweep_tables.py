@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
-from tolka.report.score_tables import Row, ScoreTable, figures_table
 from tolka.system.number_format import shown
 
 SEED = "run.seed"

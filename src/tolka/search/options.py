@@ -14,6 +14,7 @@ from tolka.options.checks import at_least, at_most, one_of, share_below_one, zer
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.search.hypothesis import Hypothesis, Rendered, Wish
+from tolka.search.length_penalty import NORMALIZATIONS, Length, length_penalty
 from tolka.system.surrogates import printable
 
 if TYPE_CHECKING:
@@ -27,11 +28,9 @@ _MAX_LENGTH_PENALTY = 20.0  # beyond, floats overflow
 _MAX_DIVERSITY = 10**6
 _MAX_SAMPLES = 1024  # beyond, the utilities of all pairs take longer than the search
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
-_NORMALIZATIONS = ("gnmt", "plain", "none")
 _CANDIDATES = ("sampling", "beam")
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 Count = TypeVar("Count", int, "Tensor")
-Length = TypeVar("Length", float, "Tensor")
 
 
 def named(path: str) -> Any:
@@ -204,7 +203,7 @@ class BeamOptions(SearchConfig):
         super().__post_init__()
         at_least(self, "search", 1, "beam_size", "n_best")
         at_most(self, "search", _MAX_WIDTH, "beam_size")
-        one_of(self, "search", "length_normalization", _NORMALIZATIONS)
+        one_of(self, "search", "length_normalization", NORMALIZATIONS)
         zero_or_more(self, "search", "off", "length_penalty")
         at_most(self, "search", _MAX_LENGTH_PENALTY, "length_penalty")
         if self.n_best > self.beam_size:
@@ -245,13 +244,8 @@ class BeamOptions(SearchConfig):
         return 0.0
 
     def penalty(self, length: Length) -> Length:
-        """Return lp(Y), by which log-probabilities are divided; |Y| includes `</s>`. Of one length, or of several.
-
-        gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a. It never falls as |Y| grows.
-        """
-        base: Length = (5.0 + length) / 6.0 if self.length_normalization == "gnmt" else length
-        result: Length = base ** (0.0 if self.length_normalization == "none" else self.length_penalty)
-        return result
+        """Return what log-probabilities are divided by; see `length_penalty`."""
+        return length_penalty(length, self.length_normalization, self.length_penalty)
 
 
 @SEARCHES.register("beam")
