@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 from trainer_bench import Bench, assert_same
 
 from tolka.errors import ConfigError, TolkaError
@@ -100,7 +101,7 @@ def test_a_mistake_of_ours_is_not_hidden(tmp_path: Path) -> None:
 KEPT: dict[str, float | None] = {"100": 5.0, "200": 9.0, "300": None, "400": 7.0, "500": 9.0, "600": 1.0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "expected"),
     [
         ({}, []),

@@ -14,7 +14,7 @@ import torch
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
-from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.config.typed import Settings, configured
 from tolka.data.preparation import Prepared
 from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
@@ -73,9 +73,7 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
     slurm.translate()
-    if not isinstance(config, TrainConfig):
-        return train(train_config(with_recipe(as_typed(config, settings))))
-    check_complete(settings)
+    config = configured(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:

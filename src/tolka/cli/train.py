@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka.cli import common
-from tolka.cli.common import DONE, FAILED, Parser, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
 from tolka.errors import ConfigError
+from tolka.system.progress import say
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ def run(arguments: Sequence[str]) -> int:
 
     from tolka.api.train import prepare, train, unlike_before
     from tolka.cli.hydra_main import hydra_main
-    from tolka.system.progress import say
 
     if options.prepare:
         prepare(config)
@@ -195,12 +195,10 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     from tolka.report.data_check import health_report
     from tolka.report.data_check_page import write_check_page
     from tolka.run.data_check import check
-    from tolka.system.number_format import json_text
-    from tolka.system.progress import say
 
     found = check(config)
     if as_json:
-        print(json_text(found, ensure_ascii=False, indent=1))
+        print_json(found)
     else:
         say(health_report(found, config.corpus.direction))
     say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), found)}")
@@ -237,7 +235,6 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
     from tolka.system.launch import launch
-    from tolka.system.progress import say
 
     if only_print:
         return _print_configs([planned.config for planned in plan(settings, source).planned])

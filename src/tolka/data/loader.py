@@ -87,17 +87,15 @@ class Batches(ABC):
         return current.store.batch(current.batches[number])
 
     def share(self, epoch: int, number: int, ranks: Ranks) -> Share:
-        """Return this rank's pairs of batch `number`.
-
-        The pairs of a batch are in the order of their lengths and are dealt out like cards, so that every rank computes
-        about as many positions; a pair that is left over goes to another rank in each batch.
-        """
+        """Return this rank's pairs of batch `number`."""
         if ranks.size == 1:
             whole = self.batch(epoch, number)
             return Share(whole, whole.tokens)
         current = self._at(epoch)
         rows = current.batches[number]
         _, targets = current.store.lengths_of(rows)
+        # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
+        # positions to compute. A pair that is left over goes to another rank in each batch.
         own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
         tokens = int((targets + 1).sum())  # each with its </s>
         return Share(current.store.batch(own if len(own) else rows[:1]), tokens, len(own) > 0)

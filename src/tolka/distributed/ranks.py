@@ -6,7 +6,7 @@ torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -64,6 +64,21 @@ class Ranks:
         with others_present():
             dist.all_gather_object(gathered, value)
         return gathered
+
+    def outcomes(self, job: Callable[[], Any]) -> list[Any]:
+        """Run a job on every rank; return all results, in the order of the ranks.
+
+        A TolkaError of any rank is raised on all of them, so that none waits for one that has ended.
+        """
+        try:
+            outcome = job()
+        except TolkaError as error:
+            outcome = error
+        found = self.gather(outcome)
+        for each in found:
+            if isinstance(each, TolkaError):
+                raise each
+        return found
 
     def of_first(self, value: Any) -> Any:
         """Return the first rank's value on every rank."""

@@ -14,14 +14,13 @@ from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
-from tolka.distributed.outcomes import gather_outcomes
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
-from tolka.interchange.load import load_any
+from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
-from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
+from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import counted
 from tolka.text.check.loss import loss_in_words
@@ -121,7 +120,7 @@ class Inputs:
         started_at = time.perf_counter()
         own: list[Prepared] = []
         cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
-        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, cache, processes)))
+        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes)))
         made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")

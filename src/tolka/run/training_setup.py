@@ -20,7 +20,7 @@ from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
-from tolka.model_directory.card_values import DATA_SET, hub_data_set
+from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState

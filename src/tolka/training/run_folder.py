@@ -16,7 +16,7 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
-from tolka.model_directory.manifest import MANIFEST
+from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars

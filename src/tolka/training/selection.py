@@ -38,7 +38,7 @@ class Validates(Protocol):
 
 
 @dataclass
-class Selection:
+class ModelSelection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
     parallel: the processes that train this model together, which decide the same. check_stop: raises GivenUpError when

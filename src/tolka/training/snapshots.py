@@ -8,8 +8,8 @@ from typing import Any
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import STATE_FACTS
-from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState, load_state
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import load_weights
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.base import Seq2Seq

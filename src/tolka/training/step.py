@@ -23,7 +23,6 @@ from tolka.system.randomness import random_state, set_random_state, torch_random
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
-from tolka.training.shapes import padded_to_few_shapes
 
 _RANK = ".rank"  # and a number, at the end of the name of a tensor that only one rank has; the first has none
 
@@ -171,12 +170,8 @@ class TrainStep:
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        batch = part.batch
-        if self.config.compile == "reduce-overhead":
-            batch = padded_to_few_shapes(batch)
-            torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
-            sums = self.parallel.loss(batch.to(self.precision.device), is_last)
+            sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
         loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
         if loss.requires_grad:  # False if LayerDrop has skipped all trained layers
             self.scaler.scale(loss / divisor).backward()

@@ -19,7 +19,7 @@ from tolka.training.decisions import Decisions
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
-from tolka.training.selection import Selection, Validates
+from tolka.training.selection import ModelSelection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
@@ -59,7 +59,7 @@ class Trainer:
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, callback)
         self._keeper = CheckpointWriter(run, callback.on_save)
-        self._selection = Selection(
+        self._selection = ModelSelection(
             config,
             step.parallel,
             run,

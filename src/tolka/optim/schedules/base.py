@@ -86,7 +86,7 @@ class EndingConfig(SchedulerConfig):
 
     @abstractmethod
     def decayed(self, step: int) -> float:
-        """Return the share of the decay done, 0 at the end of warm-up, 1 at the horizon; warmup <= step <= horizon."""
+        """Return the share of the decay so far: 0 at the end of warm-up, 1 at the horizon; step is between them."""
 
     def progress(self, step: int) -> float:
         """Return the share of the updates between the end of warm-up and the horizon."""
