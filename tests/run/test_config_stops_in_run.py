@@ -40,3 +40,11 @@ def test_mentions_are_seen() -> None:
 
 def test_a_trainer_is_given_at_most_eight_things() -> None:
     assert len(inspect.signature(Trainer).parameters) <= 8
+
+
+def test_training_does_not_call_run_back() -> None:
+    """No class of run/ is a callback, which training would call."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PACKAGE / "run").glob("*.py")]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert classes
+    assert [node.name for node in classes if "Callback" in {ast.unparse(base) for base in node.bases}] == []

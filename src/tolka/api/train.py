@@ -86,8 +86,8 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     end_with_agent()
-    trained = run_training(config)
-    return TrainResult(trained.best, trained.state, trained.tests, time.perf_counter() - started_at)
+    state, tests = run_training(config)
+    return TrainResult(config.run.folder / "best", state, tests, time.perf_counter() - started_at)
 
 
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:

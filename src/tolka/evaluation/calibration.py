@@ -3,7 +3,7 @@
 Shapes: L lines, F features of a line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,17 +160,13 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
     values = np.array([each.values(with_agreement) for each in features])  # (L, F)
     y = np.array(chrf)
     predicted = np.zeros(len(y))
-    for fold in _folds(len(y)):
+    for start in range(_FOLDS):
+        fold = np.arange(start, len(y), _FOLDS)
         others = np.setdiff1d(np.arange(len(y)), fold)
         weights = _least_squares(values[others], y[others])
         predicted[fold] = (values[fold] @ weights).clip(0, 100)
     low = float(np.quantile(predicted, _WORST))
     return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
-
-
-def _folds(lines: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the numbers of the lines of each fold: every fifth line."""
-    return (np.arange(start, lines, _FOLDS) for start in range(_FOLDS))
 
 
 def _least_squares(values: _Values, y: _Values) -> _Values:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 
 import torch
@@ -68,12 +68,7 @@ class Perplexity:
             "ppl": self.per_token,
             "ppl_word": self.per_word,
             "bits_per_character": self.bits_per_character,
-            "nll": self.nll,
-            "tokens": self.tokens,
-            "words": self.words,
-            "characters": self.characters,
-            "pairs": self.pairs,
-            "skipped": self.skipped,
+            **asdict(self),
         }
 
 

@@ -11,6 +11,11 @@ from tolka.report.runs import FinishedRun
 from tolka.system.number_format import shown
 
 _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
+_SYSTEMS = [
+    *("system", "parameters", "updates", "minutes", "test set", "metric", "score"),
+    "95% interval",
+    "PPL per token",
+]
 
 
 def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
@@ -48,18 +53,7 @@ def side_by_side(runs: Sequence[FinishedRun]) -> str:
             signatures[f"{metric['name']}: {metric['signature']}"] = None
         if not run.tests:
             rows.append([run.label, *cost, *[""] * 5])
-    header = [
-        "system",
-        "parameters",
-        "updates",
-        "minutes",
-        "test set",
-        "metric",
-        "score",
-        "95% interval",
-        "PPL per token",
-    ]
-    return "\n".join(["", table(rows, header, "lrrrllrrr"), "", *signatures])
+    return "\n".join(["", table(rows, _SYSTEMS, "lrrrllrrr"), "", *signatures])
 
 
 def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -67,16 +61,9 @@ def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
     changes = [(name, change) for name, result in tests.items() for change in result.get("changes", [])]
     if not changes:
         return []
-    rows = [
-        [
-            name,
-            c["name"],
-            f"{c['before']:.2f}",
-            f"{c['after']:.2f}",
-            f"{c['after'] - c['before']:+.2f}",
-            f"{c['p_value']:.4f}",
-        ]
-        for name, c in changes
-    ]
+    rows = []
+    for name, change in changes:
+        before, after, p = change["before"], change["after"], change["p_value"]
+        rows.append([name, change["name"], f"{before:.2f}", f"{after:.2f}", f"{after - before:+.2f}", f"{p:.4f}"])
     test = paired_test(changes[0][1]["signature"])
     return ["", f"against the model before (p: {test}):", table(rows, _CHANGES, "llrrrr")]

@@ -5,9 +5,8 @@ The whole configuration goes no further down than this package: what a stage cal
 
 import signal
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 
 import torch
 
@@ -39,19 +38,11 @@ from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What a run has made. best: the model directory."""
-
-    best: Path
-    state: TrainState
-    tests: list[TestResult]
-
-
-def run_training(config: TrainConfig) -> Trained:
+def run_training(config: TrainConfig) -> tuple[TrainState, list[TestResult]]:
     """Train in the run's folder, or go on with the run that is there, as one of the processes that train together.
 
-    ConfigError as `claim`; StoppedError, with the state saved, when a signal asked for an end.
+    Leaves the best model in `best/` of that folder. ConfigError as `claim`; StoppedError, with the state saved, when a
+    signal asked for an end.
     """
     timeout = timedelta(minutes=config.trainer.timeout)
     with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
@@ -67,7 +58,9 @@ def run_training(config: TrainConfig) -> Trained:
             run.release()
 
 
-def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> Trained:
+def _train(
+    config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks
+) -> tuple[TrainState, list[TestResult]]:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
     texts = ValidationTexts(run)
@@ -98,7 +91,7 @@ def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.de
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
-    return Trained(run.best, state, tests)
+    return state, tests
 
 
 def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:

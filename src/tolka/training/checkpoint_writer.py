@@ -1,7 +1,7 @@
 """Writing models to disk in a background thread while training continues."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,13 +17,14 @@ Checkpoints = Mapping[str, float | None]
 class CheckpointWriter:
     """Saves models in a background thread; tries again, with the next save, what could not be written."""
 
-    def __init__(self, run: RunFolder) -> None:
-        self._run = run
+    def __init__(self, run: RunFolder, on_save: Callable[[Path], None] = lambda folder: None) -> None:
+        """on_save: called by `report` with each folder that is written."""
+        self._run, self._on_save = run, on_save
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
         self._jobs: list[Future[None]] = []
         self._failed: dict[Path, tuple[Snapshot, str]] = {}
         self._on_disk: set[Path] = set()
-        self._written: deque[Path] = deque()  # and not yet reported by `newly_written`
+        self._written: deque[Path] = deque()  # and not yet reported
 
     def save(self, folder: Path, model: Snapshot, needed: bool = True) -> None:
         """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
@@ -44,10 +45,10 @@ class CheckpointWriter:
         """Return whether a model has been written there since training began."""
         return folder in self._on_disk
 
-    def newly_written(self) -> Iterator[Path]:
-        """Yield the folders that have been written since the last call."""
+    def report(self) -> None:
+        """Call `on_save`, on this thread, with the folders that have been written since the last time."""
         while self._written:
-            yield self._written.popleft()
+            self._on_save(self._written.popleft())
 
     def wait(self) -> None:
         """Wait until everything is written or has failed."""

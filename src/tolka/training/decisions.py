@@ -57,6 +57,12 @@ class Decisions:
         """Seconds of training so far, the same on all ranks."""
         return self._clock.seconds if self._decides_alone else self._agreed_seconds
 
+    @property
+    def share_of_minutes(self) -> float:
+        """Share of trainer.max_minutes that is over; 0 without such a limit."""
+        minutes = self._config.max_minutes
+        return self.seconds / (60 * minutes) if minutes else 0.0
+
     def reason_to_stop(self, state: TrainState) -> str | None:
         """Return why training ends before the next update, or None."""
         self._agree()

@@ -1,5 +1,6 @@
 """Updates skipped because the loss or a gradient was NaN or inf: reported, and counted until there are too many."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -60,17 +61,12 @@ class SkippedUpdates:
 
     def _report(self, update: _Update, so_far: int) -> None:
         self._run.record({"update": update.number, "skipped": so_far})
-        if so_far <= _LOGGED_SINGLY or so_far % 100 == 0:
-            self._run.log(
-                f"update {update.number} was skipped, because its loss or gradient is NaN or inf ({so_far} so far)"
-                + self._write_text(update)
-            )
-
-    def _write_text(self, update: _Update) -> str:
-        """Write the text of an update; return a phrase with its path, or "" if a stream no longer has the text."""
-        try:
+        if so_far > _LOGGED_SINGLY and so_far % 100:
+            return
+        what = ""
+        with suppress(KeyError):  # a stream no longer has the text
             text = self._position.text(update.epoch, update.batch)
-        except KeyError:
-            return ""
-        path = self._run.leave(f"skipped/{update.number:07d}.txt", text)
-        return f"; what it read: {path}"
+            what = f"; what it read: {self._run.leave(f'skipped/{update.number:07d}.txt', text)}"
+        self._run.log(
+            f"update {update.number} was skipped, because its loss or gradient is NaN or inf ({so_far} so far){what}"
+        )

@@ -50,7 +50,7 @@ class Trainer:
         saves.
         """
         self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
-        self.validator, self._snapshots, self._callback = validator, snapshots, callback
+        self.validator, self._snapshots = validator, snapshots
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
@@ -58,7 +58,7 @@ class Trainer:
         self._skipped = SkippedUpdates(data, run)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, callback)
-        self._keeper = CheckpointWriter(run)
+        self._keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
             config,
             step.parallel,
@@ -150,7 +150,7 @@ class Trainer:
             self._log.report(self.state, self.step.rate)
             if not self._validate_if_due():
                 self._keep_and_save()
-        self._report_saves()
+        self._keeper.report()
 
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
@@ -165,12 +165,8 @@ class Trainer:
             self.step.parallel.close()
             self._keeper.finish()
         finally:
-            self._report_saves()
+            self._keeper.report()
             self.run.finish()
-
-    def _report_saves(self) -> None:
-        for folder in self._keeper.newly_written():
-            self._callback.on_save(folder)
 
     def _finish(self) -> None:
         """Validate the last update if that is not done yet, and average checkpoints."""
@@ -214,7 +210,8 @@ class Trainer:
         position = self.state.epoch, self.state.batch
         group = self.data.group(self.state)
         self.state.update += 1
-        result = self.step(self.state.update, self._rate(), group)
+        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes) * 0.5**self.state.returns
+        result = self.step(self.state.update, rate, group)
         window.add(result)
         self._skipped.add(self.state.update, position, result.applied)
         self.state.tokens += result.tokens
@@ -226,12 +223,6 @@ class Trainer:
             )
             self.run.record({"update": self.state.update, "splits": self.state.splits})
         return result
-
-    def _rate(self) -> float:
-        """Return the learning rate of the current update."""
-        minutes = self.config.max_minutes
-        share = self._decisions.seconds / (60 * minutes) if minutes else 0.0
-        return self.rate.at(self.state.update, share) * 0.5**self.state.returns
 
     @contextmanager
     def _rolling_back(self) -> Iterator[None]:
