@@ -24,9 +24,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.metrics.scores import MetricsConfig, score
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import open_model
 from tolka.translation.results import Translation

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rows import each_row
 
 import tolka
 from tolka.config.command_line import translate_config
@@ -26,7 +27,7 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
     assert set(tolka.__all__) <= set(dir(tolka))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "typed"),
     [
         ({"model": "lstm"}, ["model=lstm"]),
@@ -66,10 +67,8 @@ def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
     assert as_typed(given, {"model": "lstm"}) == [*(["trainer.updates=7"] if given else []), "model=lstm"]
 
 
-@pytest.mark.parametrize(
-    "function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")]
-)
-@pytest.mark.parametrize(
+@each_row("function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")])
+@each_row(
     "given",
     [
         *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator),

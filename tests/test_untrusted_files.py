@@ -25,15 +25,14 @@ from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.resume_state import load_state, restoring
 from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.transformer.config import TransformerConfig
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.system.resumable import resumable_file
 from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import TokenizerConfig
-from tolka.training.run_folder import RunFolder, begun_settings
+from tolka.training.run_folder import RunFolder
+from tolka.training.saved_settings import begun_settings
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
 from tolka.translation.opening import open_model

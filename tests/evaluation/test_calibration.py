@@ -12,7 +12,7 @@ import pytest
 
 from conftest import sentences, write_split
 from tolka.evaluation.calibration import calibrated, estimate_quality, fitted
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options import BeamConfig
 from tolka.text.characters import CharacterForm
 from tolka.translation.opening import open_model
 from tolka.translation.quality import Features, estimate

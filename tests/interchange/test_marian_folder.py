@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from marian_folder import load_marian, write_by_hand
+from rows import each_row
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -304,7 +305,7 @@ def test_arguments_that_do_not_do(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "said"),
     [
         ({"norm": "pre"}, "model.norm=pre (it has post)"),

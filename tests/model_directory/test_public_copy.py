@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from rows import each_row
 from sentencepiece import SentencePieceProcessor
 
 from tolka.errors import CheckpointError
@@ -16,7 +17,7 @@ from tolka.model_directory.public_copy import PublicCopy, write_public_copy
 from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "text", "short"),
     [
         ("run.dir", "/home/ann/runs/mine", "mine"),

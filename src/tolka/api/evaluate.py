@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
-from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.config.typed import Settings, configured
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
@@ -59,9 +59,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
         tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
-    if not isinstance(config, EvaluateConfig):
-        return evaluate(evaluate_config(as_typed(config, settings)), model)
-    check_complete(settings)
+    config = configured(EvaluateConfig, evaluate_config, config, settings)
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
@@ -102,7 +100,9 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
-    meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
+    meter = PerplexityMeter(
+        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language, say=say
+    )
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
@@ -126,9 +126,7 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
     are. ConfigError for several models; DataError for fewer than 100 lines.
     """
-    if not isinstance(config, EvaluateConfig):
-        return calibrate(model, evaluate_config(as_typed(config, settings)))
-    check_complete(settings)
+    config = configured(EvaluateConfig, evaluate_config, config, settings)
     files, limit = config.files, config.decoding.line_limit
     if not files.source or not files.reference or files.hypothesis:
         raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")

@@ -113,8 +113,6 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         prog=f"mt-train {name}",
         usage=f"mt-train {name} {command.usage}",
         description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
-        epilog=command.details or None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_options(parser)
     return command.run(parser.parse_intermixed_args(arguments))

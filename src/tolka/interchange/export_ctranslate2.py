@@ -14,7 +14,7 @@ from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import GreedyConfig
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import translator_of
 

@@ -6,7 +6,7 @@ from typing import Any
 # (group, key) -> old value: new value.
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
-    ("trainer", "compile"): {"False": "off", "True": "default"},
+    ("trainer", "compile"): {"False": "off", "True": "default", "reduce-overhead": "default"},
     ("trainer", "parallel"): {"diloco": "auto"},
 }
 # Removed setting, or setting=value -> what to use instead. Typed ones are refused with it, and saved ones are dropped.
@@ -22,12 +22,14 @@ GONE = {
         ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
         "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
     ),
+    "trainer.compile=reduce-overhead": "trainer.compile=default: batches are no longer padded for CUDA graphs",
     "trainer.parallel=diloco": "trainer.parallel=ddp, fsdp or auto",
     "trainer.restarts": "nothing: processes begin again three times; torchrun --max-restarts says another number",
     "trainer.skip_limit": "nothing: training goes back to last/ after ten skipped updates in a row",
     "trainer.retries": "nothing: it goes back three times",
     "trainer.disk_limit": "trainer.keep_best and trainer.keep_every, which say how many checkpoints there are",
     "trainer.clip_value": "trainer.clip_norm",
+    "trainer.find_lr": "the rate of the experiment, or -m optimizer.lr=3e-4,1e-3,3e-3, which trains at each",
     "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
     "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
     "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
@@ -55,7 +57,7 @@ GONE = {
     "model.embedding_initialization": "nothing: embeddings begin with standard deviation d_model^-1/2",
     "model.forget_bias": "nothing: it begins with 1",
     "trainer.agreement_after": "trainer.consistency_after",
-    "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
+    "trainer.cuda_graphs": "trainer.compile=default (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
 # Those that a run cannot silently go on without -> the value with which they did nothing.

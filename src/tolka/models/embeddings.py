@@ -67,14 +67,14 @@ def with_new_rows(
     unknown ones left out. Where all are unknown, they are near the mean of all subwords, so that the old ones keep most
     of their probability (Hewitt 2021, https://nlp.stanford.edu/~johnhew/vocab-expansion.html).
     """
-    done: dict[int, Tensor] = {}
+    of_memory: dict[int, Tensor] = {}
     extended = {}
     for name, tensor in state.items():
         if name in VOCABULARY_TENSORS:
             spelt = source if name == VOCABULARY_TENSORS[0] else target
-            if tensor.data_ptr() not in done:
-                done[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
-            extended[name] = done[tensor.data_ptr()]
+            if tensor.data_ptr() not in of_memory:
+                of_memory[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
+            extended[name] = of_memory[tensor.data_ptr()]
         else:
             extended[name] = tensor
     return extended

@@ -51,8 +51,8 @@ class Registry(Generic[C]):
     """Registered name -> config class. Imports every module of its package before the first look-up.
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
-    package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
-    register anything. without: modules of it that register nothing, and are not imported.
+    package: the module that registers them when imported, or the package whose modules do; a sub-package's `__init__`
+    imports those that register anything. without: modules of it that register nothing, and are not imported.
     """
 
     def __init__(self, kind: str, package: str, without: Sequence[str] = ()) -> None:
@@ -104,6 +104,6 @@ class Registry(Generic[C]):
         if not self._filled:
             self._filled = True
             package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
                 if module.name not in self._without:
                     importlib.import_module(f"{self.package}.{module.name}")

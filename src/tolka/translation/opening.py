@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable
-from tolka.engines.ctranslate2_search import Vocabulary, unsupported
+from tolka.engines.ctranslate2_search import Vocabularies, unsupported
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import (
@@ -27,9 +27,7 @@ from tolka.model_directory.settings import (
     read_settings,
 )
 from tolka.model_directory.verify import MANIFEST, read_json
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
@@ -127,7 +125,7 @@ def translator_of(
             f"decoding.precision=int8: {found.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    vocabulary = Vocabulary(*vocabularies(found.tokenizer), about.positions)
+    vocabulary = Vocabularies(*vocabularies(found.tokenizer), about.positions)
     engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name or found.folder, say)
     facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
     return Translator(engine, facts, Request.of(search, about.direction), decoding, say)

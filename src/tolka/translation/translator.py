@@ -13,8 +13,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import QUALITY
 from tolka.search.hypothesis import Rendered
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.direction import UNKNOWN, Direction
