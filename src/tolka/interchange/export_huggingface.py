@@ -64,7 +64,7 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
         card = model_card(
             saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
         )
-        (work / CARD).write_text(f"{card}{_USE.format(family)}\n{section}", encoding="utf-8")
+        (work / CARD).write_text(f"{card}{_USE.format(family) if family.MODEL else ''}\n{section}", encoding="utf-8")
     form = character_form(saved.config)
     if form.unicode == "nfc":
         say(f"note: tolka composes its input (cleaning.unicode=nfc), and {family.TOKENIZER} does not: give it NFC text")

@@ -722,7 +722,7 @@ def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command,
     assert theirs.out == ours.out
     assert ours.code == theirs.code == 0
     with pytest.raises(ConfigError, match=r"decoding.backend=ctranslate2 is not for this"):
-        open_model(made, GreedyConfig(), CTRANSLATE2)
+        Translator.of(load_model(made), GreedyConfig(), CTRANSLATE2)
 
 
 def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> None:
