@@ -5,17 +5,22 @@
 # make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
+# Without caches each of the tests' processes compiles each module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test coverage lint docs configs sample
 demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
 
+# worksteal: tests of one file stay in one process, so that what they share is made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 coverage: .venv/ready
-	$(BIN)/python -m pytest -n 2 --cov=tolka --cov-report=term:skip-covered
+	$(PYTEST) --cov=tolka --cov-report=term:skip-covered
 
 lint: .venv/ready
 	$(BIN)/ruff check
@@ -23,6 +28,8 @@ lint: .venv/ready
 	$(BIN)/mypy --strict src tests benchmarks scripts
 	$(BIN)/mypy --strict data/sample/generator
 
+# A second thread of the notebook's training spins where the cores have other work.
+docs: export OMP_NUM_THREADS = 1
 docs: .venv/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"

@@ -1,20 +1,27 @@
 """What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
 
 import builtins
+import copy
+import gc
 import io
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import torch
 from hypothesis import settings
+from omegaconf import OmegaConf
 
-from tolka.cli import evaluate, train, translate
+from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
+from tolka.search.greedy import GreedyConfig
 
 settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
 settings.load_profile("tolka")
@@ -40,8 +47,29 @@ TINY = [
     "report.plots=false",
     "trainer.device=cpu",
     "trainer.precision=fp32",
+    "search.max_length_factor=1",
+    "search.max_length_extra=2",  # untrained models do not end by themselves
 ]
 COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, several processes for half a minute, so that no worker ends with it alone."""
+    longest = ("test_ranks.py", "test_stream_ranks.py", "test_devices.py", "test_compilation.py")
+    items.sort(key=lambda item: item.path.name not in longest)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was not tested for lack of a package, and how to test it."""
+    skipped = {
+        report.nodeid for report in terminalreporter.stats.get("skipped", ()) if "tests/tracking" in report.nodeid
+    }
+    if skipped:
+        trackers = [name for name in ("tensorboard", "wandb", "mlflow", "trackio") if not find_spec(name)]
+        terminalreporter.write_line(
+            f"not installed, and tested against fakes alone: {', '.join(trackers)}; bash scripts/test_trackers.sh "
+            "tests the real ones"
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -50,9 +78,48 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def composed_once() -> Iterator[None]:
-    """hydra.main composes once more to find hydra.mode, which mt-train has found before: a tenth of a second a test."""
+def imports_are_no_garbage() -> None:
+    """A full collection goes through all that torch and Hydra hold, a fifth of a second each time."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def short_waits() -> Iterator[None]:
+    """Few updates for an estimate of a training's time, and short translations in a validation."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tolka.training.time_estimate._MAX_UPDATES", 3)
+        short = partial(GreedyConfig, max_length_factor=1.0, max_length_extra=2)
+        patch.setattr("tolka.run.training_setup.GreedyConfig", short)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def composed_once() -> Iterator[None]:
+    """A training without settings of Hydra's starts without hydra.main, which composes the settings twice more.
+
+    0.25 s of the 0.5 s of such a training. tests/cli/test_hydra.py and test_multirun.py go through hydra.main. The YAML
+    files are parsed once.
+    """
+
+    through_hydra, parse = hydra_main.hydra_main, OmegaConf.load
+    parsed: dict[str, Any] = {}
+
+    def parsed_once(file: TextIO) -> Any:
+        text = file.read()
+        if text not in parsed:
+            parsed[text] = parse(io.StringIO(text))
+        return copy.deepcopy(parsed[text])
+
+    def started(task: Callable[..., object], settings: Sequence[str], *rest: Any) -> None:
+        if rest[1:] or any(setting.lstrip("+~").startswith("hydra") for setting in settings):
+            through_hydra(task, settings, *rest)
+        else:
+            task()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tolka.cli.hydra_main.hydra_main", started)
+        patch.setattr(OmegaConf, "load", parsed_once)
         patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
         yield
 
@@ -151,3 +218,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     assert guarded(train.run, arguments_of(write_corpus(folder / "corpus"), folder / "run")) == 0
     return folder / "run"
+
+
+@pytest.fixture
+def begun(trained: Path, tmp_path: Path) -> list[str]:
+    """The arguments of mt-train that have trained tmp_path/run: a copy of `trained`, with its text."""
+    shutil.copytree(trained, tmp_path / "run")
+    return [*arguments_of(trained.parent / "corpus", tmp_path / "run"), f"run.prepared={trained.parent / 'prepared'}"]

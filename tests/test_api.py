@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rows import each_row
 
 import tolka
 from tolka.config.command_line import translate_config
@@ -26,7 +27,7 @@ def test_help_shows_what_there_is_with_an_example_each() -> None:
     assert set(tolka.__all__) <= set(dir(tolka))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "typed"),
     [
         ({"model": "lstm"}, ["model=lstm"]),
@@ -66,10 +67,8 @@ def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
     assert as_typed(given, {"model": "lstm"}) == [*(["trainer.updates=7"] if given else []), "model=lstm"]
 
 
-@pytest.mark.parametrize(
-    "function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")]
-)
-@pytest.mark.parametrize(
+@each_row("function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")])
+@each_row(
     "given",
     [
         *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator),
@@ -148,3 +147,17 @@ def test_train_translate_evaluate(tiny: list[str], trained: Path, corpus: Path, 
     assert "PPL " in repr(scored)
     translator = tolka.load(result.model)
     assert repr(translator).startswith("Translator(xa to xb, Transformer, cpu, BeamConfig(")
+
+
+def test_attention_of_a_translation_that_is_given_or_made(trained: Path) -> None:
+    translator = tolka.load(trained, search="greedy", decoding={"device": "cpu"})
+    tokenizer, text = translator.tokenizer, "lantern ferry ."
+    (found,) = tolka.attention(translator, text)
+    (given,) = tolka.attention(trained, text, "tolo mirka", decoding={"device": "cpu"})
+    ((_, made),) = translator.translate(text)[0].segments
+    assert found.rows == [*tokenizer.target_pieces(made), "</s>"]
+    assert given.rows == [*tokenizer.target_pieces(tokenizer.encode_target(["tolo mirka"])[0]), "</s>"]
+    for each in (found, given):
+        assert each.columns == [*tokenizer.source_pieces(tokenizer.encode_source([text])[0]), "</s>"]
+        assert np.shape(each.weights) == (len(each.rows), len(each.columns))
+        assert np.allclose(np.sum(each.weights, axis=1), 1.0, atol=1e-5)

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "sample"
@@ -77,8 +78,8 @@ def test_no_sentence_occurs_twice_anywhere(side: str) -> None:
     assert [line for line, count in counts.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("side", ["en", "ko"])
-@pytest.mark.parametrize("split", HELD_BACK)
+@each_row("side", ["en", "ko"])
+@each_row("split", HELD_BACK)
 def test_every_word_of_a_held_back_split_occurs_in_train(split: str, side: str) -> None:
     known = {word for line in lines("train", side) for word in line.split()}
     assert {word for line in lines(split, side) for word in line.split()} <= known
@@ -140,7 +141,7 @@ def test_it_is_resolved_by_what_is_said_of_it() -> None:
     assert all(not korean.startswith("개가 ") and "개는 그것을 마시지" in korean for korean in drink)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "topic", "nominative", "accusative", "together", "directional"),
     [
         ("미나", "미나는", "미나가", "미나를", "미나와", "미나로"),
@@ -195,7 +196,7 @@ CONJUGATIONS: list[tuple[str, Kind, Irregular, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stem", "kind", "irregular", "expected"), CONJUGATIONS)
+@each_row(("stem", "kind", "irregular", "expected"), CONJUGATIONS)
 def test_conjugation(stem: str, kind: Kind, irregular: Irregular, expected: str) -> None:
     word = Predicate(stem, kind, irregular)
     made = [

@@ -11,6 +11,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from conftest import arguments_of
+from tolka.cli import train
+from tolka.cli.common import guarded
 from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 from tolka.model_directory.read import load_model
@@ -23,6 +26,25 @@ def going_on(tiny: list[str], trained: Path, *more: str) -> list[str]:
     """The settings of `tiny` on its own corpus, but from the trained model."""
     kept = [setting for setting in tiny if not setting.startswith(OWN_SIZES)]
     return [*kept, f"run.init_from={trained}", "trainer.updates=5", "scheduler.warmup=1", *more]
+
+
+def going_on_once(trained: Path, folder: Path, *more: str) -> Path:
+    """The folder of a run that went on from the trained model on its own text."""
+    given = [*arguments_of(trained.parent / "corpus", folder), f"run.prepared={trained.parent / 'prepared'}"]
+    assert guarded(train.run, going_on(given, trained, *more)) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def adapted(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with an adapter; not to be changed."""
+    return going_on_once(trained, tmp_path_factory.mktemp("adapted") / "run", "finetuning.lora_rank=2")
+
+
+@pytest.fixture(scope="module")
+def continued(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of all weights; not to be changed."""
+    return going_on_once(trained, tmp_path_factory.mktemp("continued") / "run")
 
 
 def tensors(folder: Path) -> dict[str, torch.Tensor]:
@@ -130,12 +152,10 @@ def forget(model: Path, *keys: str) -> None:
 
 
 def test_an_adapter_for_another_tokenizer_is_refused(
-    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+    command: Command, tiny: list[str], adapted: Path, tmp_path: Path
 ) -> None:
-    assert command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=2")).code == 0
-    (tmp_path / "run").rename(tmp_path / "tuned")
     assert command("mt-train", *tiny, "tokenizer.type=unigram").code == 0
-    outcome = command("mt-train", "merge", tmp_path / "run", tmp_path / "tuned", "-o", tmp_path / "merged")
+    outcome = command("mt-train", "merge", tmp_path / "run", adapted, "-o", tmp_path / "merged")
     assert (outcome.code, "was made for another tokenizer" in outcome.error) == (1, True)
 
 
@@ -225,12 +245,9 @@ def test_a_misspelt_part_is_found_before_the_text_is_prepared(command: Command, 
 
 
 def test_an_adapter_is_merged_into_its_own_base_only(
-    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+    command: Command, adapted: Path, continued: Path, tmp_path: Path
 ) -> None:
-    assert command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=2")).code == 0
-    other = [*going_on(tiny, trained), f"run.dir={tmp_path / 'other'}"]
-    assert command("mt-train", *other).code == 0
-    outcome = command("mt-train", "merge", tmp_path / "other", tmp_path / "run", "-o", tmp_path / "merged")
+    outcome = command("mt-train", "merge", continued, adapted, "-o", tmp_path / "merged")
     assert (outcome.code, "was trained beside other weights" in outcome.error) == (1, True)
     assert not (tmp_path / "merged").exists()
 
@@ -251,18 +268,17 @@ def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_
     assert (outcome.code, "has no adapter.safetensors" in outcome.error) == (1, True)
 
 
-def test_the_mean_of_two_models(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
-    assert command("mt-train", *going_on(tiny, trained)).code == 0
+def test_the_mean_of_two_models(command: Command, trained: Path, continued: Path, tmp_path: Path) -> None:
     out = tmp_path / "mean"
-    outcome = command("mt-train", "average", trained, tmp_path / "run", "-o", out)
+    outcome = command("mt-train", "average", trained, continued, "-o", out)
     assert outcome.code == 0
-    one, two = tensors(trained / "best"), tensors(tmp_path / "run" / "best")
+    one, two = tensors(trained / "best"), tensors(continued / "best")
     for name, value in tensors(out).items():
         torch.testing.assert_close(value, (one[name] + two[name]) / 2)
     assert "made of | the mean of" in (out / "README.md").read_text()
     assert "test" not in json.loads((out / "scores.json").read_text())
     assert command("mt-translate", out, stdin=b"ferry\n").code == 0
-    again = command("mt-train", "average", trained, tmp_path / "run", "-o", out)
+    again = command("mt-train", "average", trained, continued, "-o", out)
     assert (again.code, "is there already" in again.error) == (2, True)
 
 

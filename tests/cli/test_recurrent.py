@@ -21,25 +21,25 @@ def small(tiny: list[str], model: str) -> list[str]:
 
 
 @pytest.mark.parametrize("model", RUNGS)
-def test_every_rung_trains_goes_on_translates_and_is_scored(
+def test_every_rung_trains_and_translates(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path, model: str
 ) -> None:
-    arguments = small(tiny, model)
+    arguments = [*small(tiny, model), "trainer.updates=2"]
     assert command("mt-train", *arguments).code == 0
-    outcome = command("mt-train", *arguments, "trainer.updates=7")
-    assert (outcome.code, "resuming from update 5" in outcome.err) == (0, True)
     outcome = command("mt-translate", tmp_path / "run", corpus / "test.xa")
     assert (outcome.code, outcome.out.count("\n")) == (0, 8)
-    scored = command("mt-eval", tmp_path / "run", f"source={corpus}/test.xa", f"reference={corpus}/test.xb")
-    assert (scored.code, "BLEU" in scored.out) == (0, True)
+    if model == RUNGS[-1]:
+        outcome = command("mt-train", *arguments, "trainer.updates=3")
+        assert (outcome.code, "resuming from update 2" in outcome.err) == (0, True)
+        scored = command("mt-eval", tmp_path / "run", f"source={corpus}/test.xa", f"reference={corpus}/test.xb")
+        assert (scored.code, "BLEU" in scored.out) == (0, True)
 
 
 def test_gradient_flow_is_recorded_and_drawn(command: Command, tiny: list[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     arguments = [*small(tiny, "lstm"), "trainer.gradient_flow=true", "model.layers=2", "model.bidirectional=true"]
-    arguments.append("report.plots=true")
     assert command("mt-train", *arguments).code == 0
-    assert command("mt-train", *arguments, "trainer.updates=10").code == 0
+    assert command("mt-train", *arguments, "trainer.updates=10", "report.plots=true").code == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     flows = {line["update"]: line["gradient_flow"] for line in lines if "gradient_flow" in line}
     assert list(flows) == [0, 5, 10]

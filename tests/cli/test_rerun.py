@@ -23,9 +23,8 @@ def weights(run: Path) -> bytes:
     return (run / "last" / "model.safetensors").read_bytes()
 
 
-def test_each_call_is_recorded(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    assert command("mt-train", *tiny).code == 0
-    assert command("mt-train", *tiny, "trainer.updates=7").code == 0
+def test_each_call_is_recorded(command: Command, begun: list[str], tmp_path: Path) -> None:
+    assert command("mt-train", *begun, "trainer.updates=7").code == 0
     first, second = calls(tmp_path / "run")
     assert first["versions"]["torch"] == version("torch")
     assert first["machine"]["memory_bytes"] > 10**8
@@ -35,8 +34,8 @@ def test_each_call_is_recorded(command: Command, tiny: list[str], tmp_path: Path
     assert first["started"] <= second["started"]
 
 
-def test_the_same_once_more_has_the_same_weights(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    assert command("mt-train", *tiny, "trainer.precision=fp32").code == 0
+@pytest.mark.usefixtures("begun")
+def test_the_same_once_more_has_the_same_weights(command: Command, tmp_path: Path) -> None:
     outcome = command("mt-train", "--rerun", str(tmp_path / "run"))
     assert outcome.code == 0
     assert "different from the run before" not in outcome.err
@@ -82,11 +81,10 @@ def test_complaints(command: Command, tiny: list[str], tmp_path: Path, arguments
     assert len(outcome.error.splitlines()) == 1
 
 
-def test_a_run_can_be_taken_over_with_other_settings(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    assert command("mt-train", *tiny).code == 0
-    refused = command("mt-train", *tiny, "optimizer.lr=0.5", "trainer.updates=7")
+def test_a_run_can_be_taken_over_with_other_settings(command: Command, begun: list[str], tmp_path: Path) -> None:
+    refused = command("mt-train", *begun, "optimizer.lr=0.5", "trainer.updates=7")
     assert (refused.code, "run.override=true" in refused.error) == (2, True)
-    outcome = command("mt-train", *tiny, "optimizer.lr=0.5", "trainer.updates=7", "run.override=true")
+    outcome = command("mt-train", *begun, "optimizer.lr=0.5", "trainer.updates=7", "run.override=true")
     assert outcome.code == 0
     assert "run.override: from here on other settings hold: optimizer.lr (" in outcome.err
     assert "resuming from update 5" in outcome.err
@@ -150,7 +148,7 @@ def test_a_setting_that_cannot_be_read_is_refused_in_one_line(command: Command, 
         ("trainer.updates=*x", "trainer.updates ('*x') must be a whole number"),
         (f"run.seed={'9' * 5000}", "is a number too large to be read"),
         ("~trainer.ema=0", "~trainer.ema=0: settings are key=value here, without ~"),
-        ("trainer.cuda_graphs=true", "trainer.cuda_graphs is gone; in its place: trainer.compile=reduce-overhead"),
+        ("trainer.cuda_graphs=true", "trainer.cuda_graphs is gone; in its place: trainer.compile=default"),
     ):
         outcome = command("mt-train", "--rerun", str(trained), setting, "--print-config")
         assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
@@ -159,16 +157,15 @@ def test_a_setting_that_cannot_be_read_is_refused_in_one_line(command: Command, 
 
 
 def test_a_finished_run_that_trains_no_further_keeps_its_settings(
-    command: Command, tiny: list[str], tmp_path: Path
+    command: Command, begun: list[str], tmp_path: Path
 ) -> None:
-    assert command("mt-train", *tiny).code == 0
     config = tmp_path / "run" / "config.yaml"
     before = config.read_bytes()
     for further in (["trainer.updates=3"], ["trainer.max_minutes=1e-6", "trainer.updates=9"], ["trainer.samples=1"]):
-        outcome = command("mt-train", *tiny, *further)
+        outcome = command("mt-train", *begun, *further)
         assert "training ends at update 5" in outcome.err, further
         assert config.read_bytes() == before
-    assert command("mt-train", *tiny, "trainer.updates=7").code == 0
+    assert command("mt-train", *begun, "trainer.updates=7").code == 0
     assert b"updates: 7" in config.read_bytes()
 
 

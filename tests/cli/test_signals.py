@@ -306,7 +306,7 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         "import sys; from pathlib import Path; from tolka.cli import common; from tolka.data import workers\n"
         "real = workers._start\n"
         "def start(*given):\n    worker = real(*given)\n    print(worker.process.pid, flush=True)\n    return worker\n"
-        "workers._start = start\n"
+        "workers._start, workers._PAIRS_PER_PROCESS = start, 1\n"
         "def run(arguments):\n    work = Path(arguments[0])\n"
         "    workers.work_on(work, 'clean', 2, print)\n"
         "common.main(run)"

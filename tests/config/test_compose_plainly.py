@@ -9,6 +9,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import OmegaConf
+from rows import each_row
 
 from tolka.config.compose import compose_plainly, version_base
 from tolka.config.typed import quote, quoted, value_of
@@ -57,7 +58,7 @@ def test_a_text_in_quotes_is_read_as_it_was() -> None:
         assert value_of("run.name", quoted(text)) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "complaint"),
     [
         (["search=greedy", "search.beam_size=3"], "is no key of the search that is chosen; those that have it: "),

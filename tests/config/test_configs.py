@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from rows import each_row
 
 from tolka.config.choices import choices_of, known_keys, literal_kind
 from tolka.config.command_line import evaluate_config, train_config, translate_config
@@ -126,7 +127,7 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         assert train_config(["corpus=files", f"corpus.train={path}"]).corpus.train == [path]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("overrides", "complaint"),
     [
         (["model=transfomer_tiny"], "unknown model 'transfomer_tiny'. Did you mean 'transformer_tiny'?"),

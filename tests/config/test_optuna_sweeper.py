@@ -71,21 +71,21 @@ def search(command: Command, tiny: list[str], count: int, *more: str) -> Any:
 def test_a_study_finds_the_better_values_and_resumes(
     command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings
 ) -> None:
-    trainings.interrupted_at = 3
-    assert search(command, tiny, 5).code == 130
-    outcome = search(command, tiny, 5)
+    trainings.interrupted_at = 2
+    assert search(command, tiny, 3).code == 130
+    outcome = search(command, tiny, 3)
     assert outcome.code == 0, outcome.err
-    assert "2 trainings are done, 1 interrupted" in outcome.err
-    assert len(trainings.folders) == 6  # the third one twice, in the same folder
-    assert trainings.folders[3] == trainings.folders[2]
-    assert len(set(trainings.folders)) == 5
-    assert sorted(path.stem for path in (tmp_path / "run" / "jobs").iterdir()) == [f"{n:04}" for n in range(5)]
-    assert f"best of 5 trainings: {-min(trainings.rates):.4g} with optimizer.lr=" in outcome.err
+    assert "1 trainings are done, 1 interrupted" in outcome.err
+    assert len(trainings.folders) == 4  # the second one twice, in the same folder
+    assert trainings.folders[2] == trainings.folders[1]
+    assert len(set(trainings.folders)) == 3
+    assert sorted(path.stem for path in (tmp_path / "run" / "jobs").iterdir()) == [f"{n:04}" for n in range(3)]
+    assert f"best of 3 trainings: {-min(trainings.rates):.4g} with optimizer.lr=" in outcome.err
     assert trainings.folders[0] == f"lr={trainings.rates[0]:.6g}"
-    assert search(command, tiny, 5).code == 0
-    assert len(trainings.folders) == 6
-    assert search(command, tiny, 7).code == 0
-    assert len(trainings.folders) == 8
+    assert search(command, tiny, 3).code == 0
+    assert len(trainings.folders) == 4
+    assert search(command, tiny, 4).code == 0
+    assert len(trainings.folders) == 5
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["jobs", "optuna.journal"]
 
 

@@ -3,33 +3,68 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+from random_model import TEXTS, write_model
 
+import tolka
 from conftest import TINY, XA, XB
 from tolka.config.plugins import load_plugins
 from tolka.errors import ConfigError
+from tolka.models.transformer import TransformerConfig
 
 PLUGINS = Path(__file__).parents[1] / "support" / "plugins"
 SETTINGS = [setting for setting in TINY if not setting.startswith("model")]
 
 
-def command(module: str, *arguments: str, folder: Path, text: str = "") -> "subprocess.CompletedProcess[str]":
-    """Run a command in a process of its own, in which nothing is registered yet, in `folder`."""
-    script = f"from tolka.cli.{module} import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from tolka.cli import evaluate, train, translate
+from tolka.cli.common import guarded
+def run(module, arguments, text):
+    sys.stdin, out, err = io.TextIOWrapper(io.BytesIO(text.encode())), io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = guarded(globals()[module].run, arguments)
+    out.seek(0)
+    return [code, out.read(), err.getvalue()]
+print(json.dumps([run(*given) for given in json.loads(sys.argv[1])]))
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+def commands(folder: Path, *given: tuple[str, list[str], str]) -> list[Done]:
+    """Run commands in `folder`, in one process of their own, in which nothing is registered at first.
+
+    given: of each the module, the arguments and the standard input.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(given)],
         cwd=folder,
-        input=text,
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
+    assert done.returncode == 0, done.stderr
+    return [Done(*each) for each in json.loads(done.stdout)]
+
+
+FILES = ["corpus=files", "corpus.train=text.bars", "corpus.valid=10", "corpus.source=xa", "corpus.target=xb"]
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +75,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / plugin.name).write_text(plugin.read_text(encoding="utf-8"), encoding="utf-8")
     lines = [f"{XA[i]} {XA[j]} ||| {XB[i]} {XB[j]}\n" for i in range(10) for j in range(10)]
     (path / "text.bars").write_text("".join(lines), encoding="utf-8")
-    trained = command(
-        "train",
-        *SETTINGS,
-        *("plugins=[my_model,my_parts]", "model=mean_wide", "scheduler=halving", "search=first_word"),
-        *("corpus=files", "corpus.train=text.bars", "corpus.valid=10", "corpus.test=10"),
-        *("corpus.source=xa", "corpus.target=xb", "metrics.names=[bleu,exact]", "run.dir=run", "trainer.log_every=1"),
-        folder=path,
-    )
-    assert trained.returncode == 0, trained.stderr
-    assert "Exact" in trained.stderr
+    own = ["plugins=[my_model,my_parts,my_search]", "model=mean_wide", "scheduler=halving", "search=first_word"]
+    settings = [setting for setting in SETTINGS if not setting.startswith("search")]
+    more = ["corpus.test=10", "metrics.names=[bleu,exact]", "run.dir=run", "trainer.log_every=1"]
+    [trained] = commands(path, ("train", [*settings, *own, *FILES, *more], ""))
+    assert trained.code == 0, trained.err
+    assert "Exact" in trained.err
     return path
 
 
@@ -59,46 +90,50 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
         {"d_model": 48, "parameters": 0, "name": "mean"},
         "halving",
     )
-    assert config["plugins"] == ["my_model", "my_parts"]
+    assert config["plugins"] == ["my_model", "my_parts", "my_search"]
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["lr"] for line in lines if "lr" in line][-1] == pytest.approx(0.001 / 4)  # update 5, halved every 2
     scores = json.loads((folder / "run" / "best" / "scores.json").read_text(encoding="utf-8"))
     assert "Exact" in str(scores)
 
 
-def test_the_other_commands_take_them_too(folder: Path) -> None:
-    text = f"{XA[0]} {XA[1]}\n{XA[2]}\n"
-    translated = command("translate", "run", "plugins=[my_model]", "search=greedy", folder=folder, text=text)
-    assert (translated.returncode, translated.stdout.count("\n")) == (0, 2), translated.stderr
+def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path) -> None:
+    """And a recurrent cell of one's own trains and translates."""
     (folder / "out.txt").write_text("a\nb\nc d\nd\n", encoding="utf-8")
     (folder / "reference.txt").write_text("a\nb\nc\nd\n", encoding="utf-8")
-    files = ("hypothesis=out.txt", "reference=reference.txt", "metrics.bootstrap=0", "--json")
-    scored = command("evaluate", *files, "plugins=[my_parts]", "metrics.names=[exact]", folder=folder)
-    (metric,) = json.loads(scored.stdout)["metrics"]
+    files = ["hypothesis=out.txt", "reference=reference.txt", "metrics.bootstrap=0", "--json"]
+    cell = ["plugins=[my_cell,my_parts]", "model=rnn", "model.cell=leaky", "model.d_model=16", "run.dir=leaky"]
+    *lacking, translated, scored, trained, of_cell = commands(
+        folder,
+        ("translate", ["run"], ""),
+        ("evaluate", ["run", "source=text.bars", "reference=text.bars"], ""),
+        ("translate", ["run", "plugins=[my_model]", "search=greedy"], f"{XA[0]} {XA[1]}\n{XA[2]}\n"),
+        ("evaluate", [*files, "plugins=[my_parts]", "metrics.names=[exact]"], ""),
+        ("train", [*SETTINGS, *cell, *FILES], ""),
+        ("translate", ["leaky", "plugins=[my_cell]"], f"{XA[0]}\n"),
+    )
+    for failed in lacking:
+        assert failed.code == 1
+        assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts,my_search] to the command" in failed.err
+        assert len(failed.err.splitlines()) == 1
+    assert (translated.code, translated.out.count("\n")) == (0, 2), translated.err
+    (metric,) = json.loads(scored.out)["metrics"]
     assert (metric["name"], metric["score"]) == ("Exact", 75.0)
     assert metric["signature"]
+    assert trained.code == 0, trained.err
+    assert (of_cell.code, of_cell.out.count("\n")) == (0, 1), of_cell.err
 
 
-def test_a_recurrent_cell_of_one_s_own(folder: Path) -> None:
-    trained = command(
-        "train",
-        *SETTINGS,
-        *("plugins=[my_cell,my_parts]", "model=rnn", "model.cell=leaky", "model.d_model=16", "run.dir=leaky"),
-        *("corpus=files", "corpus.train=text.bars", "corpus.valid=10", "corpus.source=xa", "corpus.target=xb"),
-        folder=folder,
+def test_a_search_is_one_file(folder: Path) -> None:
+    text, asked = f"{XA[0]} {XA[1]}\n{XA[2]}\n", ["search=first_word", "output.format=jsonl"]
+    unknown, found = commands(
+        folder,
+        ("translate", ["run", "plugins=[my_model]", *asked], text),
+        ("translate", ["run", "plugins=[my_model,my_search]", *asked], text),
     )
-    assert trained.returncode == 0, trained.stderr
-    translated = command("translate", "leaky", "plugins=[my_cell]", folder=folder, text=f"{XA[0]}\n")
-    assert (translated.returncode, translated.stdout.count("\n")) == (0, 1), translated.stderr
-
-
-@pytest.mark.parametrize("module", ["translate", "evaluate"])
-def test_a_model_of_an_unknown_class_says_which_plugin_it_wants(folder: Path, module: str) -> None:
-    arguments = ["source=text.bars", "reference=text.bars"] if module == "evaluate" else []
-    failed = command(module, "run", *arguments, folder=folder)
-    assert failed.returncode == 1
-    assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts] to the command" in failed.stderr
-    assert len(failed.stderr.splitlines()) == 1
+    subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.out.splitlines()]
+    assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1], found.err
+    assert (unknown.code, "unknown search 'first_word'" in unknown.err) == (2, True), unknown.err
 
 
 @pytest.mark.parametrize(
@@ -124,3 +159,29 @@ def test_plugins_that_cannot_be_had(
 
 def test_other_settings_are_left() -> None:
     assert load_plugins(["model=lstm", "plugins=[json]", "run.name=plugins"]) == ["model=lstm", "run.name=plugins"]
+
+
+def test_a_family_of_foreign_models_is_one_file(tmp_path: Path) -> None:
+    """It is translated with as it is, comes in, and goes out as it was; without the plugin its type is unknown."""
+    write_model(tmp_path / "model", TransformerConfig(d_model=16, heads=2, layers=1))
+    shutil.copyfile(PLUGINS / "my_family.py", tmp_path / "my_family.py")
+    text, plugin = f"{TEXTS[0]}\n{TEXTS[1]}\n", "plugins=[my_family]"
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    sample = ["--sample", "text", "-o"]
+    *made, found = commands(
+        tmp_path,
+        ("train", ["export", "model", "--to", "huggingface", plugin, *sample, "toy"], ""),
+        ("train", ["import", "toy", plugin, *sample, "in"], ""),
+        ("train", ["export", "in", "--to", "huggingface", plugin, *sample, "back"], ""),
+        ("translate", ["toy", plugin], text),
+    )
+    for done in made:
+        assert done.code == 0, done.err
+        assert "transformers does not know Toy" in done.err
+    assert found.out.splitlines() == tolka.load(tmp_path / "model")(TEXTS[:2])
+    for name in ("config.json", "toy.model", "model.safetensors"):
+        assert (tmp_path / "toy" / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
+    [unknown] = commands(tmp_path, ("translate", ["toy"], text))
+    assert (
+        "the architecture is 'toy' (model_type), and only Hugging Face's marian (MarianMTModel) can be" in unknown.err
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from small_models import VARIANTS
 
 from tolka.data.batch import EOS, collate
 from tolka.errors import ConfigError
@@ -35,7 +36,7 @@ class EnsembleOf(ModelConfig):
 
 
 VOCABULARY = 12
-SMALL: dict[str, ModelConfig] = MODELS.variants()
+SMALL = VARIANTS
 ENSEMBLE = EnsembleOf(
     first=TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
     second=TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),
@@ -83,12 +84,11 @@ def _near(width: int, step: int) -> list[int]:
     return [near for near in range(width - 3 * step, width + 4 * step, step) if near > 0]
 
 
-@each_kind
+@pytest.mark.parametrize("config", EACH_KIND[:-1], indirect=True)  # an ensemble has no width of its own
 @pytest.mark.parametrize("vocabularies", [(60, 60, True), (60, 40, False)])
 def test_a_width_is_found_for_a_number_of_parameters(config: ModelConfig, vocabularies: tuple[int, int, bool]) -> None:
     """The d_model chosen is the nearest of the allowed widths; a wider model has more parameters."""
-    if not isinstance(config, (TransformerConfig, RnnConfig)):
-        pytest.skip("an ensemble has no width of its own")
+    assert isinstance(config, TransformerConfig | RnnConfig)
     follows = dataclasses.replace(config, share_embeddings="auto", parameters=120_000)
     found = follows.sized(*vocabularies)
     assert found == dataclasses.replace(follows, d_model=found.d_model)
@@ -165,7 +165,7 @@ def test_many_sentences_together_are_searched_as_each_alone(
     config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences that end at different steps, have different limits, and are encoded in several parts."""
-    monkeypatch.setattr("tolka.models.transformer.decoding._ENCODED_AT_ONCE", 16)
+    monkeypatch.setattr("tolka.kernels.attention._ENCODED_AT_ONCE", 16)
     model = make(config)
     rng = random.Random(3)
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)
@@ -206,16 +206,16 @@ def test_select_expands_reorders_and_drops(config: ModelConfig) -> None:
 
 
 @each_kind
-def test_eight_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
+def test_four_pairs_can_be_learnt_by_heart(config: ModelConfig) -> None:
     torch.manual_seed(5)
     model = without_dropout(config).build(VOCABULARY, VOCABULARY, shared=True)
     rng = random.Random(1)
-    sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(8)]
-    targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(8)]
+    sources = [rng.sample(range(4, VOCABULARY), k=2 + n % 4) for n in range(4)]
+    targets = [rng.sample(range(4, VOCABULARY), k=1 + n % 5) for n in range(4)]
     batch = collate(sources, targets)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     objective = Objective(model, label_smoothing=0.0)
-    for _ in range(90):
+    for _ in range(45):
         optimizer.zero_grad()
         sums = objective(batch)
         (sums.loss / sums.tokens).backward()

@@ -192,6 +192,7 @@ def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
+    monkeypatch.setattr(workers, "_PAIRS_PER_PROCESS", 1)
 
 
 def same(first: Prepared, second: Prepared) -> None:
@@ -213,6 +214,7 @@ def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monke
         (other / name).write_bytes((corpus / name).read_bytes())
     at_once = prepared(corpus, cleaning=cleaning)
     monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
+    monkeypatch.setattr(workers, "_PAIRS_PER_PROCESS", 1)
     in_shards = prepared(other, cleaning=cleaning, processes=3)
     assert at_once.tally.dropped["duplicate"] >= 2
     assert at_once.tally.dropped["blank source"] == at_once.tally.dropped["over 64 tokens"] == 1
@@ -306,6 +308,16 @@ def test_workers_do_not_import_what_lies_about(
     (tmp_path / "bz2.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
     assert prepared(corpus, processes=2).tally.kept == 60
+
+
+def test_few_pairs_are_prepared_without_starting_a_process(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_start", None)
+    assert prepared(corpus, train=["train", "valid"], processes=2).tally.kept == 68
+
+
+def test_what_workers_import_is_without_torch() -> None:
+    code = "import sys; import tolka.data.workers; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:

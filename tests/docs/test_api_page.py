@@ -4,13 +4,13 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
+from rows import each_row
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 NAMES = re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_what_it_names_is_where_it_says(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     found = getattr(importlib.import_module(module), attribute)

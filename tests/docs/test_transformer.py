@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -49,7 +50,7 @@ def test_links_lead_somewhere() -> None:
     assert [target for _, target in LINKS if not (DOCS / target).exists()] == []
 
 
-@pytest.mark.parametrize(("name", "target"), CODE)
+@each_row(("name", "target"), CODE)
 def test_the_code_pointed_to_is_there(name: str, target: str) -> None:
     source = (DOCS / target).read_text(encoding="utf-8")
     assert re.search(rf"^\s*(def |class )?{re.escape(name)}\b", source, flags=re.MULTILINE), name

@@ -2,17 +2,18 @@
 
 import pytest
 import torch
+from rows import each_row
 from torch import Tensor, nn
 
 from tolka.data.batch import EOS
 from tolka.engines.dtypes import check_dtype, convert_model
 from tolka.errors import ConfigError
+from tolka.kernels.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.search.beam import BeamConfig
 
 VOCABULARY = 60
@@ -39,8 +40,8 @@ def first_scores(model: Seq2Seq) -> Tensor:
         return model.logits(features).float()
 
 
-@pytest.mark.parametrize("name", ["bf16", "int8"])
-@pytest.mark.parametrize("model", MODELS)
+@each_row("name", ["bf16", "int8"])
+@each_row("model", MODELS)
 def test_scores_are_near_those_of_fp32(model: str, name: str) -> None:
     whole = made(MODELS[model])
     before = {key: tensor.clone() for key, tensor in whole.state_dict().items()}

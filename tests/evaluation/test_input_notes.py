@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rows import each_row
 
 from tolka.evaluation.input_notes import (
     as_text,
@@ -21,7 +22,7 @@ def notes(hypotheses: list[str], references: list[str] = PLAIN) -> list[str]:
     return list(text_notes(("out.de", hypotheses), ("test.de", references)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "expected"),
     [
         (".", " .", "20 lines of out.de and 0 of test.de end in a tokenised period (' .')"),
@@ -85,7 +86,7 @@ def test_an_n_best_list_has_several_lines_for_each() -> None:
         assert str(count_error(("a", ["x"] * lines), ("b", ["x"] * 2))).endswith("scores compare line by line")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "language", "noted"),
     [
         ("Привет, как дела?", "de", True),
@@ -108,7 +109,7 @@ def test_a_text_in_another_language_of_the_same_script() -> None:
     assert language_note(("test.de", PLAIN), "en").startswith("test.de looks like 'de', not 'en'")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "language"),
     [
         ("图书馆", "zh"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from rows import each_row
 from torch import Tensor
 
 from tolka.kernels.attention import fused_attention
@@ -30,7 +31,7 @@ def inputs(queries: int, keys: int = 4) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("queries", "keys", "masked", "causal"),
     [
         (3, 4, False, False),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 from sacrebleu.metrics.bleu import BLEU
 
 from tolka.errors import ConfigError, DataError
@@ -169,7 +170,7 @@ def test_the_seed_does_not_come_from_the_environment_which_stays(monkeypatch: py
     assert os.environ["SACREBLEU_SEED"] == "99"
 
 
-@pytest.mark.parametrize("language", ["", "de", "deu_Latn", "en-GB", "zu", "kok"])
+@each_row("language", ["", "de", "deu_Latn", "en-GB", "zu", "kok"])
 def test_13a_is_the_default_tokenizer(language: str) -> None:
     assert choose_bleu_tokenizer(language) == ("13a", None)
 
@@ -183,13 +184,13 @@ def test_a_script_without_spaces_is_noted(language: str) -> None:
     assert "compare by chrF" in note
 
 
-@pytest.mark.parametrize("language", ["zh", "ZH", "zh_Hans", "zh-TW", "zho_Hant", "cmn_Hans"])
+@each_row("language", ["zh", "ZH", "zh_Hans", "zh-TW", "zho_Hant", "cmn_Hans"])
 def test_chinese_tokenizer(language: str) -> None:
     assert choose_bleu_tokenizer(language) == ("zh", None)
     assert "tok:zh" in only("bleu", ["河边有一座旧磨坊"], ["河边有一座旧磨坊"], language).signature
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "hypotheses", "references", "ter", "signature"),
     [
         # One character of ten and one of seven are not the reference's.
@@ -268,7 +269,7 @@ def test_installed_extras_are_used(language: str, module: str) -> None:
     assert f"tok:{language}-mecab" in result.signature
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "message"),
     [
         ({"names": ["chrF+++"]}, "metrics.names: unknown 'chrF+++'. Did you mean 'chrf++'? Known: bleu, chrf, chrf++"),

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-import pytest
+from rows import each_row
 
 from tolka.metrics.scores import Score
 from tolka.metrics.tables import display_width, score_table, table
@@ -22,7 +22,7 @@ def test_header_alone_and_no_trailing_blanks() -> None:
     assert table([["one", ""]], ["a", "note"], "ll").split("\n")[-1] == "one"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "columns"),
     [
         ("", 0),

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from rows import each_row
 from torch import Tensor, nn
 
 from tolka.nn.rnn_cells import CELLS, GruLayer, LstmLayer, RecurrentLayer, unrolled_encode
@@ -51,8 +52,8 @@ def make(kind: str, bidirectional: bool) -> tuple[RecurrentLayer, Tensor]:
     return layer, torch.randn(len(LENGTHS), L, X, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("kind", CELLS)
+@each_row("bidirectional", [False, True])
+@each_row("kind", CELLS)
 def test_the_equations_whatever_the_padding(kind: str, bidirectional: bool) -> None:
     """encode equals the same step by step; padding holds large values that must not affect anything."""
     layer, x = make(kind, bidirectional)
@@ -85,8 +86,8 @@ def test_decode_goes_on_from_a_state(kind: str) -> None:
     torch.testing.assert_close(layer.cell(layer.project(x[:, 3]), states[2])[0], whole[:, 3])
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("kind", CELLS)
+@each_row("bidirectional", [False, True])
+@each_row("kind", CELLS)
 def test_gradients_are_the_same_by_either_path(kind: str, bidirectional: bool) -> None:
     layer, x = make(kind, bidirectional)
     gradients = []

@@ -102,8 +102,15 @@ def two_runs(tmp_path: Path) -> list[FinishedRun]:
     return [read_run(first, "plain"), read_run(second, "looking")]
 
 
-def test_everything_measured_is_on_it(tmp_path: Path) -> None:
-    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {"odd": "no <such> cell"}).read_text("utf-8"))
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of two runs and one that failed, in a folder with its pictures."""
+    folder = tmp_path_factory.mktemp("ladder")
+    return write_page(folder, "ladder", two_runs(folder), {"odd": "no <such> cell"})
+
+
+def test_everything_measured_is_on_it(ladder: Path) -> None:
+    page = Reader(ladder.read_text("utf-8"))
     assert not page.open
     assert page.rows[0] == ["system ", "BLEU ↑ ", "TER ↓ ", "PPL per token ↓ ", "sentences/s ↑ "]
     assert page.rows[1] == ["plain ", "61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
@@ -121,14 +128,14 @@ def test_everything_measured_is_on_it(tmp_path: Path) -> None:
     assert page.titles == [f"{weight:.2f}" for row in WEIGHTS for weight in row]
 
 
-def test_nothing_is_fetched_and_pictures_lie_beside(tmp_path: Path) -> None:
+def test_nothing_is_fetched_and_pictures_lie_beside(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
-    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8")
+    text = ladder.read_text("utf-8")
     page = Reader(text)
     assert (text.count("<svg "), text.count("<img")) == (7, 0)
     assert all(address.startswith("#") for address in page.addresses)
     assert "url(http" not in text
-    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
+    assert sorted(path.name for path in (ladder.parent / "plots").iterdir()) == [
         "bleu_by_length_fresh.png",
         "bleu_over_minutes.png",
         "bleu_over_updates.png",
@@ -144,15 +151,15 @@ def test_a_run_alone_has_a_line_for_each_test_set(tmp_path: Path) -> None:
     scores = json.loads((folder / "best" / "scores.json").read_text())
     scores["test"]["other"] = {**scores["test"]["fresh"], "metrics": scores["test"]["fresh"]["metrics"][1:]}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
-    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8"))
     assert page.rows[0][:3] == ["test set ", "BLEU ↑ ", "TER ↓ "]
     assert page.rows[1] == ["fresh ", "61.2 60.50 to 62.50 ", "33.3 ", "3.46 ", "12 "]
     assert page.rows[2] == ["other ", "", "33.3 ", "3.46 ", ""]
 
 
-def test_each_figure_says_what_it_is_and_which_way_is_better(tmp_path: Path) -> None:
+def test_each_figure_says_what_it_is_and_which_way_is_better(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
-    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
+    page = Reader(ladder.read_text("utf-8"))
     assert len(page.captions) == 7
     assert all(" better" in caption for caption in page.captions)
     for sentence in ("from 0 to 100; higher is better.", "moved; lower is better.", "neither is better."):
@@ -163,10 +170,10 @@ def test_each_figure_says_what_it_is_and_which_way_is_better(tmp_path: Path) -> 
     assert sorted(glossary) == sorted(page.anchors)
 
 
-def test_every_signature_once(tmp_path: Path) -> None:
+def test_every_signature_once(ladder: Path) -> None:
     """Those of scores, of the validation and, unless it is a score's own, of BLEU by length."""
     pytest.importorskip("matplotlib")
-    page = Reader(write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8"))
+    page = Reader(ladder.read_text("utf-8"))
     named = [f"BLEU{SIGNATURE}", "TERof TER", "BLEU in validationgreedy", "BLEU by lengthby length"]
     assert [page.text.count(each) for each in named] == [1, 1, 1, 1]
     assert page.text.count(SIGNATURE) == 1
@@ -184,7 +191,7 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
         {"name": "chrF2++", "before": 50.01, "after": 50.0, "p_value": 0.05, "signature": SIGNATURE},
     ]
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
-    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8"))
     start = page.rows.index(["score ", "before ", "after ", "change ", "p ", "verdict "])
     assert page.rows[start + 1 : start + 5] == [
         ["BLEU ↑ ", "59.0 ", "61.0 ", "+2.0 ", "0.049 ", "better "],
@@ -197,10 +204,10 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
     assert "p" in page.anchors
 
 
-def test_colours_are_those_of_the_reader_s_scheme(tmp_path: Path) -> None:
+def test_colours_are_those_of_the_reader_s_scheme(ladder: Path) -> None:
     """Pictures too: nothing in them is black or white by itself."""
     pytest.importorskip("matplotlib")
-    text = write_page(tmp_path, "ladder", two_runs(tmp_path), {}).read_text("utf-8")
+    text = ladder.read_text("utf-8")
     style, _, content = text.partition("</style>")
     dark = style.split("@media (prefers-color-scheme: dark)")[1]
     assert {"--ink", "--soft", "--line", "--paper", "--ground", "--accent"} <= set(re.findall(r"--\w+", dark))
@@ -252,7 +259,7 @@ def test_maps_too_large_to_lay_out_and_parts_of_long_lines(tmp_path: Path) -> No
     large = {**small, "rows": pieces, "columns": pieces[:1], "weights": [[1.0]] * 81}
     shown = {"source": "x", "translation": "y", "maps": [small, large]}
     (folder / SHOWN / "01.json").write_text(json.dumps(shown))
-    text = write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8")
+    text = write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")
     page = Reader(text)
     # What may be wider than a screen scrolls by itself, and not the page or the text beside it.
     assert len(re.findall(r'<div class="(?:wide|scroll)">\s*<table', text)) == text.count("<table") == 3
@@ -265,7 +272,7 @@ def test_short_runs_have_no_rate_and_slow_ones_keep_their_digits(tmp_path: Path)
     folder = write_run(tmp_path / "a")
     lines = [{"update": 3, "seconds": 6.0}, {"update": 3, "test": "fresh", "sentences": 1, "decoding_seconds": 3.0}]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}).read_text("utf-8"))
+    page = Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8"))
     assert page.rows[1][-2:] == ["3.46 ", "0.33 "]
     assert page.rows[3][1:] == ["1,234 ", "3 ", "0.1 ", ""]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 from sacrebleu import sentence_bleu, sentence_chrf
 
 from tolka.engines.options import DecodingConfig
@@ -32,8 +33,8 @@ def means(name: str, texts: list[str]) -> list[float]:
     return [sum(utility(name, text, one) for one in rest) / len(rest) for text, rest in zip(texts, others, strict=True)]
 
 
-@pytest.mark.parametrize("name", ["chrf", "bleu"])
-@pytest.mark.parametrize("seed", range(5))
+@each_row("name", ["chrf", "bleu"])
+@each_row("seed", range(5))
 def test_it_is_the_plain_double_loop(name: str, seed: int) -> None:
     draw = random.Random(seed)
     words = ["a", "old", "boat", "drifts", "home", "slowly", "."]
@@ -98,7 +99,7 @@ def test_it_chooses_among_the_candidates_of_another_search(trained: Path, candid
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"samples": 1}, "search.samples (1) must be at least 2"),

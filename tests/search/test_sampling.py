@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from known_model import LENGTHS, SOURCE, TABLE, A, B, C, Known
+from rows import each_row
 
 from tolka.data.batch import BOS, EOS, collate
 from tolka.errors import ConfigError
@@ -65,7 +66,7 @@ FIRST = {A: 0.4, B: 0.3, C: 0.2, EOS: 0.1}
 TWO = {A: 0.4 / 0.7, B: 0.3 / 0.7}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "expected"),
     [
         ({}, FIRST),
@@ -142,7 +143,7 @@ def test_the_score_is_the_models_log_probability_whatever_the_temperature() -> N
             assert each.score == pytest.approx(sum(math.log(TABLE[a][b]) for a, b in steps), abs=1e-4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"temperature": 0.0}, "search.temperature is 0: search=greedy takes"),

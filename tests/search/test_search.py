@@ -1,12 +1,14 @@
 """Searches on a model whose probabilities are all known."""
 
 import dataclasses
+import importlib
 import math
 from typing import Any
 
 import pytest
 import torch
 from known_model import LENGTHS, SOURCE, TABLE, A, B, C, Known
+from rows import each_row
 
 from tolka.data.batch import BOS, EOS
 from tolka.errors import ConfigError, DataError
@@ -15,7 +17,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.constraints.banned import banned_phrases
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 
@@ -66,9 +68,9 @@ def test_several_hypotheses_end_in_one_step() -> None:
         assert all(hypothesis.finished for hypothesis in sentence)
 
 
-@pytest.mark.parametrize("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
-@pytest.mark.parametrize("scored", [True, False])
-@pytest.mark.parametrize("number", [math.nan, math.inf])
+@each_row("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
+@each_row("scored", [True, False])
+@each_row("number", [math.nan, math.inf])
 def test_without_finite_scores_there_is_no_translation(config: SearchConfig, scored: bool, number: float) -> None:
     """Wherever one comes up; sentences beside it are translated."""
 
@@ -82,8 +84,8 @@ def test_without_finite_scores_there_is_no_translation(config: SearchConfig, sco
     assert (broken, found.tokens) == ([], [A])
 
 
-@pytest.mark.parametrize("vocabulary", [3, 255, 256, 257, 300, 511, 512, 8000])
-@pytest.mark.parametrize("count", [1, 4, 700])
+@each_row("vocabulary", [3, 255, 256, 257, 300, 511, 512, 8000])
+@each_row("count", [1, 4, 700])
 def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> None:
     torch.manual_seed(vocabulary)
     model = Known({})
@@ -106,6 +108,10 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     assert torch.equal(logit, features[:, :1].amax(dim=-1))
 
 
+def test_plugins_find_the_contract_where_it_was() -> None:
+    assert importlib.import_module("tolka.search.options.base").SearchConfig is SearchConfig
+
+
 def test_registered_names_and_complaints() -> None:
     assert {"beam", "diverse", "greedy", "sampling"} <= set(SEARCHES.names())
     with pytest.raises(ConfigError, match=r"unknown search 'beem'\. Did you mean 'beam'"):
@@ -126,8 +132,8 @@ def test_registered_names_and_complaints() -> None:
         DiverseConfig(min_length=-1)
 
 
-@pytest.mark.parametrize("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
-@pytest.mark.parametrize(
+@each_row("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
+@each_row(
     ("wish", "complaint"),
     [
         (Wish(prefix=(A,) * 24), "a prefix of 24 subwords does not fit into a translation of at most 23: shorten it"),
@@ -175,7 +181,7 @@ def test_length_normalization() -> None:
         assert found.score == pytest.approx(found.log_probability / divisor, rel=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("factor", "extra", "length", "limit"),
     [(0.3, 0, 50, 15), (1.1, 0, 10, 11), (1.1, 0, 11, 13), (2.0, 20, 7, 34), (0.0, 3, 9, 4), (1e-30, 0, 9, 1)],
 )

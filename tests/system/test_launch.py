@@ -4,6 +4,7 @@ import os
 
 import pytest
 import torch
+from rows import each_row
 
 from tolka.distributed import slurm
 from tolka.distributed.processes import process_count
@@ -92,7 +93,7 @@ def test_a_batch_script_and_a_single_task_train_alone(tasks: str | None, monkeyp
     assert launch() == Launch(0, 1, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nodes", "first"),
     [
         ("vm", "vm"),

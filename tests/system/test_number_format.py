@@ -5,12 +5,13 @@ import math
 from typing import Any
 
 import pytest
+from rows import each_row
 
 from tolka.evaluation.perplexity import Perplexity
 from tolka.system.number_format import json_text, shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (1.0, "1.00"),

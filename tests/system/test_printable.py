@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from rows import each_row
 
 from tolka.errors import DataError
 from tolka.system import interrupts
@@ -12,7 +13,7 @@ from tolka.system.progress import say
 from tolka.system.surrogates import is_utf8, printable
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "shown"),
     [
         ("a\x1b[2Jb", r"a\x1b[2Jb"),
@@ -31,9 +32,7 @@ def test_what_is_escaped(name: str, shown: str) -> None:
     assert printable(name) == shown
 
 
-@pytest.mark.parametrize(
-    "name", ["Größe 말뭉치 \u3000\u00a0", "می\u200cخواهم", "क्\u200dष", "👩\u200d💻", "e\u0301", r"a\b"]
-)
+@each_row("name", ["Größe 말뭉치 \u3000\u00a0", "می\u200cخواهم", "क्\u200dष", "👩\u200d💻", "e\u0301", r"a\b"])
 def test_ordinary_text_stays(name: str) -> None:
     assert (printable(name), is_utf8(name)) == (name, True)
 

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from tolka.errors import DataError
 from tolka.terminology.glossary import Entry, Glossary, Phrases, needs_blank, read_banned, read_glossary, stands_in
@@ -158,7 +159,7 @@ def found(terms: dict[str, str], text: str) -> list[str]:
     return [target for match in glossary.matches(text) for target in match.targets]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("terms", "text", "targets"),
     [
         ({"cat": "Katze"}, "a cat.", ["Katze"]),
@@ -197,7 +198,7 @@ def test_terms_of_several_forms_and_lines_have_their_targets_together() -> None:
     assert [match.source for match in glossary.matches("hounds, a hound, dogs")] == ["hound"], "both want 'Hund'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phrase", "text", "anywhere", "whole"),
     [
         ("Hund", "Ein Hund.", True, True),

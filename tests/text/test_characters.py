@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.model_directory.settings import character_form
 from tolka.text.characters import KEEP, CharacterForm
@@ -16,7 +17,7 @@ from tolka.text.pairs import Pair
 STANDARD = CharacterForm("nfc", "strip", "space")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seen"),
     [
         *((f"a{blank}b", "a b") for blank in "\xa0\u2007\u2009\u202f\u205f\u3000"),

@@ -1,6 +1,6 @@
 """The encoding that is advised is the one that the text was written in."""
 
-import pytest
+from rows import each_row
 
 from tolka.text.encodings import likely_encoding
 
@@ -40,7 +40,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("encoding", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
+@each_row(("encoding", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
 def test_likely_encoding(encoding: str, text: str) -> None:
     assert likely_encoding(text.encode(encoding)) == encoding
     assert likely_encoding(b"An English sentence.\t" + text.encode(encoding)) == encoding

@@ -1,12 +1,13 @@
 """Language codes and what is typed in their place, and which script a text is in."""
 
 import pytest
+from rows import each_row
 
 from tolka.errors import ConfigError
 from tolka.text.scripts import check_code, code_named, is_in_other_script
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "language", "other", "expected"),
     [
         ("나는 당신을 사랑합니다.", "en", "ko", True),
@@ -27,12 +28,12 @@ def test_a_text_has_more_letters_of_the_other_script(text: str, language: str, o
     assert is_in_other_script(text, language, other) == expected
 
 
-@pytest.mark.parametrize("code", ["de", "eng", "en-GB", "zh_Hans", "eng_Latn", "xa", "xb", "x-mine", "qaa-x-a", "no"])
+@each_row("code", ["de", "eng", "en-GB", "zh_Hans", "eng_Latn", "xa", "xb", "x-mine", "qaa-x-a", "no"])
 def test_codes(code: str) -> None:
     check_code("corpus.source", code)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "meant"),
     [
         ("english", "en"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.pairs import Pair
@@ -62,7 +63,7 @@ def test_bytes_that_make_no_character_are_left_out(parts: list[bytes]) -> None:
     assert text == plain(b"".join(parts).decode(errors="ignore"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parts", "whole"),
     [
         (["a", b"\xed"], "a"),  # cut in a character of three bytes
@@ -169,10 +170,8 @@ def test_normalization_and_byte_fallback_have_their_effect() -> None:
     assert "\u2047" in back("of\ufb01ce", byte_fallback=False)  # nothing can spell it: the unknown sign
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])
-@pytest.mark.parametrize(
-    "text", ["lantern kettle", "100% Zürich 😀 lantern", "ALL CAPS https://example.org/?a=1&b=2", "x"]
-)
+@each_row("kind", ["bpe", "unigram", "char", "word"])
+@each_row("text", ["lantern kettle", "100% Zürich 😀 lantern", "ALL CAPS https://example.org/?a=1&b=2", "x"])
 def test_every_kind_spells_what_it_does_not_know(kind: str, text: str) -> None:
     tokenizer, _ = trained(type=kind, vocab_size=330)
     assert tokenizer.decode_target(tokenizer.encode_target([text])) == [text]
@@ -195,7 +194,7 @@ def test_symbols_are_one_piece_wherever_they_stand(kind: str) -> None:
     assert tokenizer.decode_target([ids]) == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"symbols": ["a b"]}, "tokenizer.symbols: 'a b' must be a text without blanks"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from rows import each_row
 
 from tolka.config.schemas import _CLASSES, REGISTRIES, build_groups
 from tolka.data.mixture import Mixture
@@ -60,7 +61,7 @@ def use(config: Any) -> None:
         optimizer.step()
 
 
-@pytest.mark.parametrize("kind", sorted(groups()))
+@each_row("kind", sorted(groups()))
 def test_no_number_is_too_odd_for_a_setting(kind: str) -> None:
     group, found = groups()[kind]
     base: Mapping[str, Any] = {"name": kind.partition("=")[2]} if "=" in kind else {}

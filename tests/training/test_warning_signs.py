@@ -1,6 +1,7 @@
 """Warnings while training: each where it belongs, said once, and again only after it was gone."""
 
 import pytest
+from rows import each_row
 
 from tolka.evaluation.validator import is_repetitive
 from tolka.metrics.validation import Validation
@@ -78,7 +79,7 @@ def test_copies_and_loops_are_expected_of_the_young_only(found: Validation, expe
     assert len(said.messages) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "again"),
     [
         ("the man the man the man", True),

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
-from tolka.model_directory.manifest import LengthRatio
+from tolka.model_directory.verify import LengthRatio
 from tolka.translation.flags import (
     FLAGS,
     _common,
@@ -32,7 +33,7 @@ def of(source: str, target: str, ratio: LengthRatio | None = None) -> list[str]:
     return flags(source, Translation([Candidate(target, [], 0.0, True)]), None, ratio)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "target"),
     [
         ("A man in an orange hat starring at something.", "Ein Mann mit einem orangefarbenen Hut starrt auf etwas."),
@@ -68,7 +69,7 @@ def test_nothing_to_check(source: str, target: str) -> None:
     assert of(source, target) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "target", "flag"),
     [
         ("The old boat drifts home.", "The old boat drifts home.", "copy"),
@@ -96,7 +97,7 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
     assert [each for each in of(source, target) if each != "length"] == [flag]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "target", "missing", "invented"),
     [
         ("Take 2.5 mg a day.", "Nimm 7.5 mg am Tag.", ["2.5"], ["7.5"]),
@@ -156,7 +157,7 @@ def test_flags_of_lines_written_for_them() -> None:
     assert wrong == [("He said <<no>>.", ["missing_placeholder"]), ("Haha.", ["repetition"])]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "target", "ratio", "flagged"),
     [
         ("The man who lives next door has a big and beautiful garden behind his house.", "Ja.", EN_DE, True),
@@ -216,7 +217,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+@each_row("text", ODD.values(), ids=ODD.keys())
 def test_odd_lines_take_no_longer_than_their_length_allows(text: str) -> None:
     """Each took from 6 seconds to hours, or ended in an error, with patterns that try every way to split a run."""
     assert "missing_number" not in of(text, text)

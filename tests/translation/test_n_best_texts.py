@@ -9,6 +9,7 @@ import torch
 from copying_model import TOKENIZER, facts
 from copying_model import translator as copying
 from oracle import perturb
+from rows import each_row
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -17,8 +18,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis
 from tolka.search.mbr import MbrConfig
-from tolka.search.options.base import Different, SearchConfig
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import Different, DiverseConfig, SearchConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair
@@ -56,8 +56,8 @@ def spelling_with_bytes(search: SearchConfig, seed: int, terms: bool = False) ->
     return Translator(TorchEngine(model, torch.device("cpu")), facts(tokenizer()), request)
 
 
-@pytest.mark.parametrize("name", sorted(SEARCHES))
-@pytest.mark.parametrize("seed", [1, 2])
+@each_row("name", sorted(SEARCHES))
+@each_row("seed", [1, 2])
 def test_texts_have_whole_characters_and_differ(name: str, seed: int) -> None:
     for terms in (False, name == "beam"):
         made = spelling_with_bytes(SEARCHES[name], seed, terms)

@@ -1,13 +1,13 @@
 """Texts are split into sentences, and where they are too long, without losing a character."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.translation.splitting import Cut, best_cut, sentences, separator_between, share_of_several
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "text", "expected"),
     [
         ("en", "I am cold.  Dr. Lee paid $3.50. Why?", ["I am cold.  ", "Dr. Lee paid $3.50. ", "Why?"]),
@@ -54,7 +54,7 @@ def test_the_share_of_several() -> None:
     assert share_of_several([], "en") == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "cut"),
     [
         ("One here. Two there, three.", Cut(9, 10, True)),
@@ -74,7 +74,7 @@ def test_the_best_cut(text: str, cut: Cut | None) -> None:
     assert best_cut(text) == cut
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blank", "at_mark", "target", "expected"),
     [
         (" ", True, "ko", " "),

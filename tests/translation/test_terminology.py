@@ -7,6 +7,7 @@ import pytest
 import torch
 from copying_model import facts
 from oracle import perturb
+from rows import each_row
 
 from tolka.data.batch import BOS
 from tolka.engines.options import DecodingConfig
@@ -95,8 +96,8 @@ FORMS: list[list[tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
-@pytest.mark.parametrize("seed", [1, 2])
+@each_row("kind", ["bpe", "unigram", "char"])
+@each_row("seed", [1, 2])
 def test_all_terms_stand_in_the_translations(kind: str, seed: int) -> None:
     made = translator(ENTRIES, search=BeamConfig(beam_size=4, n_best=2), seed=seed, used=tokenizer(kind))
     plain = translator([], search=BeamConfig(beam_size=4, n_best=2), seed=seed, used=tokenizer(kind))
@@ -162,8 +163,8 @@ def test_spelling_follows_the_unicode_form_of_the_training_text() -> None:
     assert terms.banned_in("rote V\u00f6gel") == ["V\u00f6gel"]
 
 
-@pytest.mark.parametrize("search", [BeamConfig(beam_size=3), GreedyConfig(), SamplingConfig(n_best=2)])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@each_row("search", [BeamConfig(beam_size=3), GreedyConfig(), SamplingConfig(n_best=2)])
+@each_row("seed", [1, 2, 3])
 def test_banned_phrases_stay_out_in_whatever_subwords(search: SearchConfig, seed: int) -> None:
     """Words of the plain translations are banned; a character would otherwise come in another spelling."""
     plain = translator([], search=search, seed=seed)

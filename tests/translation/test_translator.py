@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from copying_model import TOKENIZER, Copy, facts, translator
+from rows import each_row
 from torch import Tensor
 
 from tolka.engines.options import DecodingConfig, resolved_split
@@ -113,7 +114,7 @@ def test_a_character_spelt_in_bytes_is_never_cut(max_length: int) -> None:
     assert made(["고래가 노래합니다。 달이"]) == ["고래가 노래합니다。 달이"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "share", "split"),
     [
         ("auto", 0.0, "sentences"),

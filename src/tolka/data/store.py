@@ -5,16 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from tolka.data.batch import Batch, Flat, collate_flat
 from tolka.data.buckets import Lengths
 from tolka.errors import DataError
 
-_FACTS = "store.json"
+if TYPE_CHECKING:
+    from tolka.data.batch import Batch
+
+_SUMMARY = "store.json"
 _SIDES = ("source", "target")
 _CHUNK = 2**20  # lengths that are computed at once
 
@@ -55,21 +57,23 @@ class TokenStore:
         """Return the ids of one target."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
-    def batch(self, rows: npt.NDArray[np.int64]) -> Batch:
+    def batch(self, rows: npt.NDArray[np.int64]) -> "Batch":
         """Return the Batch of the pairs with these numbers, in this order."""
+        from tolka.data.batch import Flat, collate_flat  # torch, which processes that prepare text do without
+
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
-        return collate_flat(*(_gather_rows(ids, offsets, rows) for ids, offsets in sides))
+        return collate_flat(*(Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides))
 
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
         try:
-            facts = json.loads((folder / _FACTS).read_text())
+            summary = json.loads((folder / _SUMMARY).read_text())
             arrays: list[Any] = []
             for side in _SIDES:
-                dtype = np.dtype(facts["dtypes"][side])
-                arrays.append(_map(folder / f"{side}.ids", dtype, facts["tokens"][side]))
-                arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), facts["pairs"] + 1))
+                dtype = np.dtype(summary["dtypes"][side])
+                arrays.append(_map(folder / f"{side}.ids", dtype, summary["tokens"][side]))
+                arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), summary["pairs"] + 1))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{folder}: the token store is damaged ({error}); delete the folder to have it made again"
@@ -86,12 +90,14 @@ class TokenStore:
         return cls(*arrays)
 
 
-def _gather_rows(ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> Flat:
-    """Gather rows of one side without a loop: a batch may have thousands."""
+def _gather_rows(
+    ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
+    """Gather rows of one side, and their lengths, without a loop: a batch may have thousands."""
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
     new_starts = np.cumsum(lengths) - lengths
-    return Flat(ids[np.repeat(starts - new_starts, lengths) + np.arange(lengths.sum())], lengths)
+    return ids[np.repeat(starts - new_starts, lengths) + np.arange(lengths.sum())], lengths
 
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
@@ -155,10 +161,10 @@ def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[
     finally:
         for side in sides:
             side.close()
-    facts = {
+    summary = {
         "pairs": pairs,
         "tokens": {name: side.tokens for name, side in zip(_SIDES, sides, strict=True)},
         "dtypes": {name: side.dtype.name for name, side in zip(_SIDES, sides, strict=True)},
     }
-    (folder / _FACTS).write_text(json.dumps(facts))
+    (folder / _SUMMARY).write_text(json.dumps(summary))
     return pairs

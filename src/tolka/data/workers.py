@@ -17,6 +17,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 PLAN = "read.json"
 """Name of the file that `save_plan` writes."""
 _POLL_SECONDS = 0.1
+_PAIRS_PER_PROCESS = 10_000  # which take about as long as it takes to start a process
 
 
 def cores() -> int:
@@ -32,8 +33,8 @@ def save_plan(work: Path, entries: Sequence[Sequence[int]], pairs: Sequence[int]
 
 def load_plan(work: Path) -> tuple[list[list[int]], list[Shard]]:
     """Return the [first, last) shard of each entry of corpus.train, and all shards."""
-    facts = json.loads((work / PLAN).read_text())
-    return facts["entries"], [Shard(shard_folder(work, i), pairs) for i, pairs in enumerate(facts["pairs"])]
+    plan = json.loads((work / PLAN).read_text())
+    return plan["entries"], [Shard(shard_folder(work, i), pairs) for i, pairs in enumerate(plan["pairs"])]
 
 
 def shard_folder(work: Path, number: int) -> Path:
@@ -44,11 +45,11 @@ def shard_folder(work: Path, number: int) -> Path:
 def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], object]) -> None:
     """Run a step, `clean` or `encode`, on the shards of `work` for which it is not done yet.
 
-    processes: maximum number of processes; with 1, or for a single shard, none is started. on_done: called with each
-    shard when it is done. TolkaError when a process dies.
+    processes: maximum number of processes; with 1, or for a single shard or few pairs, none is started. on_done: called
+    with each shard when it is done. TolkaError when a process dies.
     """
     waiting = _remaining(load_plan(work)[1], step, on_done)
-    count = min(processes, len(waiting))
+    count = min(processes, len(waiting), sum(shard.count for shard in waiting) // _PAIRS_PER_PROCESS)
     if count < 2:
         _process(work, step, waiting, on_done)
         return

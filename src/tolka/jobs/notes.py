@@ -27,7 +27,7 @@ _NOTES = {
 }
 
 
-class Tally:
+class UnusualLines:
     """Counts unusual lines, with a note for each kind that a user should know of.
 
     counts: lines; with several sentences (apart: treated one by one; whole: scored at once, as the translation has more

@@ -182,6 +182,14 @@ def replace_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Let a file stand at a second place too; copy it where the file system has no links, or is another one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def partial(path: Path) -> Path:
     """Return the path to which a file's new content is written first; a crash may leave it behind."""
     return path.with_name(f".{path.name}.partial")

@@ -69,10 +69,8 @@ def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
         excluded |= set_aside_marks(sets[name])
     with whole_folder(folder) as unfinished:
         for name, pairs in sets.items():
-            for language, texts in zip(
-                direction, zip(*((p.source, p.target) for p in pairs), strict=True), strict=True
-            ):
-                content = "".join(f"{text}\n" for text in texts)
+            for language, side in zip(direction, ("source", "target"), strict=True):
+                content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
                 (unfinished / f"{name}.{language}").write_bytes(content.encode())
 
 

@@ -7,6 +7,7 @@ import pytest
 import rnn_oracle
 import torch
 from oracle import VOCABULARY, assert_equal_training, perturb, random_batch
+from rows import each_row
 
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
@@ -21,9 +22,9 @@ def make(**options: Any) -> DecodingRnn:
     return RnnConfig(**{"d_model": 8, **options}).build(11, 11, True).double().eval()
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("attention", ["none", "dot", "general", "additive"])
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@each_row("seed", range(3))
+@each_row("attention", ["none", "dot", "general", "additive"])
+@each_row("cell", ["rnn", "lstm", "gru"])
 def test_logits_loss_and_gradients_of_a_loop_over_cells(cell: str, attention: str, seed: int) -> None:
     """The equations, one cell at a time, with any sizes, lengths and options."""
     draw = random.Random(f"{cell} {attention} {seed}")
@@ -149,7 +150,7 @@ def test_inspect_shows_every_time_step() -> None:
     assert make().inspect(BATCH).attention == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"cell": "ltsm"}, r"model.cell \('ltsm'\) is unknown. Did you mean 'lstm'\?"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from oracle import VOCABULARY, assert_equal_training, perturb, random_batch
+from rows import each_row
 from torch import Tensor, nn
 
 from tolka.data.batch import BOS, EOS, PAD, Batch
@@ -231,8 +232,8 @@ def _split_into(attention: Any, fused: nn.Linear) -> None:
             getattr(getattr(attention, name), kind).copy_(part)
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("activation", ["swish", "relu", "gelu"])
+@each_row("scaled", [True, False])
+@each_row("activation", ["swish", "relu", "gelu"])
 def test_equals_marian(activation: str, scaled: bool) -> None:
     config = TransformerConfig(
         d_model=12,

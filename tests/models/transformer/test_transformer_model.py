@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from rows import each_row
 
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
@@ -31,7 +32,7 @@ def test_the_paper_s_base_model_has_its_parameters() -> None:
     assert model.parameter_count() == expected  # 63 million, the paper's 65 with its vocabulary
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sharing", "shared", "one"),
     [
         ("auto", True, ["source", "target", "output"]),
@@ -60,7 +61,7 @@ def test_two_vocabularies_share_no_matrix(sharing: str) -> None:
         TransformerConfig(share_embeddings=sharing).build(11, 11, shared=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sharing", "source_size"),
     [
         *((sharing, 11) for sharing in ("auto", "all", "source_target", "target_output", "source_output", "none")),
@@ -243,7 +244,7 @@ def test_rotary_encoder_sees_distances_only() -> None:
     torch.testing.assert_close(far[0, :, 2, 2] / far[0, :, 2, 3], ratio)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"d_model": 10, "heads": 4}, r"model.d_model \(10\) must be a multiple of model.heads \(4\)"),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rows import each_row
 from torch import Tensor, nn
 
 from tolka.models.base import Seq2Seq
@@ -39,8 +40,8 @@ def test_orthogonalised_takes_each_matrix_by_itself() -> None:
     assert together[2].abs().max() == 0.0
 
 
-@pytest.mark.parametrize(("momentum", "decay"), [(0.9, 0.0), (0.5, 0.1), (0.0, 0.0)])
-@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
+@each_row(("momentum", "decay"), [(0.9, 0.0), (0.5, 0.1), (0.0, 0.0)])
+@each_row("shape", [(3, 4), (4, 3)])
 def test_update_by_the_formula(shape: tuple[int, int], momentum: float, decay: float) -> None:
     """M = b M + (1 - b) G; W = (1 - lr d) W - 0.2 sqrt(max(m, n)) lr O(b M + (1 - b) G)."""
     model = nn.Linear(*shape[::-1], bias=False).double()

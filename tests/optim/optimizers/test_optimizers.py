@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from rows import each_row
 from torch import nn
 
 from tolka.errors import ConfigError
@@ -179,7 +180,7 @@ def test_adam_s_options_arrive() -> None:
         assert (group["lr"], group["betas"], group["eps"]) == (0.5, (0.8, 0.7), 0.25)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "options", "complaint"),
     [
         ("adam", {"lr": 0.0}, r"optimizer.lr \(0.0\) must be above 0; the default is 0.001"),

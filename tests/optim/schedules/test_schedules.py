@@ -141,16 +141,6 @@ def test_up_to_the_peak_then_never_up_again_and_without_a_jump(schedule: Schedul
         assert rates[-1] == schedule.rate(schedule.horizon, peak) == pytest.approx(schedule.floor * peak, abs=slack)
 
 
-@pytest.mark.parametrize("name", SCHEDULERS.names())
-def test_the_setting_of_a_peak_makes_it_the_peak(name: str) -> None:
-    """As someone would type it: optimizer.lr for all but noam, which has a key of its own."""
-    config = SCHEDULERS.get(name)
-    setting, value = config(warmup=100).setting_of(0.0021).split("=")
-    schedule = config(warmup=100, lr_init=float(value)) if name == "noam" else config(warmup=100)  # type: ignore[call-arg]
-    assert setting == ("scheduler.lr_init" if name == "noam" else "optimizer.lr")
-    assert schedule.rate(100, peak=float(value)) == pytest.approx(0.0021)
-
-
 def test_by_the_clock_the_pace_so_far_gives_the_horizon() -> None:
     """A hundred updates in half of the minutes: there will be two hundred."""
     schedule = LinearConfig(warmup=10, horizon=0, floor=0.0)

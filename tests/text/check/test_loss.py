@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-import pytest
+from rows import each_row
 
 from tolka.text.check.loss import loss_in_words
 from tolka.text.cleaning.cleaner import Tally
@@ -14,7 +14,7 @@ STRICT = CleaningConfig(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kept", "dropped", "stops"),
     [
         (100, {}, False),
@@ -37,7 +37,7 @@ def test_more_than_half(kept: int, dropped: dict[str, int], stops: bool) -> None
     assert tally == Tally(kept, Counter(dropped))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reason", "setting"),
     [
         ("control characters", "cleaning.control=drop"),

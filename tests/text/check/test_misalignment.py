@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from tolka.text.check.misalignment import Lengths, correlation, find_shift
 
@@ -12,8 +13,8 @@ def parallel(pairs: int, seed: int = 1, noise: float = 0.25) -> tuple[Lengths, L
     return source, (1.2 * source * np.exp(draw.normal(0, noise, pairs))).round()
 
 
-@pytest.mark.parametrize("lines", [1, -1, 3])
-@pytest.mark.parametrize("first", [1000, 2345])
+@each_row("lines", [1, -1, 3])
+@each_row("first", [1000, 2345])
 def test_a_shift_is_found_with_its_line_and_its_distance(lines: int, first: int) -> None:
     source, target = parallel(5000)
     if lines > 0:  # so many lines too many in the target

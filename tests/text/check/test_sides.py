@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from tolka.text.check.sides import fault_of_sides
 from tolka.text.corpora.files import FilesConfig
@@ -27,7 +28,7 @@ def pairs(source: list[str], target: list[str]) -> list[Pair]:
     return [Pair(*texts) for texts in zip(source, target, strict=True)] * 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("direction", "source", "target", "expected"),
     [
         (("en", "ko"), ENGLISH, KOREAN, ""),

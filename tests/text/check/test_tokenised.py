@@ -1,12 +1,12 @@
 """Tokenised text is told from text that is not, in any script."""
 
-import pytest
+from rows import each_row
 
-from tolka.text.check.tokenised import share_of_tokenised, tokenised_unlike
+from tolka.text.check.sides import share_of_tokenised, tokenised_unlike
 from tolka.text.pairs import Pair
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plain", "tokenised"),
     [
         ("He was hanged.", "He was hanged ."),

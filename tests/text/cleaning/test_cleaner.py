@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.errors import ConfigError
 from tolka.text.cleaning.cleaner import Tally, bare, clean, held_out_marks
@@ -35,7 +36,7 @@ def cleaned(
 GOOD = ("A good sentence.", "Ein guter Satz.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "row", "reason"),
     [
         ({}, ("", "b"), "blank source"),
@@ -67,7 +68,7 @@ def test_what_each_step_drops(options: dict[str, Any], row: tuple[str, str], rea
     assert (kept, tally.dropped) == ([GOOD, row], {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "row"),
     [
         ({"control": "drop"}, ("می\u200cخواهم", "d\u200de")),
@@ -138,7 +139,7 @@ WORDS_THAT_DIFFER_IN_MARKS = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), WORDS_THAT_DIFFER_IN_MARKS.values(), ids=list(WORDS_THAT_DIFFER_IN_MARKS))
+@each_row(("one", "other"), WORDS_THAT_DIFFER_IN_MARKS.values(), ids=list(WORDS_THAT_DIFFER_IN_MARKS))
 def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
     rows = [(one, "a"), (other, "a"), ("b", one), ("b", other)]
     assert cleaned(rows, duplicates="near")[0] == rows
@@ -150,7 +151,7 @@ def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
     assert bare(one) == unicodedata.normalize("NFC", one)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (
@@ -225,7 +226,7 @@ def test_stripped_references_leave_no_line_break(reference: str) -> None:
     assert kept == Pair("a b", "c")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "held_out", "training"),
     [
         ({"markup": "strip"}, ("Press <b>OK</b>", "Drücken Sie <b>OK</b>"), ("Press OK", "Drücken Sie OK")),
@@ -234,7 +235,7 @@ def test_stripped_references_leave_no_line_break(reference: str) -> None:
         ({"markup": "strip", "control": "strip"}, ("A&nbsp;cat\u200b", "Eine Katze"), ("A cat", "Eine\x07 Katze")),
     ],
 )
-@pytest.mark.parametrize("leaks", ["pair", "source"])
+@each_row("leaks", ["pair", "source"])
 def test_held_out_text_is_compared_after_the_same_changes(
     options: dict[str, Any], held_out: tuple[str, str], training: tuple[str, str], leaks: str
 ) -> None:

@@ -1,11 +1,11 @@
 """Markup is removed as a reader of the page would not see it, and nothing that is text."""
 
-import pytest
+from rows import each_row
 
 from tolka.text.cleaning.markup import has_markup, without_markup
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seen"),
     [
         ("Tom &apos;s &#124; &#91; 1 &#93;", "Tom 's | [ 1 ]"),  # Moses' escape-special-chars.perl
@@ -29,7 +29,7 @@ def test_what_a_reader_sees(text: str, seen: str) -> None:
     assert has_markup(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "if a<b and c>d then",
@@ -53,7 +53,7 @@ def test_an_unknown_reference_stays() -> None:
     assert has_markup("&brandName;")
 
 
-@pytest.mark.parametrize("part", ["<!--", "<a ", "<a x='", " x=1", "&amp;", "<?a", "<", "amp;"])
+@each_row("part", ["<!--", "<a ", "<a x='", " x=1", "&amp;", "<?a", "<", "amp;"])
 def test_hostile_text_is_read_in_linear_time(part: str) -> None:
     """A quadratic pattern would take minutes."""
     without_markup("<a" + part * (2**18 // len(part)))

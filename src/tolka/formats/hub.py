@@ -1,0 +1,51 @@
+"""Models on the Hugging Face Hub: `hub:OWNER/NAME` where a folder is expected. Needs no torch."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.text.lines import user_path
+
+_HUB = "hub:"
+_WANTED = ["*.json", "*.spm", "*.safetensors"]
+_PICKLED = "pytorch_model.bin"  # where there is no safetensors file
+_SECONDS = 10.0  # for the Hub to answer
+
+
+def local_folder(name: str | Path) -> Path:
+    """Return the folder that a name stands for; `hub:OWNER/NAME` is downloaded, or taken from the Hub's cache.
+
+    CheckpointError, in one line, if it can be neither; ConfigError without the package for it.
+    """
+    text = str(name)
+    if not text.startswith(_HUB):
+        return user_path(text)
+    repository = text.removeprefix(_HUB)
+    try:
+        hub: Any = import_module("huggingface_hub")
+    except ImportError:
+        raise ConfigError(f"{text} needs the package huggingface_hub: pip install 'tolka[hub]'") from None
+    try:
+        # A single request: without a network, the library's other ones are repeated for half a minute, with warnings.
+        files = [str(file.rfilename) for file in hub.model_info(repository, timeout=_SECONDS).siblings or ()]
+        pickled = [] if any(file.endswith(".safetensors") for file in files) else [_PICKLED]
+        return Path(hub.snapshot_download(repository, allow_patterns=[*_WANTED, *pickled]))
+    except Exception as error:
+        cached = _cached(hub, repository)
+        if cached is None:
+            reason = " ".join(str(error).split())[:160]
+            raise CheckpointError(
+                f"{text} cannot be downloaded ({type(error).__name__}: {reason}); offline, copy the folder here and "
+                "name its path"
+            ) from None
+        return cached
+
+
+def _cached(hub: Any, repository: str) -> Path | None:
+    """Return the folder of a model in the Hub's cache; None if it is not there."""
+    try:
+        # With the patterns: all other files are missing there, which counts as an unfinished download.
+        return Path(hub.snapshot_download(repository, allow_patterns=_WANTED, local_files_only=True))
+    except Exception:
+        return None

@@ -1,0 +1,202 @@
+"""The manifest: a model directory's files with their checksums, which are verified before anything is read.
+
+`manifest.json` is written last; a folder without it is incomplete.
+"""
+
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import CheckpointError
+from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
+from tolka.system.surrogates import is_utf8
+from tolka.system.whole_files import read_text
+from tolka.text.direction import Direction
+from tolka.version import __version__
+
+FORMAT, INT8_FORMAT = 1, 2  # earlier versions read the first only, and say so
+MANIFEST = "manifest.json"
+QUALITY = "quality"  # the key in scores.json of the calibration of quality estimates
+_MOST_LOGARITHM = 20.0  # of a ratio of lengths
+
+
+@dataclass(frozen=True)
+class LengthRatio:
+    """How much longer targets are than their sources: mean and standard deviation of the logarithm of the ratio."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> "LengthRatio | None":
+        """Return the ratio in characters of (source, target) pairs; None without two pairs that have both."""
+        logarithms = [math.log(len(target) / len(source)) for source, target in pairs if source and target]
+        if len(logarithms) < 2:
+            return None
+        return cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
+
+
+@dataclass(frozen=True)
+class TrainingSources:
+    """Statistics of the texts that a model was trained on.
+
+    longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratio:
+    of targets and sources. Both are None for a model written by an earlier version. directions: those of the texts;
+    empty for such a model, whose config.yaml has its single one.
+    """
+
+    longest: int
+    several_sentences: float | None = None
+    length_ratio: LengthRatio | None = None
+    directions: tuple[Direction, ...] = ()
+
+    @classmethod
+    def combined(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
+        """Return the statistics of several models as one: what `choose` (min or max) takes; the first one's the rest.
+
+        The share of several sentences is None if one model has none.
+        """
+        shares = [each.several_sentences for each in sources]
+        share = None if None in shares else choose(shares)
+        longest = choose(each.longest for each in sources)
+        return cls(longest, share, sources[0].length_ratio, sources[0].directions)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of `manifest.json`. files: paths relative to the folder. int8: whether its weights are stored so."""
+
+    folder: Path
+    sources: TrainingSources
+    files: Collection[str]
+    int8: bool = False
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise CheckpointError if a file is not listed, and so was not verified."""
+        for name in names:
+            if name not in self.files:
+                raise CheckpointError(f"{self.folder / MANIFEST} does not list {name}")
+
+
+def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -> None:
+    """Write the manifest of all files that are in the folder now. int8: whether the weights are stored in int8."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    manifest = {
+        "format": INT8_FORMAT if int8 else FORMAT,
+        "tolka": __version__,
+        **({"weights": "int8"} if int8 else {}),
+        "longest_source": sources.longest,
+        **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
+        **({} if sources.length_ratio is None else {"length_ratio": astuple(sources.length_ratio)}),
+        **({"directions": sources.directions} if sources.directions else {}),
+        "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def checked_manifest(folder: Path) -> Manifest:
+    """Read the manifest and verify every file that it lists; CheckpointError for a missing or damaged one."""
+    try:
+        manifest = json.loads(read_text(folder / MANIFEST))
+        version, files = int(manifest["format"]), dict(manifest["files"])
+        sources = _sources(manifest)
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
+    except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
+    if version > INT8_FORMAT:
+        raise CheckpointError(
+            f"{folder} has format {version}, this tolka reads up to {INT8_FORMAT}; install a newer tolka"
+        )
+    for name, digest in files.items():
+        _check_file(folder, name, digest)
+    return Manifest(folder, sources, list(files), manifest.get("weights") == "int8")
+
+
+def verified_manifest(folder: Path) -> Manifest:
+    """Verify a model directory by its manifest; CheckpointError, too, if that does not list all files of a model."""
+    manifest = checked_manifest(folder)
+    if EXPORTED in manifest.files:
+        raise CheckpointError(
+            f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
+        )
+    manifest.require([CONFIG, WEIGHTS, SCORES])
+    return manifest
+
+
+@contextmanager
+def as_written(what: str) -> Iterator[None]:
+    """Raise CheckpointError where values that were read are not of the kinds that tolka writes. what: the files."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if "memory" in str(error):  # torch's RuntimeError
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CheckpointError(f"{what} is damaged ({reason:.200})") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object."""
+    try:
+        values = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} cannot be read (it has no names in it)")
+    return values
+
+
+def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
+    """Read the statistics of the sources; ValueError if a value is invalid."""
+    longest, share = manifest["longest_source"], manifest.get("several_sentences")
+    if type(longest) is not int or longest < 1:  # not True, which is an int too
+        raise ValueError(f"longest_source is {longest!r}")
+    if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
+        raise ValueError(f"several_sentences is {share!r}")
+    directions = tuple(map(_direction, manifest.get("directions", [])))
+    return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")), directions)
+
+
+def _direction(found: Any) -> Direction:
+    """Read a direction; ValueError if it is not two codes of languages."""
+    if not isinstance(found, list) or not all(isinstance(code, str) and is_utf8(code) for code in found):
+        raise ValueError(f"a direction is {found!r:.80}")
+    return Direction(*found)  # TypeError for another number of them
+
+
+def _length_ratio(found: Any) -> LengthRatio | None:
+    """Read the ratio of lengths; ValueError if it is invalid."""
+    if found is None:
+        return None
+    if (
+        not isinstance(found, list)
+        or len(found) != 2
+        or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in found)
+        or found[1] < 0
+    ):
+        raise ValueError(f"length_ratio is {found!r}")
+    return LengthRatio(*map(float, found))
+
+
+def _check_file(folder: Path, name: str, digest: str) -> None:
+    path = folder / name
+    if not name.isprintable():  # a zero byte or a lone surrogate, say, which no file system allows
+        raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
+    if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
+        raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
+    if not path.is_file():
+        raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")
+    if _sha256(path) != digest:
+        raise CheckpointError(f"{path} is damaged: its checksum is not the manifest's; copy the directory again")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
