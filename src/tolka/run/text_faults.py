@@ -6,8 +6,7 @@ from itertools import chain
 
 from tolka.report.data_check import in_validation_set
 from tolka.text.check.diagnosis import Finding, overlaps
-from tolka.text.check.sides import fault_of_sides, spread_sample
-from tolka.text.check.tokenised import tokenised_unlike
+from tolka.text.check.sides import fault_of_sides, spread_sample, tokenised_unlike
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
