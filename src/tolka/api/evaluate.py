@@ -100,7 +100,9 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
-    meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
+    meter = PerplexityMeter(
+        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language, say=say
+    )
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]

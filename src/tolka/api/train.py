@@ -125,7 +125,7 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
     use_threads(config.trainer.threads)
-    return list(unlike(calls[0], provenance(open_corpus(config)[0], choose_device(config.trainer.device))))
+    return list(unlike(calls[0], provenance(open_corpus(config, say)[0], choose_device(config.trainer.device))))
 
 
 def prepare(config: TrainConfig) -> Prepared:

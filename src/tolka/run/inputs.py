@@ -23,6 +23,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import counted
+from tolka.system.progress import Say
 from tolka.text.check.loss import loss_in_words
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
@@ -40,12 +41,15 @@ _LOOKED_AT = 4000  # lines of the training text, for its share of several senten
 _MUCH_UNSPELT = 0.1  # of the subwords
 
 
-def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
-    """Return the corpus, with the sets held out of its training text, and the folder that these are in."""
+def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
+    """Return the corpus, with the sets held out of its training text, and the folder that these are in.
+
+    say: is given notes.
+    """
     found = config.corpus.open()
     if not found.sizes:
         return found, None
-    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder)
+    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder, say)
 
 
 class Inputs:
@@ -80,7 +84,7 @@ class Inputs:
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus that the settings name, with its held-out sets."""
-        found, folder = open_corpus(self.config)
+        found, folder = open_corpus(self.config, self.log)
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
             counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
@@ -120,7 +124,7 @@ class Inputs:
         started_at = time.perf_counter()
         own: list[Prepared] = []
         cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
-        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes)))
+        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes, self.log)))
         made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")

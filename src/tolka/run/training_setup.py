@@ -236,7 +236,7 @@ def _validator(
     return Validator(
         pairs,
         translator,
-        PerplexityMeter(pairs, tokenizer, decoding.tokens, "corpus.valid", characters),
+        PerplexityMeter(pairs, tokenizer, decoding.tokens, "corpus.valid", characters, say=log),
         precision,
         config.metrics,
         corpus.target,
