@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from errno import EACCES, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
@@ -207,3 +208,31 @@ def print_json(value: Any) -> None:
     from tolka.system.number_format import json_text
 
     print(json_text(value, ensure_ascii=False, indent=1))
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """A command of mt-train beside training, with its own options.
+
+    usage: its arguments, as in "MODEL -o OUT". add_options: to its parser. run: does the work.
+    """
+
+    usage: str
+    summary: str
+    add_options: Callable[[Parser], None]
+    run: Callable[[argparse.Namespace], None]
+
+
+def add_output(parser: Parser) -> None:
+    """Add the option -o OUT, the folder to write."""
+    parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write, which is not there yet")
+
+
+def new_folder(options: argparse.Namespace, command: str) -> Path:
+    """Return the folder of -o OUT; ConfigError if it is not given, or there already."""
+    if options.output is None:
+        raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
+    out = model_path(options.output)
+    if os.path.lexists(out):  # a link to nothing, too
+        raise ConfigError(f"{out} is there already; name another folder to write")
+    return out

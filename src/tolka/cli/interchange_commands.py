@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.cli.common import DONE, Parser, model_path
-from tolka.cli.subcommand import Subcommand, add_output, new_folder
+from tolka.cli.common import Parser, Subcommand, add_output, model_path, new_folder
 from tolka.errors import ConfigError, DataError
+from tolka.system.progress import say
 
 if TYPE_CHECKING:
     from tolka.text.direction import Direction
@@ -25,18 +25,16 @@ def _add_import(parser: Parser) -> None:
     add_output(parser)
 
 
-def _import(options: argparse.Namespace) -> int:
+def _import(options: argparse.Namespace) -> None:
     out = new_folder(options, "import")
 
     from tolka.config.plugins import load_plugins
     from tolka.formats.hub import local_folder
     from tolka.interchange.import_huggingface import import_huggingface
-    from tolka.system.progress import say
 
     direction = _direction(load_plugins(options.settings))
     import_huggingface(local_folder(options.model), out, direction, _sample(options), say)
     say(f"written: {out}")
-    return DONE
 
 
 def _direction(settings: Sequence[str]) -> "Direction | None":
@@ -84,9 +82,8 @@ def _add_export(parser: Parser) -> None:
     add_output(parser)
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
-    from tolka.system.progress import say
 
     if others := load_plugins(options.plugins):
         raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
@@ -100,7 +97,6 @@ def _export(options: argparse.Namespace) -> int:
 
         export_checked(model, out, options.dtype, _sample(options), say)
     say(f"written: {out}")
-    return DONE
 
 
 IMPORT = Subcommand("FOLDER -o OUT", "a model of another program as a model directory", _add_import, _import)

@@ -4,10 +4,10 @@ import argparse
 import difflib
 from collections.abc import Sequence
 
-from tolka.cli.common import DONE, Parser, model_path
+from tolka.cli.common import DONE, Parser, Subcommand, add_output, model_path, new_folder
 from tolka.cli.interchange_commands import EXPORT, IMPORT
-from tolka.cli.subcommand import Subcommand, add_output, new_folder
 from tolka.errors import ConfigError
+from tolka.system.progress import say
 
 
 def _add_average(parser: Parser) -> None:
@@ -15,15 +15,13 @@ def _add_average(parser: Parser) -> None:
     add_output(parser)
 
 
-def _average(options: argparse.Namespace) -> int:
+def _average(options: argparse.Namespace) -> None:
     models, out = [model_path(name) for name in options.models], new_folder(options, "average")
 
     from tolka.model_directory.combine import average_models
-    from tolka.system.progress import say
 
     average_models(models, out)
     say(f"written: {out}")
-    return DONE
 
 
 def _add_merge(parser: Parser) -> None:
@@ -31,17 +29,15 @@ def _add_merge(parser: Parser) -> None:
     add_output(parser)
 
 
-def _merge(options: argparse.Namespace) -> int:
+def _merge(options: argparse.Namespace) -> None:
     models, out = [model_path(name) for name in options.models], new_folder(options, "merge")
     if len(models) != 2:
         raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
 
     from tolka.model_directory.combine import merge_adapter
-    from tolka.system.progress import say
 
     merge_adapter(models[0], models[1], out)
     say(f"written: {out}")
-    return DONE
 
 
 def _add_quantise(parser: Parser) -> None:
@@ -49,15 +45,13 @@ def _add_quantise(parser: Parser) -> None:
     add_output(parser)
 
 
-def _quantise(options: argparse.Namespace) -> int:
+def _quantise(options: argparse.Namespace) -> None:
     model, out = model_path(options.model), new_folder(options, "quantise")
 
     from tolka.model_directory.combine import quantise_model
-    from tolka.system.progress import say
 
     quantise_model(model, out)
     say(f"written: {out}")
-    return DONE
 
 
 def _add_publish(parser: Parser) -> None:
@@ -67,14 +61,12 @@ def _add_publish(parser: Parser) -> None:
     parser.add_argument("--licence", default="", metavar="NAME", help="in place of run.licence, as in cc-by-4.0")
 
 
-def _publish(options: argparse.Namespace) -> int:
+def _publish(options: argparse.Namespace) -> None:
     from tolka.interchange.publish import publish
     from tolka.options.checks import check_licence
-    from tolka.system.progress import say
 
     check_licence(options.licence, "--licence")
     print(publish(model_path(options.model), options.repository, options.private, options.licence, say))
-    return DONE
 
 
 SUBCOMMANDS = {
@@ -115,7 +107,8 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
     )
     command.add_options(parser)
-    return command.run(parser.parse_intermixed_args(arguments))
+    command.run(parser.parse_intermixed_args(arguments))
+    return DONE
 
 
 def subcommands_help() -> str:

@@ -16,7 +16,7 @@ from tolka.models.base import Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import use_threads
-from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 
 _SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary are in memory
@@ -87,4 +87,4 @@ class TorchEngine(Engine):
         return side_by_side(count)
 
     def free_memory(self) -> None:
-        empty_cache(self.device)
+        torch.cuda.empty_cache()

@@ -17,7 +17,7 @@ from tolka.losses.objective import Objective
 from tolka.metrics.scores import has_spaces
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
-from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.memory import is_out_of_memory
 from tolka.system.number_format import shown
 from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
@@ -139,7 +139,7 @@ class PerplexityMeter:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(batch.source) == 1:
                 raise
-        empty_cache(device)
+        torch.cuda.empty_cache()
         smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
         if smaller < self._tokens:
             self._tokens = smaller

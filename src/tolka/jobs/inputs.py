@@ -25,8 +25,6 @@ from tolka.text.lines import (
 from tolka.text.pairs import Pair, ParallelFiles
 from tolka.text.windows import ArrivingLines, full_windows, is_still_written
 
-_STDIN = Path("stdin")
-
 
 def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
     """Raise DataError for files that cannot be read, or for none where standard input is closed."""
@@ -214,7 +212,7 @@ class TextsToTranslate(Texts):
         if self._kind_of_stdin is not None and self._stdin is not None:
             given = stream or self._stdin.buffer
             columns = self._config.column, self._config.prefix_column
-            documents = [self._kind_of_stdin(_STDIN, *columns, self._limit, given)]
+            documents = [self._kind_of_stdin(Path("stdin"), *columns, self._limit, given)]
         for document in documents:
             self._begun.append((count, document))
             for pair in document.texts():

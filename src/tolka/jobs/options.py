@@ -9,8 +9,6 @@ from tolka.options.checks import one_of
 from tolka.options.settings import setting
 from tolka.search.options import SearchConfig
 
-OUTPUT_FORMATS = ("text", "nbest", "jsonl")
-
 
 @dataclass(frozen=True)
 class InputConfig:
@@ -53,7 +51,7 @@ class OutputConfig:
     """with -o: go on where the same command was interrupted, after the last full window (decoding.window)"""
 
     def __post_init__(self) -> None:
-        one_of(self, "output", "format", OUTPUT_FORMATS)
+        one_of(self, "output", "format", ("text", "nbest", "jsonl"))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tolka.run.provenance import record_provenance
 from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
-from tolka.system.native_stderr import movable_native_lines
+from tolka.system.progress import movable_native_lines
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.compilation import compile_now

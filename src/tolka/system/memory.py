@@ -57,12 +57,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(part in str(error) for part in _NO_MEMORY)
 
 
-def empty_cache(device: torch.device) -> None:
-    """Return cached blocks of GPU memory to the driver, so that larger ones can be allocated."""
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-
-
 def total_memory_bytes() -> int:
     """Return the machine's memory, or its container's limit; 0 where unknown."""
     try:

@@ -3,8 +3,9 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 from tqdm import tqdm
@@ -92,3 +93,21 @@ def say(message: str = "") -> None:
         return
     with suppress(OSError):
         tqdm.write(printable(message, kept="\n\t"), file=sys.stderr)
+
+
+@contextmanager
+def movable_native_lines() -> Iterator[Callable[[Path], None]]:
+    """Yield a function that appends the lines of libraries, such as gloo, to a file until the block ends."""
+    with ExitStack() as undo:
+
+        def move_to(path: Path) -> None:
+            before, terminal = sys.stderr, os.dup(2)
+            undo.callback(os.close, terminal)
+            undo.callback(os.dup2, terminal, 2)
+            undo.callback(setattr, sys, "stderr", before)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+            with path.open("ab") as log:
+                os.dup2(log.fileno(), 2)
+
+        yield move_to

@@ -18,7 +18,7 @@ from tolka.model_directory.resume_state import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
-from tolka.system.memory import empty_cache, is_out_of_memory
+from tolka.system.memory import is_out_of_memory
 from tolka.system.randomness import random_state, set_random_state, torch_random_kept
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
@@ -105,7 +105,7 @@ class TrainStep:
             yield
         finally:
             del moments_and_gradient
-            empty_cache(self.precision.device)
+            torch.cuda.empty_cache()
 
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
@@ -125,7 +125,7 @@ class TrainStep:
                     raise
                 fits = False
         self._clear_gradients()
-        empty_cache(self.precision.device)
+        torch.cuda.empty_cache()
         return fits
 
     def _gradient(self, shares: Sequence[Share], divisor: float, rehearsed: bool = False) -> tuple[Tensor, int]:
@@ -155,7 +155,7 @@ class TrainStep:
             self._most_positions = min(self._most_positions, parts[failed].batch.positions - 1)
             splits += 1
             parts = [smaller for part in parts for smaller in self._fitting(part)]
-            empty_cache(self.precision.device)
+            torch.cuda.empty_cache()
 
     def _fitting(self, share: Share) -> Iterator[Share]:
         """Yield the share, or parts of it that are no larger than what may fit, except single pairs."""
