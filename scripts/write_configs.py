@@ -15,6 +15,7 @@ from typing import Any
 from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
+from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.metrics.scores import MetricsConfig
 from tolka.options.settings import LISTED
 from tolka.report.page import ReportConfig
@@ -23,7 +24,6 @@ from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tracking.options import TrackingConfig
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.options import TrainerConfig
-from tolka.jobs.options import InputConfig, OutputConfig
 
 # File -> the config that it holds; those of registered classes stand beside these, as PRESETS.
 FILES: dict[str, Any] = {
